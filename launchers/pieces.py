@@ -27,7 +27,8 @@ class Start:
     (`launchers.shell.quoting.NODE_RANK` …), which the scheduler sets. An engine takes its port from
     `launchers.shell.quoting.PORT`, so that replicas can share a node. Nothing else is expanded. `environment` is set
     besides. `programs` are what has to be installed on every node, `image` a container image that holds them (None:
-    none is known). `port` is where an engine listens unless PORT says otherwise. `resumes`: started again in the same
+    none is known). `port` is where an engine listens unless PORT says otherwise (at HOST),
+    `key_variable` names the variable with the key that requests must bring. `resumes`: started again in the same
     folder it goes on from where it was, so that a scheduler may start it more than once.
     """
 
@@ -36,6 +37,7 @@ class Start:
     programs: tuple[str, ...] = ()
     image: str | None = None
     port: int | None = None
+    key_variable: str | None = None
     resumes: bool = True
 
 

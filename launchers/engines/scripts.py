@@ -14,7 +14,7 @@ from launchers.shell.quoting import ENGINE_PORT, MASTER_ADDR, MASTER_PORT, NODE_
 from launchers.tables import table
 
 PATH = "serve.sh"
-PORT = '"$PORT"'
+PORT, HOST = '"$PORT"', '"$HOST"'
 # Engines that claim a share of the whole device.
 _CLAIM = ("vllm", "sglang")
 _MEETING = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -48,7 +48,10 @@ def command(program: str, parts: Iterable[str], indent: str = "") -> list[str]:
 def serve_file(launch: ServingLaunch, target: str, body: Sequence[str], prepare: Sequence[str] = ()) -> File:
     """serve.sh: `body` runs with PORT set, and on several nodes with what tells them apart."""
     lines = ["#!/bin/sh", *(f"# {line}" for line in heading(launch, start_command(launch)))]
-    lines += ["", "set -eu", *prepare, f': "${{PORT:={ENGINE_PORT}}}"']
+    key = _key(target)
+    guard = f"; {key} is the key that requests must then bring" if key else ""
+    lines.append(f"# It is reached from this machine alone, with HOST=0.0.0.0 from others{guard}.")
+    lines += ["", "set -eu", *prepare, f': "${{PORT:={ENGINE_PORT}}}" "${{HOST:=127.0.0.1}}"']
     if launch.nodes > 1:
         lines += [f': "${{{name}:?set it on every node}}"' for name in _MEETING]
     return File(PATH, target, "\n".join([*lines, *body, ""]), executable=True)
@@ -65,7 +68,13 @@ def start(launch: ServingLaunch, engine: str) -> Start:
     """How a scheduler starts the engine: its program and, on NVIDIA's devices, its official image."""
     words = table(f"engines/{engine}/fields")
     image = words["image"] if _is_nvidia(launch) else None
-    return Start(start_command(launch), programs=(words["program"],), image=image, port=ENGINE_PORT)
+    command = start_command(launch)
+    return Start(command, programs=(words["program"],), image=image, port=ENGINE_PORT, key_variable=_key(engine))
+
+
+def _key(engine: str) -> str | None:
+    """The variable from which the engine takes the key that requests must bring; None where there is none."""
+    return table(f"engines/{engine}/fields").get("key_variable")
 
 
 def notes(launch: ServingLaunch, engine: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
+from knowledge.engines import engine
 from knowledge.models.catalogue import architecture
 from launchers.launch.fields import loadable, required
 from launchers.launch.names import last_part, slug
@@ -98,9 +99,20 @@ def serving_launch(
         pp=pp,
         dp=dp,
         ep=ep,
-        context=serving.max_context or longest,
+        context=serving.max_context or _context(plan, serving, prediction, devices // together * dp, longest),
         spread=spread,
     )
+
+
+def _context(plan: Plan, serving: Inference, prediction: ServingPrediction | None, caches: int, longest: int) -> int:
+    """The longest request that is taken, where the plan does not say: the model's context as far as the predicted cache
+    of a replica holds it, as real requests are far longer than their mean. `longest` where nothing is predicted, where
+    a prompt is computed in one step, and where the engine sets the whole of each request aside."""
+    whole_prompt = serving.chunked_prefill is False or engine(serving.engine).cache_in_full
+    if prediction is None or prediction.max_concurrency is None or whole_prompt:
+        return longest
+    room = prediction.max_concurrency // caches * math.floor(serving.input_len + serving.output_len)
+    return max(longest, min(architecture(plan.model).context or longest, room // 256 * 256))
 
 
 def has_experts(launch: ServingLaunch) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ ENGINES = ("vllm", "sglang", "trtllm", "llamacpp")
 PROGRAMS = ("vllm", "python3", "trtllm-serve", "llama-server", "llama-batched-bench")
 PREDICTION = ServingPrediction(2**34, 2**36, True, 0.1, 0.05, 0.2, 0.01, 0.008, 0.012, 2560.0, 100)
 DENSE, MOE = "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"
+
+
+SERVED = ServingPrediction(2**34, 2**36, True, 0.1, 0.05, 0.2, 0.01, 0.008, 0.012, 2560.0, 100)
 
 
 def plan(engine: str = "vllm", count: int = 1, model: str = DENSE, layout: Any = None, **load: Any) -> Plan:
@@ -449,3 +453,33 @@ def test_every_field_of_a_serving_plan_has_a_place():
         "estimate alone": {"kind", "weight_bits", "acceptance"},
     }  # fmt: skip
     assert set().union(*said.values()) == set(Inference.model_fields)
+
+
+def test_requests_are_taken_as_long_as_the_cache_has_room_for():
+    """A mean is no limit: half of all real requests are longer."""
+    small, large = (replace(SERVED, max_concurrency=count) for count in (4, 4000))
+    length = plan().inference.input_len + plan().inference.output_len
+    for prediction, most in ((small, 4 * length), (large, 131072)):
+        config = yaml.safe_load(render(plan(), ["vllm"], prediction).files[0].text)
+        assert length <= config["max-model-len"] <= most
+    assert config["max-model-len"] == 131072
+    said = yaml.safe_load(render(plan(max_context=3000), ["vllm"], large).files[0].text)
+    assert said["max-model-len"] == 3000
+
+
+def test_servers_listen_on_their_own_machine_unless_they_are_opened():
+    script = next(file.text for file in render(plan(), ["vllm"]).files if file.path == "serve.sh")
+    assert '"${HOST:=127.0.0.1}"' in script
+    assert "VLLM_API_KEY" in script
+    manifest = next(
+        file.text for file in render(plan(), ["vllm", "kubernetes-deployment"]).files if file.path == "deployment.yaml"
+    )
+    (container,) = [
+        row["spec"]["template"]["spec"]["containers"][0]
+        for row in yaml.safe_load_all(manifest)
+        if row and row["kind"] == "Deployment"
+    ]
+    names = {row["name"] for row in container["env"]}
+    assert {"HOST", "VLLM_API_KEY", "HF_HOME"} <= names
+    assert container["startupProbe"]["failureThreshold"] * container["startupProbe"]["periodSeconds"] >= 1800
+    assert container["livenessProbe"]["httpGet"]["path"] == "/health"

@@ -71,8 +71,13 @@ def pods(document: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
     return []
 
 
+BESIDES = ("ConfigMap", "Service", "PersistentVolumeClaim")
+
+
 def job_of(found: dict[str, Any]) -> dict[str, Any]:
-    return next(document for kind, document in found.items() if kind not in ("ConfigMap", "Service"))
+    return next(
+        document for kind, document in found.items() if kind not in ("ConfigMap", "Service", "PersistentVolumeClaim")
+    )
 
 
 @pytest.mark.parametrize("target", KUBERNETES)
@@ -88,7 +93,11 @@ def test_manifests_ask_for_the_planned_pods_and_devices(target: str, nodes: int)
     for _, pod in made:
         (container,) = pod["containers"]
         asked = container["resources"]
-        assert asked["limits"] == asked["requests"] == {"nvidia.com/gpu": 8}
+        network = {"rdma/rdma_shared_device_a": 1} if nodes > 1 else {}
+        assert asked["limits"] == {"nvidia.com/gpu": 8, **network}
+        assert asked["requests"] == asked["limits"] | {"cpu": 48, "memory": "640Gi"}
+        claim = next(volume for volume in pod["volumes"] if volume["name"] == "work")["persistentVolumeClaim"]
+        assert claim["claimName"] == found["PersistentVolumeClaim"]["metadata"]["name"]
         assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
         assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod["volumes"]
         assert (container.get("securityContext") is not None) == (nodes > 1)
@@ -214,7 +223,7 @@ def test_compose_gives_each_replica_devices_and_a_port_of_its_own():
     services = yaml.safe_load(text(scheduled("compose", serving(8, tp=4), ENGINE)))["services"]
     taken = [row["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for row in services.values()]
     assert taken == [["0", "1", "2", "3"], ["4", "5", "6", "7"]]
-    assert [row["ports"] for row in services.values()] == [["8000:8000"], ["8001:8000"]]
+    assert [row["ports"] for row in services.values()] == [["127.0.0.1:8000:8000"], ["127.0.0.1:8001:8000"]]
     assert [row["entrypoint"][-1] for row in services.values()] == ['exec env serve --port "$${PORT:-8000}"'] * 2
     amd = yaml.safe_load(text(scheduled("compose", complete({"cluster.accelerator": "mi300x"}))))["services"]["run"]
     assert amd["devices"] == ["/dev/kfd", "/dev/dri"]

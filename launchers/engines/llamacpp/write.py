@@ -11,7 +11,7 @@ from typing import Any
 from knowledge.engines import engine
 from launchers.devices import is_cpu
 from launchers.engines import load
-from launchers.engines.scripts import PATH, PORT, Verbatim, command, notes, options, serve_file, start
+from launchers.engines.scripts import HOST, PATH, PORT, Verbatim, command, notes, options, serve_file, start
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import Piece
 from launchers.tables import table
@@ -26,7 +26,7 @@ def render(launch: ServingLaunch) -> Piece:
         "--parallel": _slots(launch),
         "--no-kv-unified": True,
         "--fit": "off",
-        "--host": "0.0.0.0",
+        "--host": Verbatim(HOST),
         "--port": Verbatim(PORT),
     }
     if launch.serving.speculative_tokens is not None:

@@ -10,7 +10,18 @@ from typing import Any
 
 from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
-from launchers.engines.scripts import PATH, PORT, Verbatim, claimed_share, command, notes, options, serve_file, start
+from launchers.engines.scripts import (
+    HOST,
+    PATH,
+    PORT,
+    Verbatim,
+    claimed_share,
+    command,
+    notes,
+    options,
+    serve_file,
+    start,
+)
 from launchers.launch.serving import ServingLaunch, copied_experts, has_experts
 from launchers.pieces import Piece
 from launchers.shell.quoting import NODE_RANK
@@ -42,7 +53,7 @@ def render(launch: ServingLaunch) -> Piece:
         arguments |= {"--cuda-graph-backend-decode": "disabled", "--cuda-graph-backend-prefill": "disabled"}
     if serving.speculative_tokens is not None:
         arguments |= _speculation(launch, needs)
-    arguments |= {"--host": "0.0.0.0", "--port": Verbatim(PORT)}
+    arguments |= {"--host": Verbatim(HOST), "--port": Verbatim(PORT)}
     if launch.nodes > 1:
         arguments |= {
             "--nnodes": launch.nodes,

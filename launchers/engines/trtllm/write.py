@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
-from launchers.engines.scripts import PORT, Verbatim, command, notes, options, serve_file, start, start_command
+from launchers.engines.scripts import HOST, PORT, Verbatim, command, notes, options, serve_file, start, start_command
 from launchers.launch.heading import heading
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File, Piece
@@ -28,11 +28,11 @@ def render(launch: ServingLaunch) -> Piece:
         "memory and batches": _batches(launch),
     }
     if launch.serving.max_context is None:
-        comments["max_seq_len"] = "the plan's prompt and answer; longer requests are refused (max_context)"
+        comments["max_seq_len"] = "longer requests are refused (max_context)"
     speculation = _speculation(launch, needs)
     if speculation:
         sections["speculative decoding"] = {"speculative_config": speculation}
-    address = {"--host": "0.0.0.0", "--port": Verbatim(PORT), "--extra_llm_api_options": CONFIG}
+    address = {"--host": Verbatim(HOST), "--port": Verbatim(PORT), "--extra_llm_api_options": CONFIG}
     body = command("exec trtllm-serve", [*options({"serve": model}), *options(address)])
     files = (
         File(CONFIG, "trtllm", document(heading(launch, start_command(launch)), sections, comments)),

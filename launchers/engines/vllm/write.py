@@ -8,6 +8,7 @@ from __future__ import annotations
 from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
+    HOST,
     PORT,
     Verbatim,
     claimed_share,
@@ -58,7 +59,7 @@ def render(launch: ServingLaunch) -> Piece:
         "memory and batches": _batches(launch),
     }
     if serving.max_context is None:
-        comments["max-model-len"] = "the plan's prompt and answer; longer requests are refused (max_context)"
+        comments["max-model-len"] = "longer requests are refused (max_context)"
     speculation = _speculation(launch, needs, comments)
     if speculation:
         sections["speculative decoding"] = {"speculative-config": speculation}
@@ -117,7 +118,7 @@ def _serve(launch: ServingLaunch) -> list[str]:
     --no-... among the options of `vllm`, not of `serve`).
     """
     off = {"--no-enable-chunked-prefill": launch.serving.chunked_prefill is False}
-    address = {"--host": "0.0.0.0", "--port": Verbatim(PORT), **off}
+    address = {"--host": Verbatim(HOST), "--port": Verbatim(PORT), **off}
     if launch.nodes == 1:
         return command(f"exec vllm serve --config {CONFIG}", options(address))
     meeting = {

@@ -46,7 +46,10 @@ def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, 
         "ulimits": {"memlock": -1, "stack": 67108864},
     }
     if start.port is not None:
-        service["ports"] = [f"{start.port + index}:{start.port}"]
+        environment["HOST"] = "0.0.0.0"
+        if start.key_variable is not None:
+            environment[start.key_variable] = f"${{{start.key_variable}:-}}"
+        service["ports"] = [f"127.0.0.1:{start.port + index}:{start.port}"]
         service["restart"] = "unless-stopped"
     first = index * launch.node_devices
     mine = range(first, first + launch.node_devices)

@@ -2,20 +2,24 @@
 
 The files lie in a ConfigMap beside the job, which every pod mounts and copies into a folder that it can write. The
 program is started by a script of that ConfigMap and not by the pod's own command, in which Kubernetes would expand
-$(NAME). Figures of a site (host cores, network devices, volumes) stand as comments.
+$(NAME). Pods share a claimed volume, where checkpoints and caches outlive them.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
 from launchers.devices import accelerator_of, word_of
+from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
+from launchers.schedulers.kubernetes.network import network_resources
 from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
 from launchers.shell.quoting import AS_WRITTEN
 from launchers.tables import table
@@ -26,6 +30,10 @@ KEEP_S = 7 * 24 * 3600
 """How long a finished job stays, for its logs."""
 RESTARTS = 3
 _FILES, _WORK = "/launch", "/work"
+# Host cores that a device's process asks for: nodes have eight and more a device, and the system needs some.
+_CORES = 6
+# How long weights may take to come and to load.
+_LOADING_S = 3600
 
 
 @dataclass(frozen=True)
@@ -65,9 +73,12 @@ def finish(
         folder = file.path.rpartition("/")[0]
         if folder:
             copies.append(f"mkdir -p {shlex.quote(folder)}")
-        copies.append(f"cp {_FILES}/{name} {shlex.quote(file.path)}")
+        place = shlex.quote(file.path)
+        copies.append(f'cp {_FILES}/{name} {place}."$(uname -n)"')
         if file.executable:
-            copies.append(f"chmod +x {shlex.quote(file.path)}")
+            copies.append(f'chmod +x {place}."$(uname -n)"')
+        # In one step: other pods have the same folder.
+        copies.append(f'mv {place}."$(uname -n)" {place}')
     if forget:
         copies.append(f"unset {' '.join(forget)}")
     body = ["#!/bin/sh", "# Run in every pod.", AS_WRITTEN, *script(launch, start, variables, copies)]
@@ -78,14 +89,38 @@ def finish(
     data |= {SCRIPT: TextBlock("\n".join(body) + "\n")} | {name: TextBlock(file.text) for name, file in names.items()}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
     text = [f"# {line}" for line in scheduler_heading(launch, f"kubectl apply -f {manifest.path}")]
-    for document in (config, *documents):
+    for document in (config, _claim(manifest), *documents):
         assert isinstance(document, Mapping)
         text += ["---", *tree(document)]
     needs = manifest.needs
     if launch.site.namespace is None:
         needs.append(f"{manifest.path}: metadata.namespace, if not the one that kubectl is set to")
-    needs.append(f"{manifest.path}: volume work, a volume claim instead of emptyDir for what has to outlive the pods")
+    needs.append(
+        f"{manifest.path}: the claim {manifest.name}-work, a storage class that many nodes write to at once (shared by "
+        "the pods, for checkpoints and caches), and its size"
+    )
+    if launch.nodes > 1 and launch.site.queue is None:
+        needs.append(
+            f"{manifest.path}: a queue of Kueue (or a gang scheduler), so that pods start together or not at all"
+        )
     return Piece((File(manifest.path, manifest.target, "\n".join(text) + "\n"),), tuple(needs))
+
+
+def _claim(manifest: Manifest) -> dict[str, Tree]:
+    """The claim of the folder that the pods share: for weights, and for training also a few checkpoints with the states
+    of an optimizer (14 bytes a parameter, as in mixed precision)."""
+    launch = manifest.launch
+    parameters = architecture(launch.plan.model).parameters
+    full = launch.kind == "training" and not launch.uses_adapters
+    wanted = parameters * (2.0 + (14.0 * (KEPT_NEWEST + 1) if full else 2.0))
+    size_gib = 50 * math.ceil((wanted * 1.2 / 2**30 + 20) / 50)
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": f"{size_gib}Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(manifest, "-work"),
+        "spec": spec,
+    }
 
 
 def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict[str, Tree]:
@@ -103,19 +138,19 @@ def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict
 
 
 def resources(manifest: Manifest) -> dict[str, Tree]:
-    """The devices of one node, as limits and (they have to be equal) requests."""
+    """The devices of one node and its part of the network as limits and (they have to be equal) requests; cores and
+    memory of the host as requests, as much memory as the devices have."""
     launch = manifest.launch
     word = word_of(launch, "kubernetes")
-    notes: dict[str, Tree] = {YamlNote(f"cpu: {launch.node_devices * 8}  # and memory: as your nodes have"): ""}
-    if launch.nodes > 1:
-        notes[
-            YamlNote("rdma/ib: 1  # the network's devices, by the name that your cluster's device plugin gives them")
-        ] = ""
     if not word:
         return {
             "limits": {YamlNote("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}
         }
-    return {"limits": {word: launch.node_devices, **notes}, "requests": {word: launch.node_devices}}
+    extended: dict[str, Tree] = {word: launch.node_devices}
+    extended |= network_resources(launch, manifest.path, manifest.needs)
+    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
+    host: dict[str, Tree] = {"cpu": launch.node_devices * _CORES, "memory": f"{memory_gib}Gi"}
+    return {"limits": extended, "requests": extended | host}
 
 
 def container(manifest: Manifest, name: str) -> dict[str, Tree]:
@@ -124,7 +159,7 @@ def container(manifest: Manifest, name: str) -> dict[str, Tree]:
         "name": name,
         "image": image(manifest),
         "command": command(),
-        "env": environment(),
+        "env": environment(manifest),
     }
     if word_of(manifest.launch, "kubernetes"):
         fields["resources"] = resources(manifest)
@@ -141,10 +176,19 @@ def command() -> list[str]:
     return ["sh", f"{_FILES}/{SCRIPT}"]
 
 
-def environment() -> list[Tree]:
-    """The token for gated models and data, from a secret that need not be there."""
-    secret = {"name": "hf-token", "key": "token", "optional": True}
-    return [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": secret}}]
+def environment(manifest: Manifest) -> list[Tree]:
+    """The token for gated models and data and the key of a server, from secrets that need not be there; and caches that
+    outlive the pods."""
+    rows: list[Tree] = [_secret("HF_TOKEN", "hf-token", "token"), {"name": "HF_HOME", "value": f"{_WORK}/cache"}]
+    if manifest.start.port is not None:
+        rows.append({"name": "HOST", "value": "0.0.0.0"})
+        if manifest.start.key_variable is not None:
+            rows.append(_secret(manifest.start.key_variable, "api-key", "key"))
+    return rows
+
+
+def _secret(variable: str, name: str, key: str) -> Tree:
+    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key, "optional": True}}}
 
 
 def mounts(manifest: Manifest) -> dict[str, Tree]:
@@ -167,11 +211,7 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
     fields: dict[str, Tree] = {
         "volumes": [
             {"name": "files", "configMap": {"name": manifest.name + "-files"}},
-            {
-                "name": "work",
-                YamlNote("lost with the pod; for checkpoints: persistentVolumeClaim: {claimName: SET_ME}"): "",
-                "emptyDir": {},
-            },
+            {"name": "work", "persistentVolumeClaim": {"claimName": manifest.name + "-work"}},
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ]
     }
@@ -218,6 +258,11 @@ def service(manifest: Manifest, port: int, selector: Mapping[str, str]) -> dict[
 
 
 def listening(port: int) -> dict[str, Tree]:
-    """What a container that serves adds: its port, and that it is ready once this port is open (loading takes long)."""
-    probe = {"tcpSocket": {"port": "http"}, "periodSeconds": 10}
-    return {"ports": [{"name": "http", "containerPort": port}], "readinessProbe": probe}
+    """What a container that serves adds: its port, and when it is started (loading takes long), ready and alive."""
+    health: dict[str, Tree] = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10}
+    return {
+        "ports": [{"name": "http", "containerPort": port}],
+        "startupProbe": health | {"failureThreshold": _LOADING_S // 10},
+        "readinessProbe": health | {"failureThreshold": 3},
+        "livenessProbe": health | {"periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5},
+    }

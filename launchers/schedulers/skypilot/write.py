@@ -29,6 +29,9 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     if image is not None:
         resources["image_id"] = f"docker:{image}"
     document: dict[str, Tree] = {"name": node.plain_name(launch), "num_nodes": launch.nodes, "resources": resources}
+    if launch.nodes > 1:
+        # The cloud's RDMA network, where it has one.
+        resources["network_tier"] = "best"
     if launch.kind == "inference":
         if start.port is None:
             raise PlanError("targets", f"skypilot serves engines, and {node.programs(start)} is none", ["slurm"])
@@ -48,7 +51,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "MASTER_PORT": str(node.PORT),
     }
     first = ['FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'] if launch.nodes > 1 else []
-    document["run"] = TextBlock("\n".join([AS_WRITTEN, *node.script(launch, start, variables, first), ""]))
+    opened = ["export HOST=0.0.0.0"] if start.port is not None else []
+    document["run"] = TextBlock("\n".join([AS_WRITTEN, *node.script(launch, start, variables, [*opened, *first]), ""]))
     command = f"sky serve up {PATH}" if launch.kind == "inference" else f"sky launch {PATH}"
     text = [*(f"# {line}" for line in scheduler_heading(launch, command)), *tree(document), ""]
     needs.append(f"{PATH}: infra, where it is to run, if not wherever it is cheapest")

@@ -29,7 +29,9 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     replicas: dict[str, Tree] = {"Master": {"replicas": 1, "restartPolicy": "OnFailure", "template": template}}
     if launch.nodes > 1:
         replicas["Worker"] = {"replicas": launch.nodes - 1, "restartPolicy": "OnFailure", "template": template}
+    # All pods or none, where a gang scheduler (Volcano, scheduler-plugins) is installed.
     policy: dict[str, Tree] = {
+        "schedulingPolicy": {"minAvailable": launch.nodes},
         "backoffLimit": RESTARTS,
         "cleanPodPolicy": "Running",
         "ttlSecondsAfterFinished": KEEP_S,

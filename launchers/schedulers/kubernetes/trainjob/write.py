@@ -44,7 +44,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "numNodes": launch.nodes,
         "numProcPerNode": launch.node_devices,
         "resourcesPerNode": resources(manifest),
-        "env": environment(),
+        "env": environment(manifest),
     }
     pods = {"containers": [{"name": _NODE, **mounts(manifest)}], **placement(manifest)}
     jobs = [{"name": _NODE, "template": {"spec": {"template": {"spec": pods}}}}]
