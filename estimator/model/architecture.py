@@ -149,12 +149,26 @@ _ROTARY = 64
 
 
 @dataclass(frozen=True)
+class HeldBits:
+    """Mean bits per weight that a file holds, scales and all: of the blocks' matrices without routed experts and
+    routers (`plain`), of these, and of what stands outside. A tied head has the bits of the embedding."""
+
+    plain: float
+    experts: float
+    embedding: float
+    head: float
+    router: float
+    vectors: float
+
+
+@dataclass(frozen=True)
 class Architecture:
     """A whole model: `blocks` are the distinct kinds, `pattern[i]` is the kind of layer i.
 
     `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides
     embedding, head and positions (final norm, embedding norm, projections). A tied head is counted once, in the
-    embedding. `weight_format` names what its published checkpoint holds ('' for 16 bits, or where it is not known).
+    embedding. `weight_format` names what its published checkpoint holds ('' for 16 bits, or where it is not known),
+    `held` the bits of its very file where that was read.
     """
 
     id: str
@@ -176,6 +190,7 @@ class Architecture:
     multimodal: bool = False
     family: str = ""
     weight_format: str = ""
+    held: HeldBits | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __hash__(self) -> int:

@@ -93,8 +93,9 @@ def build(fields: Fields, id: str = "") -> Architecture:
     pattern = tuple(kinds.setdefault(layer, len(kinds)) for layer in layers)
     blocks = tuple(_block(fields, layer) for layer in kinds)
     norm_type = word(fields, "norm_type", "rmsnorm", NORM_TYPES)
-    context = whole(fields, "max_position_embeddings", _UNBOUNDED_CONTEXT if not any(b.heads for b in blocks) else None)
     learned = word(fields, "position_embedding", "rope", POSITIONS) == "learned"
+    default = 0 if any(block.heads for block in blocks) else _UNBOUNDED_CONTEXT
+    context = whole(fields, "max_position_embeddings", None if learned else default)
     norm = norm_parameters(norm_type, hidden)
     extra = norm if flag(fields, "final_norm", True) else 0
     extra += norm if flag(fields, "embedding_norm") else 0
@@ -427,6 +428,8 @@ def _notes(fields: Fields, blocks: tuple[Block, ...]) -> tuple[str, ...]:
         notes.append("mlp_gated is not given: a gated MLP (gate, up, down) is assumed")
     if fields.get("tie_word_embeddings") is None:
         notes.append("tie_word_embeddings is not given: an output head of its own is assumed")
+    if fields.get("max_position_embeddings") is None and any(block.heads for block in blocks):
+        notes.append("max_position_embeddings is not given: no length is taken to be too long")
     if fields.get("norm_type") is None:
         notes.append("norm_type is not given: rmsnorm is assumed")
     return tuple(notes)

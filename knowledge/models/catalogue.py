@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -13,13 +14,19 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from estimator.model.configs import build
 from knowledge.data_files import FOLDER, rows
-from knowledge.models.fields import canonical
+from knowledge.models.fields import canonical, model_types
+from knowledge.models.gguf import is_gguf_file, read_gguf
+from knowledge.models.held import WeightFile, held_bits
 from knowledge.models.naming import SIZE, bare_size, maker_words, model_form, other_models, tag_format, words_of
+from knowledge.models.quantization import published_format
+from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
+_COUNTED_ALIKE = 0.01
+"""Share by which two counts of weights may differ: converters leave out or add small tensors."""
 _LANGUAGE = Language(model_form, words_of, SIZE, bare_size, other_models())
 
 
@@ -173,13 +180,76 @@ def _inline(fields: Mapping[str, Any]) -> Architecture:
     if unusable:
         raise PlanError("model", f"config field names must be text, not {unusable[0]!r}")
     name = fields.get("_name_or_path") or fields.get("name") or fields.get("model_type")
-    return build(canonical(fields), str(name) if name else "inline model")
+    return _of_config(fields, str(name) if name else "inline model")
 
 
 def _of_file(path: Path) -> Architecture:
-    config = read_config(path)
-    name = config.get("_name_or_path")
-    return build(canonical(config), str(name) if name else str(path.parent.name or path))
+    if is_gguf_file(path):
+        return _of_gguf(path)
+    config_path = path
+    if path.suffix == ".safetensors" or is_index(path):
+        config_path = path.parent / "config.json"
+        if not config_path.is_file():
+            problem = f"{path.name} has the sizes of tensors, not what they do: put its config.json beside it"
+            raise PlanError("model", problem)
+    config = read_config(config_path)
+    built = _of_config(config, str(config.get("_name_or_path") or _folder_name(config_path)))
+    file = weights_beside(path.parent, built.layers) if path is config_path else read_weights(path, built.layers)
+    return _with_weights(built, file) if file else built
+
+
+def _of_config(config: Mapping[str, Any], name: str) -> Architecture:
+    """The architecture of a config in the format that its quantization_config says."""
+    built = build(canonical(config), name)
+    held, unread = published_format(config)
+    return replace(built, weight_format=held, notes=(*built.notes, unread) if unread else built.notes)
+
+
+def _folder_name(config: Path) -> str:
+    """What the model of a folder is called; of the cache of huggingface_hub, its id."""
+    cached = (re.fullmatch(r"models--(.+)--(.+)", part) for part in reversed(config.parts))
+    repository = next((match for match in cached if match), None)
+    return f"{repository[1]}/{repository[2]}" if repository else str(config.parent.name or config)
+
+
+def _of_gguf(path: Path) -> Architecture:
+    """The architecture that the header of a GGUF file says; where that is not known here, the one that its name means,
+    if it has as many weights."""
+    file = read_gguf(path)
+    fields = {field: value for field, value in file.fields.items() if value is not None}
+    names = [path.stem, f"{fields['_gguf_name']} {fields['_gguf_size']}".strip()]
+    try:
+        if fields["model_type"] not in model_types():
+            raise PlanError(
+                "model.general.architecture", f"{str(fields['model_type'])[:60]!r} is not known", ["a config.json"]
+            )
+        built = replace(build(canonical(fields), path.stem), id=path.stem)
+    except PlanError as error:
+        built = next((like for name in names if (like := _counted_alike(name, file))), None)
+        if built is None:
+            raise PlanError("model", f"{path.name}: {error}", error.valid) from None
+        built = replace(built, notes=(*built.notes, f"{path.name} taken as {built.id}, which has as many weights"))
+    return _with_weights(replace(built, weight_format=file.weight_format), file)
+
+
+def _counted_alike(name: str, file: WeightFile) -> Architecture | None:
+    """The model of that name where it has the weights of a file."""
+    try:
+        like = _of_catalogue(_known(), _named(_known(), name).value)
+    except PlanError:
+        return None
+    return like if abs(like.parameters - file.text_weights) <= _COUNTED_ALIKE * like.parameters else None
+
+
+def _with_weights(built: Architecture, file: WeightFile) -> Architecture:
+    """With the bits that a file holds, and what does not agree."""
+    notes = [*built.notes, f"weights of {file.text_bytes:,} bytes by the {file.source}"]
+    counted, known = file.text_weights, built.parameters
+    if counted and abs(counted - known) > _COUNTED_ALIKE * known:
+        notes.append(f"its tensors have {counted:,} weights, the fields of its config come to {known:,}")
+    if tower := file.bytes_of.get("tower"):
+        notes.append(f"its vision or audio part has {tower:,} bytes more")
+    return replace(built, held=held_bits(file, built), notes=tuple(notes))
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -205,10 +275,12 @@ def _config_path(spec: str) -> Path | None:
             return path / "config.json"
         if path.is_file():
             return path
+        if path.is_dir() and (files := sorted(path.glob("*.gguf"))):
+            return files[0]
     except (OSError, RuntimeError):
         return None
     if spec.endswith(".json") or spec.startswith(("/", "./", "../", "~")):
-        raise PlanError("model", f"there is no config.json at {spec!r}")
+        raise PlanError("model", f"there is no config.json, GGUF or safetensors file at {spec!r}")
     return None
 
 

@@ -214,6 +214,11 @@ def _table() -> dict[str, Any]:
     return document("model_types.yaml")
 
 
+def model_types() -> frozenset[str]:
+    """Values of model_type whose conventions are known."""
+    return frozenset(_table()["types"])
+
+
 @cache
 def _by_class() -> dict[str, str]:
     return {name: kind for kind, entry in _table()["types"].items() for name in entry.get("architectures", ())}

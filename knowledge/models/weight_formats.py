@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -95,7 +95,7 @@ def _format_of(rules: Rules, model: Architecture, bits: float | None) -> WeightF
     stated_bits = rules.bits if bits is None else bits
     plain = stated_bits or _mean_bits(rules, model, experts=False)
     head = rules.head_bits if rules.head_bits is not None else _bits(rules.head, model.hidden)
-    return WeightFormat(
+    mean = WeightFormat(
         name=rules.name,
         bits=plain,
         expert_bits=stated_bits or _mean_bits(rules, model, experts=True) or plain,
@@ -107,6 +107,24 @@ def _format_of(rules: Rules, model: Architecture, bits: float | None) -> WeightF
         kernels=rules.plain_kernels or rules.kernels,
         expert_kernels=rules.kernels,
         source=rules.source,
+    )
+    return _as_held(mean, model) if bits is None else mean
+
+
+def _as_held(weights: WeightFormat, model: Architecture) -> WeightFormat:
+    """With the bits of the model's own file, where that holds this format."""
+    held = model.held
+    if held is None or weights.name != (model.weight_format or "bf16"):
+        return weights
+    return replace(
+        weights,
+        bits=held.plain,
+        expert_bits=held.experts,
+        embedding_bits=held.embedding,
+        head_bits=held.head,
+        router_bits=held.router,
+        vector_bits=held.vectors,
+        source="the file's own header",
     )
 
 

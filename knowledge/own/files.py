@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from estimator.errors import PlanError
 
@@ -107,23 +107,31 @@ def read_text(path: Path, field: str | None = None, largest_bytes: int = LARGEST
     """The text of a file that stands on disk. Raises PlanError(field, else the path) for one that cannot be read, is
     larger than `largest_bytes`, or is no regular file: a device never ends, and a pipe waits for its writer."""
     field, name = field or str(path), f"{path} " if field else ""
+    with open_regular(path, field) as file:
+        content = file.read(largest_bytes + 1)
+    if len(content) > largest_bytes:
+        raise PlanError(field, f"{name}is larger than {largest_bytes // 1000} KB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PlanError(field, f"{name}is not UTF-8 text") from None
+
+
+def open_regular(path: Path, field: str) -> BinaryIO:
+    """A file that stands on disk, open for reading. Raises PlanError(field) for one that cannot be read or is no
+    regular file."""
+    name = "" if field == str(path) else f"{path} "
     try:
         # Not waiting, so that the opening of a pipe returns and it can be looked at.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise PlanError(field, f"{name}cannot be read: it is not a regular file")
-        with os.fdopen(handle, "rb") as file:
-            content = file.read(largest_bytes + 1)
-        if len(content) > largest_bytes:
-            raise PlanError(field, f"{name}is larger than {largest_bytes // 1000} KB")
-        return content.decode("utf-8-sig")
-    except OSError as error:
-        raise PlanError(field, f"{name}cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise PlanError(field, f"{name}is not UTF-8 text") from None
+        return os.fdopen(handle, "rb")
     except PlanError:
         raise
+    except OSError as error:
+        raise PlanError(field, f"{name}cannot be read: {error.strerror or error}") from None
     except ValueError:
         raise PlanError(field, "has a name that no file can have") from None
 
