@@ -116,6 +116,11 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
+def framework_tables() -> Mapping[str, Any]:
+    """What frameworks.yaml says beside the profiles: `makers`, `precisions` and `searched`."""
+    return _profiles()
+
+
 def frameworks_known() -> tuple[str, ...]:
     """Every framework that has a profile."""
     return tuple(_profiles()["frameworks"])

@@ -6,7 +6,7 @@ from estimator.errors import PlanError
 from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.defaults import fill, fill_adapters, framework_choices
+from estimator.plan.training.defaults import fill, fill_adapters
 from estimator.plan.training.framework import by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
@@ -16,6 +16,7 @@ from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
+from knowledge.offers import choices
 
 
 def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
@@ -47,7 +48,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
     if framework_choice is None and training.framework == "auto":
-        framework_choice = _first_offered(plan, framework_choices(plan, accelerator.value, count))
+        framework_choice = choices(plan, accelerator.value, count)[0]
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": workload, "cluster": settled})
@@ -75,16 +76,6 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         rate = "16-bit" if job.peak_flops else filled.training.precision
         raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
     return job
-
-
-def _first_offered(plan: Plan, choices: list[tuple[str, str]]) -> tuple[str, str]:
-    """The first of the usual frameworks that has the stage and the method; the usual one where none has."""
-    training = plan.training
-    limits = (framework(name).limits for name, _ in choices)
-    able = (
-        choice for choice, each in zip(choices, limits, strict=True) if each.offers(training.stage, training.method)
-    )
-    return next(able, choices[0])
 
 
 def _rollout(plan: Plan) -> ServingJob | None:

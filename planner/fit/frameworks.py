@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.plan.schema import Layout, Plan
-from knowledge.fitted.training import framework
+from knowledge.offers import able_frameworks
 from planner.results import Remedy
 from planner.training.planned import Planned, varied
 
-# Frameworks that a run on GPUs can be moved to, by vendor; those of other devices have one each.
-_NVIDIA = ("megatron-bridge", "torchtitan", "deepspeed", "fsdp2", "torchtune", "axolotl", "unsloth", "hf-trainer")
-_OF_VENDOR = {"NVIDIA": _NVIDIA, "AMD": ("primus", *_NVIDIA[1:])}
 # What is given up besides, the least first: the search of layouts has recompute, splits and host memory in it.
 _CONCESSIONS: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, ""),
@@ -22,11 +19,12 @@ _CONCESSIONS: tuple[tuple[dict[str, Any], str], ...] = (
 _MOST_TOLD = 3
 
 
-def able_frameworks(planned: Planned, method: str) -> list[str]:
-    """Frameworks for the devices that have the plan's stage and a method, the plan's own first."""
+def movable(planned: Planned, method: str) -> list[str]:
+    """Frameworks that have the plan with a method, the plan's own first."""
     job = planned.job
-    names = [job.framework.name, *_OF_VENDOR.get(job.machine.accelerator.vendor, ())]
-    return [name for name in dict.fromkeys(names) if framework(name).limits.offers(job.training.stage, method)]
+    able = able_frameworks(job.training, job.machine.accelerator, method)
+    own = job.framework.name
+    return [own, *(name for name in able if name != own)] if method in job.framework.limits.methods else able
 
 
 def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
@@ -35,7 +33,7 @@ def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
     Each is the best layout of the whole search, host memory included, with as little given up besides as is enough.
     """
     ways: list[tuple[int, Remedy]] = []
-    for name in able_frameworks(planned, planned.job.training.method):
+    for name in movable(planned, planned.job.training.method):
         ways += list(_first_that_fits(planned, asked, name))
     ordered = sorted(ways, key=lambda row: (row[0], row[1].slowdown))
     return [remedy for _, remedy in ordered[:_MOST_TOLD]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator.plan.schema import Layout, Plan
 from planner.change import Change
-from planner.fit.frameworks import able_frameworks, other_ways
+from planner.fit.frameworks import movable, other_ways
 from planner.results import Remedy
 from planner.training.planned import Planned, varied
 
@@ -192,7 +192,7 @@ def _state_changes(planned: Planned) -> list[Change]:
 def _moved(planned: Planned, method: str) -> dict[str, Any]:
     """The patch to another method, on another framework with a layout of its own where this one lacks it; empty where
     all do."""
-    able = able_frameworks(planned, method)
+    able = movable(planned, method)
     if planned.job.framework.name in able:
         return {"workload.method": method}
     free = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}

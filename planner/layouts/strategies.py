@@ -14,15 +14,14 @@ from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
-from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_offered
 from estimator.search.layouts import SearchResult, search, search_whole
 from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
 from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.offers import check_offered, choices
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
 from planner.layouts.rows import StrategyChoice, StrategyRow, misfit, plots, rows_of
@@ -96,16 +95,15 @@ class Platform:
         """Of the frameworks besides the usual one, where the plan leaves that open."""
         if self.plan.training.framework != "auto":
             return []
-        choices = framework_choices(self.plan, self.job.machine.accelerator, self.job.machine.count)[1:]
-        return list(self._estimated(choices))
+        return list(self._estimated(choices(self.plan, self.job.machine.accelerator, self.job.machine.count)[1:]))
 
     @property
     def options(self) -> Iterator[Estimates]:
         yield self.first
         yield from self.others
 
-    def _estimated(self, choices: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
-        for choice in choices:
+    def _estimated(self, others: Sequence[tuple[str, str]]) -> Iterator[Estimates]:
+        for choice in others:
             try:
                 yield platform_estimates(job_of(self.plan, choice))
             except PlanError:

@@ -12,9 +12,8 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
-from estimator.plan.training.defaults import framework_choices, option_words, recipe_options
+from estimator.plan.training.defaults import option_words, recipe_options
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_offered
 from estimator.plan.training.options import decided
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
@@ -23,6 +22,7 @@ from estimator.training.memory import MOMENTS, stage_memory
 from estimator.units import GIB
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
+from knowledge.offers import check_offered, choices
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -178,7 +178,7 @@ def plan_training(
             raise
         refusal = error
     if plan.training.framework == "auto":
-        for choice in framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]:
+        for choice in choices(plan, first.machine.accelerator, first.machine.count)[1:]:
             if best and best.fits_on_device and not every_framework:
                 break
             try:

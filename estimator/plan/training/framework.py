@@ -222,9 +222,10 @@ class Limits:
     """Stages of training that it has, by their names in a plan."""
     methods: tuple[str, ...]
     """The same of methods."""
-
-    def offers(self, stage: str, method: str) -> bool:
-        return stage in self.stages and method in self.methods
+    precisions: tuple[str, ...]
+    """The same of precisions."""
+    devices: tuple[str, ...]
+    """Makers of the devices that it runs on."""
 
 
 @dataclass(frozen=True)

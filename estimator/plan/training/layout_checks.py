@@ -65,16 +65,6 @@ def check_given(job: Job) -> None:
         raise PlanError("layout.cp", f"seq_len {job.seq_len} is not divisible by 2 × cp={layout.cp}", valid)
 
 
-def check_offered(job: Job) -> None:
-    """Raises PlanError for a stage or a method of training that the framework does not have."""
-    limits, training = job.framework.limits, job.training
-    for field, value, valid in (
-        ("stage", training.stage, limits.stages), ("method", training.method, limits.methods),
-    ):  # fmt: skip
-        if value not in valid:
-            raise PlanError(f"workload.{field}", f"{job.framework.name} has no {value}", valid)
-
-
 _LONG = {
     "tp": "tensor parallelism",
     "pp": "pipeline parallelism",

@@ -15,15 +15,14 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
-from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_offered
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job_of
 from knowledge.machines.without_training import no_training
+from knowledge.offers import check_offered, choices
 from planner.clusters.candidates import (
     MISFIT,
     NO_HOURLY,
@@ -343,7 +342,7 @@ def _with(plan: Plan, shape: Shape) -> Plan:
 def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     if plan.training.framework != "auto":
         return []
-    return framework_choices(plan, first.machine.accelerator, first.machine.count)[1:]
+    return choices(plan, first.machine.accelerator, first.machine.count)[1:]
 
 
 def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]:

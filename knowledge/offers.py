@@ -1,0 +1,88 @@
+"""What training frameworks offer together: a stage and a method of training, in a precision, on a device.
+
+The table is `limits` of `knowledge/data/frameworks.yaml`, with where each framework says so.
+"""
+
+from __future__ import annotations
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
+from estimator.plan.schema import Plan, Training
+from estimator.plan.training.defaults import framework_choices
+from estimator.plan.training.job import Job
+from knowledge.fitted.training import framework, framework_tables
+
+
+def maker(accelerator: Accelerator) -> str:
+    """Whose device it is to frameworks: the vendor, or a family that is a maker of its own."""
+    return accelerator.family if accelerator.family in framework_tables()["makers"] else accelerator.vendor
+
+
+def has_precision(accelerator: Accelerator, precision: str) -> bool:
+    """Whether the device's matrix units have the precision; those without a row run everywhere."""
+    needs = framework_tables()["precisions"].get(precision)
+    if needs is None:
+        return True
+    return bool(accelerator.peak_flops.get(needs["rate"])) and maker(accelerator) in needs.get(
+        "makers", [maker(accelerator)]
+    )
+
+
+def offers(name: str, training: Training, accelerator: Accelerator, method: str | None = None) -> bool:
+    """Whether a framework has the stage, the method (or another one) and the precision of a run on that device."""
+    limits = framework(name).limits
+    return (
+        training.stage in limits.stages
+        and (method or training.method) in limits.methods
+        and training.precision in limits.precisions
+        and maker(accelerator) in limits.devices
+    )
+
+
+def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
+    """The frameworks that a plan can be moved to, the most used first."""
+    return [name for name in framework_tables()["searched"] if offers(name, training, accelerator, method)]
+
+
+def choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str, str]]:
+    """Frameworks for a plan that leaves it open, the usual one first, each with why: of the usual ones those that have
+    what the plan asks, or where none has, those that have; the usual ones where no framework has."""
+    usual = framework_choices(plan, accelerator, count)
+    able = [choice for choice in usual if offers(choice[0], plan.training, accelerator)]
+    if able:
+        return able
+    asked = f"{plan.training.stage}, {plan.training.method} and {plan.training.precision} on {accelerator.name}"
+    others = [(name, f"it has {asked}") for name in able_frameworks(plan.training, accelerator)]
+    return others or usual
+
+
+def check_offered(job: Job) -> None:
+    """Raises PlanError for a combination that the device or the framework does not have, naming who has it."""
+    training, accelerator, limits = job.training, job.machine.accelerator, job.framework.limits
+    precisions = [name for name in limits.precisions if has_precision(accelerator, name)]
+    if not has_precision(accelerator, training.precision):
+        raise PlanError("workload.precision", f"{accelerator.name} has no {training.precision} matmuls", precisions)
+    others = able_frameworks(training, accelerator)
+    name = job.framework.name
+    if maker(accelerator) not in limits.devices:
+        if not others and not any(maker(accelerator) in framework(each).limits.devices for each in _searched()):
+            problem = f"no training framework runs on {accelerator.name}"
+            raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
+        runs_on = " and ".join(limits.devices)
+        raise PlanError("workload.framework", f"{name} runs on {runs_on} devices, not on {accelerator.name}", others)
+    for field, value, valid in (
+        ("stage", training.stage, limits.stages),
+        ("method", training.method, limits.methods),
+        ("precision", training.precision, precisions),
+    ):
+        if value not in valid:
+            who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+            raise PlanError(f"workload.{field}", f"{name} has no {value}{who}", list(valid))
+
+
+def _searched() -> list[str]:
+    return framework_tables()["searched"]
+
+
+def _makers() -> list[str]:
+    return list(dict.fromkeys(each for name in _searched() for each in framework(name).limits.devices))

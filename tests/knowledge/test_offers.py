@@ -1,0 +1,94 @@
+"""What frameworks offer together: every measured run lies inside the table, and what is refused says who has it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Method, Plan, Precision, Stage, Training
+from knowledge.data_files import rows
+from knowledge.fitted.training import framework, framework_tables, frameworks_known
+from knowledge.jobs.training import job_of
+from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.offers import able_frameworks, check_offered, has_precision, maker, offers
+
+# Submissions of AMD and of makers of nodes through a stack of their own, kept under its nearest kin.
+_KIN = {("nemo", "AMD"), ("mlperf-nemo", "AMD")}
+
+
+def test_every_measured_run_is_inside_the_table() -> None:
+    outside = set()
+    for row in rows("../measurements/training.csv"):
+        if not row["accelerator"] or row["method"] not in get_args(Method):
+            continue
+        name, device = row["framework"], find_accelerator(row["accelerator"]).value
+        precision = row["precision"] or "bf16"
+        if (name, device.vendor) in _KIN or name not in frameworks_known() or precision not in get_args(Precision):
+            continue
+        run = Training.model_validate({"stage": row["stage"], "method": row["method"], "precision": precision})
+        if not offers(name, run, device) or not has_precision(device, precision):
+            outside.add((name, device.id, run.stage, run.method, precision))
+    assert outside == set()
+
+
+def test_the_table_names_what_there_is() -> None:
+    tables = framework_tables()
+    makers = {maker(device) for device in accelerators()}
+    assert set(tables["searched"]) <= set(frameworks_known())
+    assert set(tables["makers"]) <= makers
+    for name in frameworks_known():
+        limits = framework(name).limits
+        assert set(limits.devices) <= makers
+        assert set(limits.stages) <= set(get_args(Stage))
+        assert set(limits.methods) <= set(get_args(Method))
+        assert set(limits.precisions) <= {*get_args(Precision), *tables["precisions"]}
+
+
+_DEVICES = st.sampled_from([device.id for device in accelerators() if device.memory_bytes > 7e9])
+_RUNS = st.fixed_dictionaries(
+    {
+        "framework": st.sampled_from(["auto", *frameworks_known()]),
+        "stage": st.sampled_from(get_args(Stage)),
+        "method": st.sampled_from(get_args(Method)),
+        "precision": st.sampled_from(get_args(Precision)),
+    }
+)
+
+
+@given(_DEVICES, _RUNS, st.sampled_from([1, 8]))
+def test_a_refusal_names_values_that_are_not_refused_for_the_same(device: str, run: dict[str, str], count: int) -> None:
+    data = {"model": "Qwen/Qwen3-0.6B", "workload": {"kind": "training"} | run}
+    plan = Plan.parse(data | {"cluster": {"accelerator": device, "count": count}})
+    try:
+        job = job_of(plan)
+        check_offered(job)
+    except PlanError as error:
+        field = error.field.removeprefix("workload.")
+        if field not in ("framework", "stage", "method", "precision"):
+            return
+        for value in error.valid:
+            if field == "precision" and value not in get_args(Precision):
+                continue
+            other = Training.model_validate({"kind": "training"} | run | {field: value})
+            if field == "framework":
+                assert value in able_frameworks(other, find_accelerator(device).value)
+            elif field == "precision" and not has_precision(find_accelerator(device).value, run["precision"]):
+                assert has_precision(find_accelerator(device).value, value)
+        return
+    accelerator = job.machine.accelerator
+    assert offers(job.framework.name, job.training, accelerator)
+    assert has_precision(accelerator, job.training.precision)
+
+
+@pytest.mark.parametrize("device", ["inferentia2", "groq-lpu"])
+def test_devices_that_only_serve_say_so(device: str) -> None:
+    plan = Plan.parse(
+        {"model": "Qwen/Qwen3-0.6B", "workload": {"kind": "training"}, "cluster": {"accelerator": device, "count": 8}}
+    )
+    with pytest.raises(PlanError, match="no training framework runs on") as refused:
+        check_offered(job_of(plan))
+    assert refused.value.field == "cluster.accelerator"
