@@ -24,7 +24,7 @@ Framework = Literal[
     "auto", "hf-trainer", "fsdp1", "fsdp2", "ddp", "deepspeed", "megatron-lm", "megatron-bridge", "megatron-deepspeed",
     "nemo", "nemo-automodel", "mlperf-nemo", "primus", "torchtitan", "torchtune", "llm-foundry", "litgpt", "nanotron",
     "fms-fsdp", "kempnerforge", "axolotl", "ms-swift", "unsloth", "levanter", "maxtext", "pathways", "neuronx",
-    "optimum-habana", "llmboost", "mlx", "pytorch",
+    "optimum-habana", "llmboost", "mlx", "pytorch", "prime-rl", "verl", "openrlhf", "nemo-rl", "slime",
 ]  # fmt: skip
 Stage = Literal["pretrain", "sft", "dpo", "ppo", "grpo", "kto", "orpo", "simpo", "ipo", "rm"]
 Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]

@@ -43,11 +43,14 @@ def _fitted() -> dict[str, Any]:
 
 
 @cache
-def framework(name: str, version: str | None = None, rack: bool = False, low_precision: bool = False) -> Framework:
+def framework(
+    name: str, version: str | None = None, rack: bool = False, low_precision: bool = False, sharded: bool = False
+) -> Framework:
     """The profile of a framework, with what it does not say taken from its fallback family.
 
     `version` is the framework's own; without one, or with one that is no number, it is the newest. `rack` is true for
     devices whose fast domain is more than a node, `low_precision` for 8 bits: recipes set some options only there.
+    `sharded` is true where ZeRO-2 or 3 is asked for: Megatron-core has an implementation of its own for them.
     """
     rows = _profiles()["frameworks"]
     if name not in rows:
@@ -60,6 +63,8 @@ def framework(name: str, version: str | None = None, rack: bool = False, low_pre
             values = _merged([values, change])
     if rack:
         values = _merged([values, values.get("on_rack_8bit" if low_precision else "on_rack", {})])
+    if sharded:
+        values = _merged([values, values.get("sharded", {})])
     return Framework(
         name=name,
         fallback_family=rows[name].get("fallback_family", name),
@@ -119,6 +124,11 @@ def _numbers(version: str) -> list[int]:
 def framework_tables() -> Mapping[str, Any]:
     """What frameworks.yaml says beside the profiles: `makers`, `precisions` and `searched`."""
     return _profiles()
+
+
+def sharded_by(name: str) -> str | None:
+    """The framework that shards weights and splits sequences for one that does neither itself."""
+    return _profiles()["frameworks"].get(name, {}).get("sharded_by")
 
 
 def frameworks_known() -> tuple[str, ...]:
@@ -204,7 +214,8 @@ def calibration(
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     device = devices[driven_as(family)]
     # A framework without runs has a row too: what the fit makes of its kin.
-    fitted_factors = frameworks.get(framework_name, frameworks["default"])
+    line = framework_lineage(framework_name) if framework_name else []
+    fitted_factors = frameworks[next((name for name in line if name in frameworks), "default")]
     factors, weighed = dict(fitted_factors), frameworks[weighed_as(framework_name)]
     for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
         factors[key] = weighed[key]

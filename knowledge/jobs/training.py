@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from estimator.errors import PlanError
+from estimator.machine.hardware import Machine
 from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.defaults import fill, fill_adapters
-from estimator.plan.training.framework import by_block, holding, summing
+from estimator.plan.training.defaults import UsualRun, fill, fill_adapters
+from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
-from knowledge.fitted.training import calibration, framework, optimizer
+from knowledge.fitted.training import calibration, framework, optimizer, sharded_by
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 from knowledge.offers import choices
+from knowledge.recipes import usual_run
 
 
 def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
@@ -47,19 +51,17 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
+    plan, moved = _sharding(plan, count)
+    assumptions += moved
     if framework_choice is None and training.framework == "auto":
         framework_choice = choices(plan, accelerator.value, count)[0]
-    workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice)
+    own = _own_run(plan, architecture.id, framework_choice)
+    workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice, own)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": workload, "cluster": settled})
     name = filled.training.framework
-    rack = cluster.fast_domain > cluster.per_node
-    low = filled.training.precision in ("fp8", "mxfp8")
-    profile = holding(framework(name, training.software_version, rack, low), training.weights)
-    profile = summing(profile, training.gradients)
     facts = optimizer(training.optimizer)
-    if facts.one_block and training.method == "full":
-        profile = by_block(profile)
+    profile = _profile(filled, facts, cluster)
     filled, adapters = fill_adapters(filled, profile)
     job = Job(
         plan=filled,
@@ -76,6 +78,39 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         rate = "16-bit" if job.peak_flops else filled.training.precision
         raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
     return job
+
+
+def _profile(plan: Plan, optimizer: OptimizerFacts, cluster: Machine) -> Framework:
+    """The framework of a plan that names it, as the plan has it run."""
+    training = plan.training
+    rack = cluster.fast_domain > cluster.per_node
+    low = training.precision in ("fp8", "mxfp8")
+    profile = framework(training.framework, training.software_version, rack, low, _shards_more(plan))
+    profile = summing(holding(profile, training.weights), training.gradients)
+    return by_block(profile) if optimizer.one_block and training.method == "full" else profile
+
+
+def _own_run(plan: Plan, model: str, framework_choice: tuple[str, str] | None) -> UsualRun | None:
+    """What the model's maker trained it with in this stage, where that is known."""
+    own = usual_run(model, plan.training.stage)
+    name = framework_choice[0] if framework_choice else plan.training.framework
+    return own and replace(own, exact=framework(name).limits.pp)
+
+
+def _sharding(plan: Plan, count: int) -> tuple[Plan, list[Assumption]]:
+    """The plan on the framework that shards weights or splits sequences for its own, where it asks for that."""
+    training, layout = plan.training, plan.layout
+    other = sharded_by(training.framework)
+    few = training.global_batch is not None and training.global_batch < count
+    if not other or not (_shards_more(plan) or few or max(layout.cp or 1, layout.tp or 1) > 1):
+        return plan, []
+    why = f"{training.framework} shards weights and splits sequences through it"
+    return plan.patch({"workload.framework": other}), [Assumption("workload.framework", other, why)]
+
+
+def _shards_more(plan: Plan) -> bool:
+    """Whether gradients or weights are asked to be sharded, which some frameworks do with another implementation."""
+    return (plan.layout.zero_stage or 0) >= 2
 
 
 def _rollout(plan: Plan) -> ServingJob | None:

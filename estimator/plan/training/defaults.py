@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
@@ -21,16 +22,29 @@ _PRETRAIN_TOKENS = 4_194_304
 _SEQ_LEN = 4096
 
 
+@dataclass(frozen=True)
+class UsualRun:
+    """What a model's maker trained it with: sequences a step, tokens a sequence, and where that is said."""
+
+    batch: int
+    seq_len: int
+    source: str
+    exact: bool = False
+    """Whether the batch stays as it is: the framework can split layers, so that fewer replicas share it."""
+
+
 def fill(
     plan: Plan,
     architecture: Architecture,
     accelerator: Accelerator,
     count: int,
     framework: tuple[str, str] | None = None,
+    own: UsualRun | None = None,
 ) -> tuple[dict[str, Any], list[Assumption]]:
     """What completes the workload, by field, and the assumptions made.
 
-    `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why.
+    `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why; `own` is
+    the run of the model's maker.
     """
     training = plan.training
     stated = training.model_fields_set
@@ -45,8 +59,8 @@ def fill(
         assume("framework", *(framework or framework_choices(plan, accelerator, count)[0]))
     seq_len = training.seq_len
     if seq_len is None:
-        seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
-        assume("seq_len", seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context")
+        seq_len, why = _seq_len(architecture, own)
+        assume("seq_len", seq_len, why)
     if training.stage in ("ppo", "grpo"):
         if training.response_len is None:
             assume("response_len", max(1, seq_len // 2), "half of each sequence is generated, half is its prompt")
@@ -54,7 +68,7 @@ def fill(
             problem = f"{training.response_len} generated tokens leave no prompt in sequences of {seq_len}"
             raise PlanError("workload.response_len", problem, [f"below {seq_len}"])
     if training.global_batch is None:
-        batch, why = _global_batch(plan, seq_len, count)
+        batch, why = _global_batch(plan, seq_len, count, own)
         assume("global_batch", batch, why)
     data_size(training)
     if training.dataset_samples is not None and training.dataset_tokens is None and training.sample_tokens is None:
@@ -126,14 +140,24 @@ _PLAIN_DEFAULTS = {
 }
 
 
-def _global_batch(plan: Plan, seq_len: int, count: int) -> tuple[int, str]:
-    """A batch that every data-parallel size dividing `count` divides."""
+def _seq_len(architecture: Architecture, own: UsualRun | None) -> tuple[int, str]:
+    if own:
+        return own.seq_len, f"as the model was trained: {own.source}"
+    seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
+    return seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context"
+
+
+def _global_batch(plan: Plan, seq_len: int, count: int, own: UsualRun | None) -> tuple[int, str]:
+    """A batch that every data-parallel size dividing `count` divides; as many tokens as in the maker's `own` run."""
     layout = plan.layout
-    if plan.training.stage == "pretrain":
+    if own:
+        wanted, why = max(1, own.batch * own.seq_len // seq_len), f"as the model was trained: {own.source}"
+    elif plan.training.stage == "pretrain":
         wanted, why = max(1, _PRETRAIN_TOKENS // seq_len), "about 4M tokens a step, as in the Llama 2 paper"
     else:
         wanted, why = _FINETUNE_BATCH, "a common batch for fine-tuning"
-    unit = (layout.dp or count) * (plan.training.micro_batch or 1)
+    replicas = layout.dp or (math.gcd(count, wanted) if own and own.exact else count)
+    unit = replicas * (plan.training.micro_batch or 1)
     if plan.training.stage == "grpo":
         unit = math.lcm(unit, plan.training.group_size)
     rounded = f", rounded up to a multiple of {unit}" if wanted % unit else ""
@@ -167,6 +191,8 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
+    if megatron == "megatron-bridge" and training.stage not in ("pretrain", "sft"):
+        megatron = "nemo-rl"  # it trains on preferences and rewards with Megatron-Bridge
     if split and sharded:
         why = "it joins sharded weights with the other parallelism that is asked for"
         return [("torchtitan", why), ("fsdp2", why)]
