@@ -34,8 +34,9 @@ from estimator.units import BITS_PER_BYTE, FP32_BYTES
 # What dispatch or combine take besides moving bytes: 128 tokens of 7168 elements to 8 experts take 77 and 114 us over
 # NVLink at 160 GB/s, 118 to 194 and 195 to 369 us over 16 to 256 ranks at 50 GB/s (deepseek-ai/DeepEP, README, H800).
 _EXCHANGE_S = 3.0e-5
-# Scores, top k, and the table of what was chosen (DeepSeek-V3.2, inference/kernel.py and model.py).
-_CHOOSING_KERNELS = 3.0
+# Rotary, Hadamard transform and cast of queries and keys (6), norm of the keys, two writes to the cache of the index,
+# weights of the heads, scores, top k, the table of what was chosen (DeepSeek-V3.2, inference/model.py, Indexer).
+_CHOOSING_KERNELS = 13.0
 # Part of the device that kernels for many tokens work on: 24 of 132 multiprocessors (the same, Buffer.set_num_sms).
 _EXCHANGE_SHARE = 24.0 / 132.0
 # How much more often the most popular expert is met than the least once copies are placed by load: an assumption.
@@ -65,18 +66,26 @@ class PassTime:
         return self.matmul + self.attention + self.memory + self.collective + self.host
 
 
-def pass_time(job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
-    """A pass of all layers with `decoding` sequences of `context` tokens and `reading` prompt tokens in each lane.
+def pass_time(
+    job: ServingJob,
+    these: Deployments,
+    decoding: Floats,
+    reading: Floats,
+    context: Floats,
+    lanes: Floats | float = 1.0,
+) -> PassTime:
+    """A pass of all layers with `decoding` sequences of `context` tokens in each lane, and `reading` prompt tokens in
+    that part of them which `lanes` is: the others wait for these.
 
     A pipeline takes the sum of its stages for one micro-batch: `decoding` and `reading` are those of one. Where tokens
     go to experts over the network the engine may cut the pass in two halves that compute and travel by turns (SGLang's
     two-batch overlap, vLLM's dual-batch overlap), if that is faster.
     """
-    whole = _one_batch(job, these, decoding, reading, context)
+    whole = _one_batch(job, these, decoding, reading, context, lanes)
     overlapping = job.overlaps_batches(these)
     if not overlapping.any():
         return whole
-    half = _one_batch(job, these, 0.5 * decoding, 0.5 * reading, context)
+    half = _one_batch(job, these, 0.5 * decoding, 0.5 * reading, context, lanes)
     tokens = 0.5 * (decoding * job.checked_tokens + reading) / these.tp
     both = 2.0 / (1.0 - np.where(tokens > _LOW_LATENCY_TOKENS, _EXCHANGE_SHARE, 0.0))
     computing = half.matmul + half.attention + half.memory
@@ -91,15 +100,23 @@ def pass_time(job: ServingJob, these: Deployments, decoding: Floats, reading: Fl
     )
 
 
-def _one_batch(job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
+def _one_batch(
+    job: ServingJob, these: Deployments, decoding: Floats, reading: Floats, context: Floats, lanes: Floats | float
+) -> PassTime:
     factors = job.factors
     checked = decoding * job.checked_tokens
     tokens = checked + reading
     rows = np.maximum(tokens, 1e-9)
+    # What the lanes send to the experts that they share, each in the mean.
+    shared = np.maximum(checked + lanes * reading, 1e-9)
     # A matmul of both is weighed by their tokens, but never shorter than generation's alone.
     count, few = len(rows), np.maximum(checked, 1e-9)
     both = _matmuls(
-        job, these, np.concatenate([rows, few]), np.concatenate([checked + reading / these.read_len, checked])
+        job,
+        these,
+        np.concatenate([rows, few]),
+        np.concatenate([shared, few]),
+        np.concatenate([checked + reading / these.read_len, checked]),
     )
     generation = np.where(checked > 0.0, both[count:], 0.0)
     share = reading / rows
@@ -114,7 +131,7 @@ def _one_batch(job: ServingJob, these: Deployments, decoding: Floats, reading: F
     for_matmuls, for_attention, for_others = _starts(job)
     matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others
     attention = attention + sooner * for_attention * (decoding > 0.0)
-    collective = factors.collective * _collectives(job, these, rows)
+    collective = factors.collective * _collectives(job, these, rows, shared)
     host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
     device = matmul + attention + memory + collective
     # What is launched kernel by kernel takes at least as long as the launches.
@@ -148,8 +165,9 @@ def _launch_s(job: ServingJob) -> float:
     return engine.launch_s * sum(count * each for count, each in zip(counts, kernels, strict=True))
 
 
-def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats) -> Floats:
-    """All layers' matmuls and the head for `tokens` of one lane, of which `picked` need logits; shape (k, n)."""
+def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, shared: Floats, picked: Floats) -> Floats:
+    """All layers' matmuls and the head for `tokens` of one lane, of which `picked` need logits; experts get `shared` of
+    each lane. Shape (k, n)."""
     accelerator = job.machine.accelerator
     bandwidth, width = accelerator.memory_bandwidth, job.wide_bytes
     table, tp = merged(job.architecture), these.tp
@@ -163,7 +181,7 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, picked: Floats
     seconds = np.einsum("i,ijk->jk", table.times, each)
     for kind, block in enumerate(job.architecture.blocks):
         if block.experts:
-            seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, tokens)
+            seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, shared)
     # Only the last token of a prompt needs logits.
     head_bytes = (width, job.weights.head_bits / BITS_PER_BYTE)
     rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
@@ -296,9 +314,9 @@ def _memory_bound(job: ServingJob, these: Deployments, tokens: Floats) -> Floats
     return traffic / bandwidth + kernels * job.device.launch_s
 
 
-def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
-    """Sums over tensor groups after each mixer and feed-forward, exchange of tokens where lanes share experts, and the
-    sends between pipeline stages."""
+def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Floats) -> Floats:
+    """Sums over tensor groups after each mixer and feed-forward of `tokens`, exchange of `spread` tokens of each lane
+    where lanes share experts, and the sends between pipeline stages."""
     seconds = np.zeros_like(tokens)
     size = tokens * job.architecture.hidden * job.wide_bytes
     if job.machine.count == 1:
@@ -313,7 +331,7 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
         limits = KernelLimits(engine.direct_limits, engine.one_shot_limits, engine.switch_limits)
         seconds = seconds + local * one_shot_all_reduce(tensor, size, limits)
     if shared and sharing.any():
-        seconds = seconds + np.where(sharing, shared * _exchanges(job, these, tokens), 0.0)
+        seconds = seconds + np.where(sharing, shared * _exchanges(job, these, spread), 0.0)
     if these.pp.max(initial=1.0) > 1:
         pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp, device.scaleup, device.scaleout)
         seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)

@@ -172,12 +172,15 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
         piece = np.minimum(budget, np.maximum(read, due))
         beside = np.zeros_like(each)
     full = np.minimum(budget, np.maximum(read, held / slots * read))
+    share = np.minimum(1.0, due / piece) if job.mixes else due / piece
+    reading_steps, lanes = _reading_steps(job, these, share)
     passes = pass_time(
         job,
         these,
         np.concatenate([each, beside, 0.5 * beside]),
         np.concatenate([np.zeros_like(each), piece, full]),
         context,
+        np.concatenate([np.ones_like(each), lanes, np.ones_like(each)]),
     )
     count = len(each)
     generating, reading, crowded = (passes.part(slice(at * count, (at + 1) * count)) for at in range(3))
@@ -185,20 +188,32 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
     drafting = generating.total * (job.checked_tokens - 1.0) / job.architecture.layers
     quiet, with_prompt = generating.total + drafting, reading.total + drafting
     stalls = with_prompt - quiet if job.mixes else with_prompt
-    share = np.minimum(1.0, due / piece) if job.mixes else due / piece
     return _Cycle(
         running=each * slots,
-        step=(quiet + share * stalls) / made,
+        step=(quiet + reading_steps * stalls) / made,
         quiet=quiet / made,
         # The rest of a prompt that is a little longer than its pieces is read with others.
         read=np.maximum(1.0, read / piece) * with_prompt,
         service=with_prompt * read / piece / slots,
         burst=crowded.total * read / full / slots,
         together=np.maximum(1.0, full / read),
-        share=share,
+        share=reading_steps,
         generating=generating,
         reading=reading,
     )
+
+
+def _reading_steps(job: ServingJob, these: Deployments, share: Floats) -> tuple[Floats, Floats]:
+    """(Part of the steps in which any lane reads a prompt, part of the lanes that do so in these) where each lane reads
+    in `share` of its own.
+
+    Lanes that share experts step together, so that one with a prompt makes all others wait, unless prompts are held
+    back until all lanes have one.
+    """
+    if not job.mixes or job.balances_lanes:
+        return share, np.ones_like(share)
+    met = -np.expm1(these.dp * np.log1p(-np.minimum(share, 1.0 - 1e-9)))
+    return met, share / np.maximum(met, 1e-9)
 
 
 def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
@@ -210,34 +225,33 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     # Others that run when a request comes: their step is waited for.
     met = np.minimum(1.0, held - 1.0)
     generated = _generated(these)
-    cycle, inside = _circulating(job, these, held, held, met)
+    cycle, inside, herd = _circulating(job, these, held, held, met)
     running = np.minimum(cycle.running[0], _generating(these, cycle, inside, held))
-    cycle, inside = _circulating(job, these, running, held, met)
+    cycle, inside, herd = _circulating(job, these, running, held, met)
     running = np.minimum(cycle.running[0], _generating(these, cycle, inside, held))
     step, quiet, decode = cycle.step[0], cycle.quiet[0], generated * cycle.step[0]
     # Of the requests that come together each waits for those before it, and those for all behind them.
     first = 0.5 * (held - cycle.together[0]).clip(0.0) * cycle.burst[0] + cycle.together[0] * cycle.burst[0]
-    first = np.maximum(first, inside)
-    together = _share_together(job, these, held * lanes)
+    together = _share_together(these, held * lanes)
     rate = held / (inside + decode)
-    # Requests that find no place wait for one: each for all others that do, or for half of them where they all came at
-    # once and no more come. Of requests without an end no wait can be said.
-    waiting = np.where(np.isfinite(clients), np.maximum(0.0, clients - most), 0.0)
-    outside = waiting / rate * np.where(these.concurrency >= these.requests, 0.5, 1.0)
-    ttft = inside + outside + (first - inside) * together + job.request_s
-    tpot = step - 0.5 * together * (step - quiet)
-    total = np.where(np.isfinite(clients), held / (inside + decode + job.request_s), rate)
-    # Where prompts are only read, as many as there are fill every step.
-    reads = np.minimum(1.0 / cycle.burst[0], clients / (cycle.read[0] + job.request_s))
-    total = np.where(these.output_len > 1.0, total, reads)
+    at_once = these.concurrency >= these.requests
+    outside = _placeless(clients, most) / rate * np.where(at_once, 0.5, 1.0)
+    behind = inside + herd.wait
+    more = np.maximum(0.0, first - behind) * together
+    ttft = behind + outside + more + job.request_s
+    late = _late_first(job, these, cycle, herd, held, rate, together)
+    # Who waits until all of a herd are read does not wait for them again while it generates.
+    bunched = np.maximum(together, herd.share)
+    tpot = step - 0.5 * bunched * (step - quiet)
+    answered = _answered(job, these, cycle, clients, held / (inside + decode + job.request_s), rate)
     ends = _ends(job, these, running, held, step)
-    total = 1.0 / (1.0 / total + ends / sent)
+    total = 1.0 / (1.0 / answered + ends / sent)
     return Steady(
         running=running,
         tpot_s=tpot,
         ttft_s=ttft,
-        ttft_p99_s=np.maximum(_TTFT_P99 * ttft, 2.0 * first * (together > _RARE)),
-        tpot_p99_s=_TPOT_P99_CLOSED * tpot,
+        ttft_p99_s=np.maximum(late + _LATEST * np.where(at_once, outside, 0.5 * outside), ttft),
+        tpot_p99_s=_slow_tokens(these, cycle, tpot),
         e2e_s=ttft + generated * tpot,
         requests_per_s=total * lanes,
         reading_share=cycle.share[0],
@@ -247,12 +261,12 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
         sent=held,
         ttft={
             "reading": cycle.read[0],
-            "queue": inside - cycle.read[0],
+            "queue": behind - cycle.read[0],
             "place": outside,
-            "together": (first - inside) * together,
+            "together": more,
             "request": job.request_s + np.zeros(len(these)),
         },
-        tpot={"step": step, "quieter": -0.5 * together * (step - quiet)},
+        tpot={"step": step, "quieter": -0.5 * bunched * (step - quiet)},
         cycle={
             "first_token": inside,
             "generating": decode,
@@ -262,38 +276,103 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     )
 
 
-# Time to the first token of the slowest in a hundred requests over the mean, where requests that come together are too
-# few to be among them: an assumption. It is 1 where no wait differs from another, ln 100 = 4.6 where all of it is a
-# wait with an exponential tail. No runs are known that print both figures for such a load: in nine of ten of GLM-5,
-# MiniMax-M2.5 and Qwen3.5 the 99th percentile is 1.3 to 7.6 times the median, but a tenth of their requests come
-# together (113 runs; SemiAnalysisAI, InferenceX, experimental/token_position_decode_slo, 2026).
-_TTFT_P99 = 1.5
 # Part of all requests below which those that came together do not show in the slowest of a hundred.
 _RARE = 0.01
-# Time per token of the slowest in a hundred requests over the mean, where clients wait for answers: an assumption. It
-# is 1.0 to 1.2 in 44 runs of vLLM on processors (BudEcosystem, simulator, research/cpu_calibration_data, 2026), more
-# in those that are named above (1.3 to 2.8 of the median in half of them, with speculative decoding).
-_TPOT_P99_CLOSED = 1.15
+# The 99th percentile of waits that grow evenly from none, over their mean.
+_LATEST = 2.0 * (1.0 - 1.0 / _ONE_IN)
+# Standard deviations that one in a hundred exceeds (normal distribution).
+_DEVIATIONS = 2.326
+
+
+def _slow_tokens(these: Deployments, cycle: _Cycle, tpot: Floats) -> Floats:
+    """Time per token of the slowest answer in a hundred: those that more prompts of others interrupt than is usual.
+
+    These come one by one (Poisson), and no step of an answer can be longer than one that reads.
+    """
+    tokens, share = _generated(these), np.minimum(cycle.share[0], 1.0)
+    stall = (cycle.step[0] - cycle.quiet[0]) / np.maximum(cycle.share[0], 1e-9)
+    more = _DEVIATIONS * stall * np.sqrt(share / tokens)
+    return tpot + np.minimum(more, np.maximum(0.0, cycle.quiet[0] + stall - tpot))
+
+
+def _placeless(clients: Floats, most: Floats) -> Floats:
+    """Requests that find no place and wait for one: each for all others that do, or for half of them where they all
+    came at once and no more come. Of requests without an end no wait can be said."""
+    return np.where(np.isfinite(clients), np.maximum(0.0, clients - most), 0.0)
+
+
+def _answered(
+    job: ServingJob, these: Deployments, cycle: _Cycle, clients: Floats, asked: Floats, endless: Floats
+) -> Floats:
+    """Requests per second of a lane: as `clients` ask again, or as it can where there is no end of them. Where prompts
+    are only read, as many as there are fill every step."""
+    reads = np.minimum(1.0 / cycle.burst[0], clients / (cycle.read[0] + job.request_s))
+    return np.where(these.output_len > 1.0, np.where(np.isfinite(clients), asked, endless), reads)
+
+
+def _late_first(
+    job: ServingJob, these: Deployments, cycle: _Cycle, herd: _Herd, held: Floats, rate: Floats, together: Floats
+) -> Floats:
+    """Seconds to the first token that one request in a hundred exceeds once it has a place: behind a queue with its
+    tail, behind all of a herd, or behind those that came first."""
+    service, met = cycle.service[0], np.minimum(1.0, held - 1.0)
+    alone = cycle.read[0] + _looked_steps(job, these, met) * cycle.step[0] + job.request_s
+    used = np.minimum(_FULL, rate * service)
+    queue = np.minimum(_late(used, service) * job.factors.clumped, (held - 1.0) * service)
+    late = alone + np.maximum(queue, _LATEST * np.maximum(herd.wait, 0.0))
+    return np.where(together > _RARE, np.maximum(late, held * cycle.burst[0] + job.request_s), late)
+
+
+@dataclass(frozen=True)
+class _Herd:
+    """Requests that keep together because their answers end nearly at once. `share` is 1 where all do so and prompts
+    stop generation, and 0 where none does; `wait` are the seconds that they wait for each other, which cost no one else
+    any time. Shape (n,)."""
+
+    share: Floats
+    wait: Floats
 
 
 def _circulating(
     job: ServingJob, these: Deployments, running: Floats, held: Floats, met: Floats
-) -> tuple[_Cycle, Floats]:
-    """The cycle of a lane in which `running` of its `held` requests generate, and seconds from a request to its first
-    token while requests come one by one."""
+) -> tuple[_Cycle, Floats, _Herd]:
+    """The cycle of a lane in which `running` of its `held` requests generate, seconds from a request to its first token
+    while requests come one by one, and how far they do not.
+
+    Prompts of one length wait half as long for each other as at random (M/D/1). Where prompts stop generation, those
+    that started together go on together: they end within the spread of their answers (uniform, so sqrt 12 standard
+    deviations wide), and all wait until the last is read.
+    """
     cycle = _cycle(job, these, np.maximum(running, 1.0)[None, :], held[None, :], (held - 1.0) / held)
-    step, service = cycle.step[0], cycle.service[0]
+    step, service, burst = cycle.step[0], cycle.service[0], cycle.burst[0]
     away = _generated(these) * step
     queued = _closed_wait(held, away, service) - service
     # What a station that is never empty makes wait, however requests come.
     full = np.maximum(0.0, (held - 1.0) * service - away)
-    looked = (0.5 * met * job.inference.admission_steps + _balanced_steps(job, these)) * step
-    return cycle, full + (queued - full) * job.factors.clumped + cycle.read[0] + looked
+    looked = _looked_steps(job, these, met) * step
+    alone = full + 0.5 * (queued - full) * job.factors.clumped + cycle.read[0] + looked
+    none = np.zeros(len(these))
+    if job.mixes or job.inference.output_spread is None:
+        return cycle, alone, _Herd(none, none)
+    width = _UNIFORM_WIDTH * job.output_spread * away
+    share = held * burst / np.maximum(held * burst + width, 1e-30)
+    wait = 0.5 * (_closed_wait(held, width, burst) - burst)
+    apart = cycle.read[0] + looked + (1.0 - share) * (alone - cycle.read[0] - looked)
+    return cycle, apart, _Herd(share, share * wait)
+
+
+# Width of a uniform distribution over its standard deviation (definition).
+_UNIFORM_WIDTH = 12.0**0.5
+
+
+def _looked_steps(job: ServingJob, these: Deployments, met: Floats) -> Floats:
+    """Steps that pass until a request is looked at, where others run with the chance `met`."""
+    return 0.5 * met * job.inference.admission_steps + _balanced_steps(job, these)
 
 
 def _balanced_steps(job: ServingJob, these: Deployments) -> Floats:
     """Steps that a prompt waits for others, so that all lanes that share experts read at once."""
-    return np.where(these.dp > 1.0, job.engine.balance_steps, 0.0)
+    return np.where(these.dp > 1.0, job.engine.balance_steps * job.balances_lanes, 0.0)
 
 
 def _generating(these: Deployments, cycle: _Cycle, inside: Floats, held: Floats) -> Floats:
@@ -302,10 +381,8 @@ def _generating(these: Deployments, cycle: _Cycle, inside: Floats, held: Floats)
     return held * decode / (decode + inside)
 
 
-def _share_together(job: ServingJob, these: Deployments, held: Floats) -> Floats:
-    """Part of the requests that come when all others do: the `held` first ones of a run, or all in lock step."""
-    if job.lock_step:
-        return np.ones(len(these))
+def _share_together(these: Deployments, held: Floats) -> Floats:
+    """Part of the requests that come when all others do: the `held` first ones of a run."""
     together = np.minimum(these.concurrency, held) / these.requests
     return np.where(np.isfinite(these.requests), np.minimum(1.0, together), 0.0)
 
@@ -343,11 +420,11 @@ def _closed_wait(clients: Floats, away: Floats, service: Floats) -> Floats:
 def _highest_rate(job: ServingJob, these: Deployments, known: Loads) -> Floats:
     """The highest rate of a lane that meets the limits of latency of the plan."""
     grid, every = known.grid, np.arange(len(these))
-    best = _within_limits(job, these, known)
+    best = _within_limits(job, these, known, known)
     # Between the last load that meets them and the next one, as many loads again.
     low, high = grid[best, every], grid[np.minimum(best + 1, _POINTS - 1), every]
     finer = _under(job, these, known.most, low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
-    return finer.rates[_within_limits(job, these, finer), every]
+    return finer.rates[_within_limits(job, these, finer, known), every]
 
 
 def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
@@ -365,27 +442,27 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     running = np.array([np.interp(wanted[i], rates[:, i], grid[:, i]) for i in range(len(these))])
     # Below one sequence at a time each request is alone.
     running = np.where(wanted < rates[0], wanted * generated * known.step[0], running)
-    at_least = np.maximum(running, 1.0)[None, :]
     # A request meets others with the chance that there are any (Poisson arrivals see time averages).
     met = -np.expm1(-running)
+    # As many as run while any does.
+    at_least = np.maximum(1.0, running / np.maximum(met, 1e-12))[None, :]
     cycle = _cycle(job, these, at_least, at_least, met)
     step, service = cycle.step[0], cycle.service[0]
     used = np.minimum(_FULL, wanted * service)
     waits = _queue(used, service) * job.factors.clumped
-    # Behind a rate that cannot be served the queue grows all through the run.
-    backlog = np.zeros(len(these))
-    if saturated.any():
-        sent = np.where(np.isfinite(these.requests), these.requests, _UNENDING) / these.lanes
-        backlog = np.where(saturated, 0.5 * sent * (1.0 / top - 1.0 / rate), 0.0)
-    looked = 0.5 * met * job.inference.admission_steps + _balanced_steps(job, these)
-    alone = cycle.read[0] + looked * step + job.request_s
+    turns, last = _turns(these, known.most)
+    # Behind a rate that cannot be served each turn of as many as run at once starts later than it came.
+    later = np.maximum(0.0, cycle.read[0] + generated * step - known.most / rate)
+    later = np.where((rate > top) & (saturated | np.isfinite(these.requests)), later, 0.0)
+    backlog = turns * later
+    alone = cycle.read[0] + _looked_steps(job, these, met) * step + job.request_s
     ttft = waits + alone + backlog
     return Steady(
         running=running,
         tpot_s=step,
         ttft_s=ttft,
-        ttft_p99_s=np.maximum(ttft, _late(used, service) + alone + 2.0 * backlog),
-        tpot_p99_s=_TPOT_P99 * step,
+        ttft_p99_s=np.maximum(ttft, _late(used, service) + alone + last * later),
+        tpot_p99_s=np.maximum(step, _crowded_step(known, at_least)[0]),
         e2e_s=ttft + generated * step,
         requests_per_s=wanted * these.lanes,
         reading_share=cycle.share[0],
@@ -409,10 +486,20 @@ _ENDLESS = 4096.0
 _UNENDING = 10_000.0
 # Part of its time that a station can be busy before the queue has no end.
 _FULL = 0.95
-# Time per token of the slowest in a hundred requests over the mean, as requests come at random: an assumption. It is
-# 1.13 and 1.73 in two runs of vLLM with 300 conversations of ShareGPT at nominally ten a second, the latter beyond what
-# could be served (casys-kaist, LLMServingSim, bench/examples, 2026).
-_TPOT_P99 = 1.3
+
+
+def _crowd(running: Floats) -> Floats:
+    """Sequences that run at once for one in a hundred requests, where they come at random (Poisson)."""
+    return running + _DEVIATIONS * np.sqrt(running)
+
+
+def _turns(these: Deployments, most: Floats) -> tuple[Floats, Floats]:
+    """Turns of `most` requests before that of a request of the run, in the mean and for the last in a hundred."""
+    sent = np.where(np.isfinite(these.requests), these.requests, _UNENDING) / these.lanes
+    turns = sent / most
+    whole = np.floor(turns)
+    mean = (0.5 * whole * (whole - 1.0) + whole * (turns - whole)) / turns
+    return mean, np.floor((1.0 - 1.0 / _ONE_IN) * turns)
 
 
 def _queue(used: Floats, service: Floats) -> Floats:
@@ -425,17 +512,27 @@ def _late(used: Floats, service: Floats) -> Floats:
     return np.maximum(0.0, np.log(_ONE_IN * np.maximum(used, 1e-9))) * service / (2.0 * (1.0 - used))
 
 
-def _within_limits(job: ServingJob, these: Deployments, known: Loads) -> Ints:
-    """Which of the loads, ascending, is the last at which no more than one in a hundred requests misses the plan's
-    limits; the first one where none is. Shape (n,)."""
+def _crowded_step(known: Loads, running: Floats) -> Floats:
+    """Seconds of a step for one in a hundred requests where `running` run in the mean, shape (k, n): between the loads
+    that are known, which stand in equal ratios."""
+    count = len(known.grid)
+    ratio = np.log(np.maximum(known.grid[-1] / known.grid[0], 1.0 + 1e-9)) / (count - 1.0)
+    places = np.clip(np.log(_crowd(running) / known.grid[0]) / ratio, 0.0, count - 1.0 - 1e-9)
+    low, columns = places.astype(np.intp), np.arange(known.grid.shape[1])
+    part = places - low
+    return (1.0 - part) * known.step[low, columns] + part * known.step[low + 1, columns]
+
+
+def _within_limits(job: ServingJob, these: Deployments, known: Loads, usual: Loads) -> Ints:
+    """Which of the loads `known`, ascending, is the last at which no more than one in a hundred requests misses the
+    plan's limits; the first one where none is. Shape (n,). `usual` are the loads from one sequence to the most."""
     first, each = job.inference.ttft_slo_ms, job.inference.tpot_slo_ms
     used = np.minimum(_FULL, known.rates * known.service)
     met = np.ones(known.rates.shape, dtype=bool)
     if each is not None:
-        met &= _TPOT_P99 * known.step <= each / MS_PER_S
+        met &= _crowded_step(usual, known.grid) <= each / MS_PER_S
     if first is not None:
-        looked = 0.5 * -np.expm1(-known.running) * job.inference.admission_steps + _balanced_steps(job, these)
-        looked = looked * known.step
+        looked = _looked_steps(job, these, -np.expm1(-known.running)) * known.step
         met &= _late(used, known.service) + known.read + looked + job.request_s <= first / MS_PER_S
     # Only below the first point that misses them.
     return np.maximum(0, np.logical_and.accumulate(met, axis=0).sum(axis=0) - 1)

@@ -53,6 +53,7 @@ class Rules:
     """An entry of the data: names of storage types of the blocks' matrices, of routed experts and of the attention of
     MLA models ('' as `matrices`), of embedding, head, routers and vectors.
 
+    Experts are held as if the model's width were a whole multiple of `expert_multiple`.
     `bits` and `head_bits` are given where a file's own means are known. `plain_kernels` multiply what is not an expert
     where only experts are quantised.
     """
@@ -67,6 +68,7 @@ class Rules:
     source: str
     plain_kernels: tuple[Kernel, ...] = ()
     experts: str = ""
+    expert_multiple: int = 1
     mla_attention: str = ""
     exceptions: tuple[Deviation, ...] = ()
     bits: float | None = None
@@ -185,7 +187,8 @@ def _mean_bits(rules: Rules, model: Architecture, experts: bool) -> float:
                 size = count * matrix.copies * matrix.inputs * matrix.outputs
                 total += size
                 held += size * matrix_bits(rules, matrix, block, model.layers)
-    return held / total if total else 0.0
+    padded = -(-model.hidden // rules.expert_multiple) * rules.expert_multiple / model.hidden if experts else 1.0
+    return padded * held / total if total else 0.0
 
 
 def _known_as(name: str, block: Block) -> str:

@@ -166,6 +166,9 @@ def weights(architecture: Architecture, dtype: str, tp: int) -> float:
         for matrix in block.matrices:
             wide = dtype == "mxfp4" and matrix.role != "expert"
             each = 2.0 if wide else WEIGHT_BYTES[dtype]
+            if dtype == "mxfp4" and not wide:
+                # vLLM rounds the width up to whole multiples of 256 (layers/quantization/mxfp4.py).
+                each *= -(-architecture.hidden // 256) * 256 / architecture.hidden
             total += matrix.parameters * each / (1 if matrix.split == "none" and matrix.role != "expert" else tp)
     return total
 

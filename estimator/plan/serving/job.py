@@ -59,6 +59,12 @@ class ServingJob:
         choice = self.inference.chunked_prefill
         return self.engine.mixes if choice == "auto" else bool(choice)
 
+    @property
+    def balances_lanes(self) -> bool:
+        """Whether prompts are held back so that all lanes that share experts read at once: recipes of servers ask for
+        it, programs that call the engine as a library do not."""
+        return self.engine.balance_steps > 0 and self.inference.scenario in ("server", "interactive")
+
     @cached_property
     def request_s(self) -> Floats | float:
         """Seconds of a request's way through a server: none where the engine is called as a library."""
@@ -69,12 +75,6 @@ class ServingJob:
     def output_spread(self) -> float:
         """Standard deviation of generated tokens over their mean."""
         return self.inference.output_spread or 0.0
-
-    @cached_property
-    def lock_step(self) -> bool:
-        """Whether requests that started together end together, and the next ones start so: with answers of one length
-        where reading prompts stops generation."""
-        return self.inference.output_spread == 0.0 and not self.mixes
 
     def mean_context(self, input_len: Floats, output_len: Floats) -> Floats:
         """Tokens in the cache of a running request: long answers run longer, so they are met more often."""
