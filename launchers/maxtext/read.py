@@ -109,7 +109,9 @@ def _mesh(keys: Keys, findings: Findings) -> None:
             findings.put("dp_shard", shards, spoken.get("shards", origin))
             findings.put("dp_replicate", sizes["copies"], spoken.get("copies", origin))
     else:
-        findings.put("layout.zero_stage", 0, spoken.get("shards", origin))
+        # One chip's copy is whole in either.
+        whole = 0 if sizes["copies"] > 1 else 3
+        findings.put("layout.zero_stage", whole, spoken.get("shards", origin))
     _batch(keys, findings, sizes["tp"] * sizes["cp"] * sizes["pp"])
 
 

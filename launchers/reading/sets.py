@@ -190,6 +190,10 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
             findings.put("layout.recompute", "full" if on else "none", item)
         elif on and findings.values.get("layout.recompute") != "full":
             findings.leave(item, "another file says what is recomputed")
+    if findings.values.get("workload.stage") not in (None, "pretrain", "sft"):
+        # Pairs and prompts have rows of their own in any case, which is no choice of a plan.
+        findings.values.pop("workload.packing", None)
+        findings.defaults.pop("workload.packing", None)
     _framework(findings)
     for path, what in findings.refers.items():
         findings.warn(f"{what} stand in {path}, which is not given")

@@ -45,6 +45,9 @@ def read(keys: Keys, findings: Findings, variants: Sequence[str] = ()) -> None:
         section, _, kind = variant.partition(":")
         keys.put(f"{section}.mode", kind)
     preset = _preset(keys, words)
+    if preset is not None:
+        # Those of 0.3, which are named on the command line (config_registry.py, ChunkedLossWrapper).
+        findings.default("workload.fused_loss", True, "the registered configs compute the loss in chunks")
     _model(keys, findings, preset)
     findings.default("workload.stage", "pretrain", "torchtitan trains on plain text unless told otherwise")
     findings.default("workload.method", "full", "torchtitan trains all weights")
@@ -180,7 +183,8 @@ def _precision(keys: Keys, findings: Findings, words: dict) -> None:
         findings.default("workload.precision", "bf16", "mixed_precision_param is bfloat16 unless given")
     whole = keys.take("training.dtype")
     if whole is not None:
-        findings.word("workload.weights", whole, {"float32": "fp32", "bfloat16": "bf16"})
+        # fp32 is its default, which `auto` is estimated with.
+        findings.word("workload.weights", whole, {"float32": "auto", "bfloat16": "bf16"})
 
 
 def _parallel(keys: Keys, findings: Findings, preset: Item | None) -> None:

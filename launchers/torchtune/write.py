@@ -231,7 +231,8 @@ def _optimizer(launch: TrainingLaunch, recipe: str, tp: int) -> dict[str, Tree]:
     optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(launch)}
     if name == "adamw":
         optimizer["fused"] = tp == 1 and launch.offload != "params"
-    plain = launch.training.fused_loss is False
+    # `auto` is estimated without, as in the framework's profile.
+    plain = launch.training.fused_loss is not True
     loss: dict[str, Tree] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
     if launch.training.stage == "dpo":
         loss = {"_component_": "torchtune.rlhf.loss.DPOLoss", "beta": 0.1, "label_smoothing": 0}

@@ -27,6 +27,9 @@ def native(framework: str, model: str, layout: dict[str, Any], accumulation: int
     accelerator, per_node = DEVICES.get(framework, ("h100-sxm", 8))
     micro = workload.get("micro_batch", 1)
     batch = micro * accumulation * split["dp"]
+    if framework == "torchtitan":
+        # Its configs compute the loss in chunks.
+        workload |= {"fused_loss": True} if workload.get("fused_loss", "auto") == "auto" else {}
     return complete(
         {
             "model": model,

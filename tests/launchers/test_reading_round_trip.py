@@ -128,7 +128,8 @@ SETS = {
         offload=st.sampled_from(["none", "optimizer"]),
     ),
     "torchtitan": plans(
-        "torchtitan", **pretraining, tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
+        "torchtitan", **pretraining, fused_loss=st.just(True), tp=powers,
+        pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([2, 3]), recompute=st.sampled_from(["none", "selective", "full"]),
     ),
     "megatron-lm": plans(
