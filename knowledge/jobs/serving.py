@@ -23,6 +23,7 @@ from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
 from knowledge.models.catalogue import checkpoints, facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format, weight_format
+from knowledge.speculation import usual_acceptance
 
 _PLAIN_DEFAULTS = {
     "input_len": "a common length of prompts",
@@ -193,6 +194,9 @@ def _filled(
             changes["weight_dtype"] = "fp16"
             assumed.append(Assumption("workload.weight_dtype", "fp16", f"{accelerator.name} has no units for bf16"))
             stated = stated | {"weight_dtype"}
+    if workload.speculative_tokens and "acceptance" not in stated:
+        changes["acceptance"], why = usual_acceptance(architecture.id, workload.speculative_tokens)
+        assumed.append(Assumption("workload.acceptance", changes["acceptance"], why))
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in stated:
             assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))

@@ -132,8 +132,16 @@ class Bench:
         before, after = figure(self.base, entry.objective), figure(other, entry.objective)
         if before is None or after is None or before <= 0.0 or after <= 0.0:
             return None
-        patch = improvements.told_patch(change, other) if isinstance(other, Planned) else dict(change.patch)
+        patch = improvements.told_patch(change, other) if isinstance(other, Planned) else _told(change, other)
         return Gain(patch, change.kind, entry.objective, gain_of(entry.objective, before, after), other)
+
+
+def _told(change: Change, other: Served) -> dict[str, Any]:
+    """The patch, with the acceptance that was taken for drafts that it adds."""
+    patch = dict(change.patch)
+    if patch.get("workload.speculative_tokens"):
+        patch.setdefault("workload.acceptance", other.job.inference.acceptance)
+    return patch
 
 
 def known_changes(estimate: PlanEstimate, asked: Plan, objective: str | None) -> list[Change]:

@@ -138,7 +138,6 @@ def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
         "output_spread": "answers are equally long",
         "chunked_prefill": f"{of}: prompts {'beside' if job.mixes else 'before'} generation",
         "cuda_graph": f"{of}: {'on' if job.graphs else 'off'}",
-        "acceptance": "a usual acceptance of drafts; it depends on the text",
         "max_batch": of,
         "max_batched_tokens": of,
     }

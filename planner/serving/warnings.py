@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import estimate
 from knowledge.engines import reads_format
 from knowledge.evidence import served_before
 from knowledge.figures import gib, number, percent, seconds
@@ -13,7 +18,7 @@ _MANY = 1.05
 
 
 def warnings_of(served: Served) -> list[str]:
-    return [*_memory(served), *_load(served), *_latency(served), *_doubts(served)]
+    return [*_memory(served), *_load(served), *_latency(served), *_drafts(served), *_doubts(served)]
 
 
 def misfit(served: Served) -> str:
@@ -70,6 +75,21 @@ def _latency(served: Served) -> list[str]:
             value, limit = seconds(row.value_s), seconds(row.limit_s)
             texts.append(f"{what} is {value} and may miss the limit of {limit}: see its interval")
     return texts
+
+
+def _drafts(served: Served) -> list[str]:
+    """Whether drafting costs more than it gives under this load."""
+    drafted = served.job.inference.speculative_tokens
+    if not drafted:
+        return []
+    plain = replace(served.job, plan=served.job.plan.patch({"workload.speculative_tokens": None}))
+    without = estimate(plain, served.estimates.deployments.take(np.array([served.entry])))
+    rates = (float(without.output_tokens_per_s[0]), float(served.estimates.output_tokens_per_s[served.entry]))
+    if rates[1] >= rates[0]:
+        return []
+    return [
+        f"drafting {drafted} tokens a step does not pay under this load: {number(rates[0])} output tokens/s without it"
+    ]
 
 
 def _doubts(served: Served) -> list[str]:

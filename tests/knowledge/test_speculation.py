@@ -1,0 +1,39 @@
+"""Acceptance of drafts as measured, by model and number drafted."""
+
+from __future__ import annotations
+
+import pytest
+
+from estimator.plan.schema import Plan
+from knowledge.jobs.serving import serving_job
+from knowledge.speculation import usual_acceptance
+from tools import call
+
+
+def plan(**workload: object) -> Plan:
+    given = {"kind": "inference", "engine": "vllm", "input_len": 500, "output_len": 500, **workload}
+    return Plan.parse(
+        {"model": "zai-org/GLM-5.2", "workload": given, "cluster": {"accelerator": "b200-sxm", "count": 8}}
+    )
+
+
+@pytest.mark.parametrize(("drafted", "tokens"), [(1, 1.84), (3, 2.99), (8, 4.06)])
+def test_a_step_adds_as_many_tokens_as_were_measured(drafted: int, tokens: float) -> None:
+    job = serving_job(plan(speculative_tokens=drafted))
+    assert job.tokens_per_step == pytest.approx(tokens, abs=0.03)
+    assert any(row.field == "workload.acceptance" and "GLM-5.2" in str(row.why) for row in job.assumptions)
+
+
+def test_what_is_named_stands_and_more_drafts_are_kept_less_often() -> None:
+    assert serving_job(plan(speculative_tokens=3, acceptance=0.5)).inference.acceptance == 0.5
+    chances = [usual_acceptance("meta-llama/Llama-3.1-8B", drafted)[0] for drafted in (1, 2, 4, 8)]
+    assert chances == sorted(chances, reverse=True)
+    assert all(0.5 < chance < 1.0 for chance in chances)
+
+
+def test_drafts_that_do_not_pay_are_said() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
+    busy = asked | {"input_len": 500, "output_len": 500, "concurrency": 512, "speculative_tokens": 8, "acceptance": 0.2}
+    assert any("does not pay" in text for text in call("estimate_inference", busy)["warnings"])
+    quiet = busy | {"concurrency": 1, "acceptance": 0.8, "speculative_tokens": 2}
+    assert not any("does not pay" in text for text in call("estimate_inference", quiet)["warnings"])
