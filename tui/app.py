@@ -6,12 +6,13 @@ Sessions run in a thread of their own and post what they say as messages; only t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
@@ -22,20 +23,25 @@ from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.settings import value
 from agent.store import last_plan, list_sessions, transcript
 from estimator.errors import PlanError
+from pages.blocks import offered
 from tui.screens import SCREENS, ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
-from tui.slash import PromptContext, split
+from tui.slash import Command, PromptContext, commands, split
 from tui.slash_actions import call_events, carry_out
 from tui.talk import Opener, Start, Talk, load_opener
 from tui.turns import Heard, TurnEnded, Turns
 from tui.widgets.approval import ApprovalCard
+from tui.widgets.choices import Choices
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
-from tui.widgets.messages import Answer, Behind, Notice
+from tui.widgets.messages import Answer, Behind, Notice, Queued
 from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import PROMPT_KEYS, Prompt
 from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
+
+# Keys that a command does the same as.
+_COMMANDED = ("help", "edit_plan", "new_session", "quit", "command_palette", "help_quit")
 
 
 class _MainScreen(Screen[None]):
@@ -77,6 +83,8 @@ class ShardwiseApp(App[None]):
         self.asked: Approval | None = None
         self.awaiting: ApprovalCard | None = None
         self.leaving = False
+        # What was sent while an answer was on its way, and how the conversation shows it.
+        self.queued: list[tuple[str, Queued]] = []
         self.typed = ""
         # Unset while an earlier conversation is read: its plan is not known yet.
         self.drawn = asyncio.Event()
@@ -130,8 +138,26 @@ class ShardwiseApp(App[None]):
         command = split(message.text)
         if command is not None:
             self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
+        elif self.turns.current is not None and self.awaiting is None:
+            await self.queue(message.text)
         elif not await self.ask(message.text):
             self.query_one(Prompt).give_back(message.text)
+
+    async def queue(self, question: str) -> None:
+        """It is asked when the turn that goes on has ended."""
+        row = Queued(question)
+        self.queued.append((question, row))
+        await self.conversation.turns.mount(row)
+
+    async def _ask_queued(self, stopped: bool) -> None:
+        """The next of what waits; all of it comes back to the prompt where the person stopped the turn."""
+        while self.queued and self.awaiting is None:
+            question, row = self.queued.pop(0)
+            await row.remove()
+            if not stopped:
+                await self.ask(question)
+                return
+            self.query_one(Prompt).give_back(question)
 
     async def _command(self, text: str, name: str, words: list[str]) -> None:
         await self.drawn.wait()
@@ -144,6 +170,10 @@ class ShardwiseApp(App[None]):
     async def on_welcome_chosen(self, message: Welcome.Chosen) -> None:
         self.query_one(Prompt).focus()
         await self.ask(message.question)
+
+    async def on_choices_chosen(self, message: Choices.Chosen) -> None:
+        self.query_one(Prompt).focus()
+        await self.ask(message.answer)
 
     def on_approval_card_answered(self, message: ApprovalCard.Answered) -> None:
         self.awaiting = None
@@ -204,7 +234,7 @@ class ShardwiseApp(App[None]):
         The focus moves before the event is passed on: moved by a handler, keys on their way would arrive out of order.
         """
         is_text = isinstance(event, events.Paste) or (isinstance(event, events.Key) and event.is_printable)
-        at_rest = self.awaiting is None and len(self.screen_stack) == 1 and self.is_running
+        at_rest = len(self.screen_stack) == 1 and self.is_running
         if is_text and at_rest and not isinstance(self.focused, Input):
             self.screen.set_focus(self.query_one(Prompt))
         await super().on_event(event)
@@ -287,6 +317,8 @@ class ShardwiseApp(App[None]):
             self.asked = event
             return
         await self.conversation.show(event)
+        if isinstance(event, Done):
+            await self._offer_next(event)
         match event:
             case ToolCall(call):
                 self.query_one(Status).doing = call.name
@@ -296,6 +328,15 @@ class ShardwiseApp(App[None]):
             case Done() if not (self.pane.unkept or self.pane.pending):
                 self.pane.take(event.plan)
 
+    async def _offer_next(self, done: Done) -> None:
+        """What can be said next: a list where something was asked back, else a Tab away in the prompt."""
+        steps = offered(done.answer)
+        self.query_one(Prompt).suggest([] if done.asked else steps)
+        if done.asked and steps:
+            choices = Choices(steps)
+            await self.say(choices)
+            self._offer(choices.focus)
+
     async def on_turn_ended(self, message: TurnEnded) -> None:
         if not self.turns.is_of_now(message):
             return
@@ -304,18 +345,26 @@ class ShardwiseApp(App[None]):
             return
         asked, self.asked = self.asked, None
         await self.conversation.settle()
+        await self.conversation.rest()
         if message.failure is not None:
             await self.conversation.stop()
             await self.say(Notice(message.failure, bad=True))
         elif asked is not None:
             await self._ask_approval(asked)
         self._show_state()
+        await self._ask_queued(message.failure is not None)
 
     async def _ask_approval(self, asked: Approval) -> None:
         self.query_one("#main").remove_class("-plan-instead")
         self.awaiting = ApprovalCard(asked.calls)
         self.pane.work_out()
         await self.say(self.awaiting)
+        self._offer(self.awaiting.choose)
+
+    def _offer(self, focus: Callable[[], object]) -> None:
+        """A list to choose from has the focus, unless the person is typing."""
+        if not self.query_one(Prompt).text:
+            focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc stops something only while there is something to stop."""
@@ -336,6 +385,8 @@ class ShardwiseApp(App[None]):
         if self.busy():
             return False
         self.query_one("#main").remove_class("-plan-instead")
+        self.query_one(Prompt).suggest([])
+        await self.query(Choices).remove()
         await self.conversation.ask(question)
         self._follow(lambda session: session.send(question), "answering")
         return True
@@ -353,8 +404,8 @@ class ShardwiseApp(App[None]):
     def busy(self) -> bool:
         """Whether something is going on that has to end first; the person is told."""
         if self.awaiting is not None:
-            self.awaiting.focus()
-            self.notify("Answer y or n first.", severity="warning", markup=False)
+            self.awaiting.choose()
+            self.notify("Choose above first: write the files, or not.", severity="warning", markup=False)
             return True
         if self.turns.current is not None:
             self.notify("Still answering; Esc stops it.", severity="warning", markup=False)
@@ -435,6 +486,29 @@ class ShardwiseApp(App[None]):
     def _surroundings(self) -> PromptContext:
         """What completion at the prompt may look at."""
         return PromptContext(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every action of ours with its key, as Ctrl+P lists them: screens, commands, keys of the conversation."""
+        for row in SCREENS:
+            key = f"   {self.get_key_display(Binding(row.key, ''))}" if row.key else ""
+            yield SystemCommand(f"{row.title}{key}", f"/{row.name}", partial(self.open_screen, row.name))
+        named = {row.name for row in SCREENS}
+        for command in commands():
+            if command.name not in named:
+                meaning = f"{command.meaning[:1].upper()}{command.meaning[1:]}"
+                yield SystemCommand(meaning, command.shown.replace("[", "\\["), partial(self._start_command, command))
+        for binding in (each for key in self._bindings.key_to_bindings.values() for each in key):
+            if binding.description and binding.action not in _COMMANDED and "open_screen" not in binding.action:
+                title = f"{binding.description}   {self.get_key_display(binding)}"
+                yield SystemCommand(title, "key", partial(self.run_action, binding.action))
+
+    async def _start_command(self, command: Command) -> None:
+        """Carries it out, or begins to type it where it needs words."""
+        if command.usage and not command.usage.startswith("["):
+            self.query_one(Prompt).give_back(f"/{command.name} ")
+            self.query_one(Prompt).focus()
+        else:
+            await self._command(f"/{command.name}", command.name, [])
 
     def every_key(self) -> Iterable[tuple[str, str]]:
         """Every key and what it does."""

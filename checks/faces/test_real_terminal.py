@@ -90,9 +90,9 @@ def test_a_whole_conversation(terminal: Terminal) -> None:
     terminal.type("Write the files.")
     terminal.keys("Enter")
     terminal.wait(r"Write \d files")
-    terminal.keys("d")
+    terminal.keys("Down", "Down", "Enter")
     terminal.wait(r"\+ ")
-    terminal.keys("y")
+    terminal.keys("Up", "Up", "Enter")
     end = time.monotonic() + _PATIENCE_S
     while not list(terminal.folder.glob("runs/*/job.sbatch")):
         assert time.monotonic() < end, terminal.screen()

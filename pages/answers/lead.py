@@ -186,11 +186,11 @@ def read_as(readings: Sequence[str]) -> list[Block]:
     if not readings:
         return []
     words = [text.rstrip(".") for text in readings]
-    short = [_without_others(text) for text in words][:_MOST_READINGS]
+    short = [without_others(text) for text in words][:_MOST_READINGS]
     more = [Folded([Note("Read as", words)])] if short != words else []
     return [Prose(f"Assumed: {'; '.join(short)}."), *more]
 
 
-def _without_others(reading: str) -> str:
+def without_others(reading: str) -> str:
     """'h100' read as H100 SXM5 80GB: what else it may be stands among the details."""
     return reading.rpartition(" (")[0] if reading.endswith(")") and " (" in reading else reading

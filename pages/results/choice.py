@@ -101,7 +101,10 @@ def size(result: SizedServing) -> list[Block]:
 
 
 def sizes(rows: Sequence[ServingSize]) -> list[Block]:
-    columns = [*_WHERE, "replicas", "replica_limit", "utilisation", ("limited by", "limited_by"), *_SERVED, *_MONEY]
+    columns = [
+        ("deployment", "summary"), "accelerator", "devices", *_MONEY, "ttft_s", "utilisation", "replicas",
+        "replica_limit", ("limited by", "limited_by"), "tpot_s", "output_tokens_per_s",
+    ]  # fmt: skip
     return table(rows, columns, "Cheapest first")
 
 

@@ -45,3 +45,13 @@ def test_every_step_that_is_offered_can_be_said(question: str) -> None:
         for words, path in SETS.items():
             if words in step:
                 assert get(after.plan, path) is not None, step
+
+
+@pytest.mark.parametrize("question", ["train a model on 8 H100", "fine-tune Llama-3.1-8B on my GPU"])
+def test_every_answer_that_is_offered_answers_what_was_asked_back(question: str) -> None:
+    (first,) = turns(question)
+    assert first["asked"]
+    for step in offered(first["answer"]):
+        _, after = turns(question, step)
+        assert not after["asked"], step
+        assert next(call["name"] for call in after["tool_calls"]).startswith("estimate"), step

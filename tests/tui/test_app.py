@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,19 +10,22 @@ from typing import Any
 import pytest
 from fake_session import ANSWER, FakeSession, done, estimator
 from textual.pilot import Pilot
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
 from agent.events import Event, TextPiece
 from agent.store import FileWritten
 from estimator.errors import PlanError
 from tui.app import ShardwiseApp
+from tui.slash import commands
 from tui.widgets.approval import ApprovalCard, FileDiff
+from tui.widgets.choices import Choices
 from tui.widgets.conversation import Conversation
 from tui.widgets.markdown_block import MarkdownBlock
-from tui.widgets.messages import Answer, Behind, Notice, Question
+from tui.widgets.messages import Answer, Behind, Notice, Question, Queued
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.prompt import Prompt
 from tui.widgets.stack import Bar, Stack, parts_of
+from tui.widgets.thinking import Thinking
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import EXAMPLES, Welcome
 
@@ -114,22 +118,23 @@ async def test_a_conversation() -> None:
         assert len(sessions) == 2
 
 
-@pytest.mark.parametrize(("key", "approved"), [("y", True), ("n", False)])
-async def test_nothing_is_written_without_a_yes(key: str, approved: bool) -> None:
+@pytest.mark.parametrize(("keys", "approved"), [(("enter",), True), (("down", "enter"), False), (("escape",), False)])
+async def test_nothing_is_written_without_a_yes(keys: tuple[str, ...], approved: bool) -> None:
     async with opened() as (app, pilot, sessions):
         await ask(app, pilot, "write it")
         card = app.query_one(ApprovalCard)
-        assert app.focused is card
+        assert app.focused in card.query(OptionList)
         shown = "\n".join(str(line.content) for line in card.query(Static))
         for text in ("Write 3 files?", "runs/llama", "train.yaml  1,234 bytes", "job.slurm  890 bytes"):
             assert text in shown
         assert sessions[0].resumed == []
         # What changes is read from its first line, and makes room for the answer.
-        await pilot.press("d")
+        await pilot.press("down", "down", "enter", "up", "up")
         await pilot.pause(0.1)
         assert not any(file.collapsed for file in card.query(FileDiff))
         assert app.conversation.scroll_offset.y <= card.virtual_region.y
-        await pilot.press(key)
+        await pilot.press(*keys)
+        await pilot.pause(0.1)
         assert all(file.collapsed for file in card.query(FileDiff))
         await settled(app, pilot)
         assert sessions[0].resumed == [approved]
@@ -145,10 +150,20 @@ async def test_an_approval_is_answered_once_and_before_anything_else() -> None:
         await ask(app, pilot, "something else")
         assert sessions[0].sent == ["write it"]
         assert app.query_one(Prompt).text == "something else"
-        assert app.focused is app.query_one(ApprovalCard)
-        await pilot.press("y", "y", "n")
+        assert app.focused in app.query_one(ApprovalCard).query(OptionList)
+        await pilot.press("enter", "enter", "escape")
         await settled(app, pilot)
         assert sessions[0].resumed == [True]
+
+
+async def test_no_letter_approves_anything() -> None:
+    async with opened() as (app, pilot, sessions):
+        await ask(app, pilot, "write it")
+        await pilot.press(*"yes", "space", *"y")
+        await settled(app, pilot)
+        assert sessions[0].resumed == []
+        assert app.query_one(Prompt).text == "yes y"
+        assert app.focused is app.query_one(Prompt)
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -160,9 +175,11 @@ async def test_a_running_answer_is_stopped(key: str) -> None:
         app.query_one(Prompt).text = "next"
         await pilot.press("enter")
         assert sessions[0].sent == ["hang"]
-        assert app.query_one(Prompt).text == "next"
+        await pilot.pause(0.1)
+        assert [str(row.content) for row in app.query(Queued)] == ["next"]
         await pilot.press(key)
         await pilot.pause(0.1)
+        assert app.query_one(Prompt).text == "next"
         assert notices(app) == ["Stopped."]
         assert sessions[0].stopped
         assert app.talk.id == "s-123"
@@ -224,6 +241,95 @@ async def test_a_pasted_text_of_many_lines_waits_for_enter() -> None:
         assert sessions[0].sent == ["one\ntwo\nthree\n\nx"]
 
 
+def _keeping(made: list[FakeSession], kind: type[FakeSession]) -> Any:
+    """Opens sessions of that kind, and keeps them."""
+
+    def opener(*words: Any, **named: Any) -> FakeSession:
+        made.append(kind(*words, **named))
+        return made[-1]
+
+    return opener
+
+
+async def test_what_is_sent_meanwhile_is_asked_next() -> None:
+    class Slow(FakeSession):
+        async def send(self, text: str) -> AsyncIterator[Event]:
+            self.sent.append(text)
+            await asyncio.sleep(0.3)
+            yield done(f"About {text}.", {})
+
+    made: list[FakeSession] = []
+    app = ShardwiseApp(
+        opener=lambda *words, **named: made.append(Slow(*words, **named)) or made[-1], estimator=estimator
+    )
+    async with app.run_test(size=SMALL) as pilot:
+        for text in ("one", "two", "three"):
+            app.query_one(Prompt).text = text
+            await pilot.press("enter")
+            await pilot.pause(0.05)
+        assert app.query(Thinking)
+        for _ in range(100):
+            await pilot.pause(0.05)
+            if app.turns.current is None and not app.queued:
+                break
+        assert made[0].sent == ["one", "two", "three"]
+        assert not app.query(Queued)
+        assert not app.query(Thinking)
+        assert [answer.source_text for answer in app.query(Answer)] == ["About one.", "About two.", "About three."]
+
+
+async def test_what_is_asked_back_can_be_picked() -> None:
+    class Asking(FakeSession):
+        async def send(self, text: str) -> AsyncIterator[Event]:
+            self.sent.append(text)
+            asks = len(self.sent) == 1
+            yield done("Which?\n\nNext: “8 H100” · “one H100”" if asks else "Done.", {}, asked=["x"] if asks else [])
+
+    made: list[FakeSession] = []
+    app = ShardwiseApp(
+        opener=lambda *words, **named: made.append(Asking(*words, **named)) or made[-1], estimator=estimator
+    )
+    async with app.run_test(size=SMALL) as pilot:
+        await ask(app, pilot, "train it")
+        assert app.focused is app.query_one(Choices)
+        await pilot.press("down", "enter")
+        await settled(app, pilot)
+        assert made[0].sent == ["train it", "one H100"]
+        assert not app.query(Choices)
+
+
+async def test_tab_takes_the_next_step_that_is_offered() -> None:
+    class Offering(FakeSession):
+        async def send(self, text: str) -> AsyncIterator[Event]:
+            yield done("It fits.\n\nNext: “use fsdp2” · “write the files”", {})
+
+    app = ShardwiseApp(opener=Offering, estimator=estimator)
+    async with app.run_test(size=SMALL) as pilot:
+        await ask(app, pilot, "does it fit?")
+        prompt = app.query_one(Prompt)
+        await pilot.press("tab")
+        assert prompt.text == "use fsdp2"
+        await pilot.press("tab")
+        assert prompt.text == "write the files"
+
+
+async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
+    async with opened(WIDE) as (app, pilot, _):
+        rows = list(app.get_system_commands(app.screen))
+        listed = {row.help for row in rows}
+        for command in commands():
+            assert {f"/{command.name}", command.shown.replace("[", "\\[")} & listed, command.name
+        titles = [row.title for row in rows]
+        assert len(titles) == len(set(titles))
+        assert any("^g" in title for title in titles)
+        # A few letters find one, and Enter goes there; words that a command needs are typed.
+        await pilot.press("ctrl+p", *"varianside")
+        await pilot.pause(0.5)
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert app.query_one(Prompt).text == "/compare "
+
+
 async def test_an_example_can_be_asked_by_keyboard() -> None:
     async with opened(SMALL) as (app, pilot, sessions):
         await pilot.press("tab", "down", "enter")
@@ -262,7 +368,7 @@ async def test_an_approval_is_in_sight_even_from_the_plan() -> None:
         await pilot.press("f2")
         await ask(app, pilot, "write it")
         assert app.query_one(Conversation).display
-        assert app.focused is app.query_one(ApprovalCard)
+        assert app.focused in app.query_one(ApprovalCard).query(OptionList)
         await pilot.press("escape")
         await settled(app, pilot)
         assert sessions[0].resumed == [False]

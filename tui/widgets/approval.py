@@ -1,4 +1,7 @@
-"""The question before anything is written: exactly which files, what changes in each, and y or n."""
+"""The question before anything is written: exactly which files, what changes in each, and a list to choose from.
+
+No letter approves anything: what is typed while the card waits is for the prompt.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Collapsible, Static
+from textual.widgets import Collapsible, OptionList, Static
+from textual.widgets.option_list import Option
 
 from agent.events import PlannedWrite, ShownFile
 from knowledge.figures import file_size
@@ -56,14 +60,14 @@ class FileDiff(Collapsible):
         return Content("\n").join([*shown, Content(f"… and {left:,} more lines")] if left > 0 else shown)
 
 
-class ApprovalCard(Vertical, can_focus=True):
+_CHOICES = {"write": "Write them", "refuse": "Do not write", "changes": "Show what changes", "copy": "Copy the files"}
+
+
+class ApprovalCard(Vertical):
     """Shows what would be written."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Write them"),
-        Binding("n,escape", "answer(False)", "Do not write", key_display="n"),
-        Binding("d", "show_changes", "Show what changes"),
-        Binding("c", "copy", "Copy the files"),
+        Binding("escape", "answer(False)", "Do not write"),
     ]
 
     class Answered(Message):
@@ -93,22 +97,32 @@ class ApprovalCard(Vertical, can_focus=True):
             yield Static(f"to {one_line(call.preview.folder)}", markup=False)
             for file in call.preview.files:
                 yield FileDiff(file)
-        yield Static(
-            "y  write them      n  do not write      d  show what changes", id="verdict", classes="hint", markup=False
-        )
+        yield OptionList(*(Option(words, id=name) for name, words in _CHOICES.items()), markup=False)
+        yield Static("", id="verdict", classes="hint", markup=False)
 
     @property
     def files(self) -> list[ShownFile]:
         return [file for call in self.calls for file in call.preview.files]
 
-    def on_mount(self) -> None:
-        self.focus()
+    def choose(self) -> None:
+        """The list has the focus."""
+        self.query_one(OptionList).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        match event.option_id:
+            case "write" | "refuse":
+                self.action_answer(event.option_id == "write")
+            case "changes":
+                self.action_show_changes()
+            case "copy":
+                self.action_copy()
 
     def action_answer(self, approved: bool) -> None:
         if self.answered:
             return
         self.answered = True
-        self.can_focus = False
+        self.query_one(OptionList).display = False
         self.query_one("#verdict", Static).update("Approved." if approved else "Not written.")
         # What comes now is to be seen.
         for file in self.query(FileDiff):

@@ -18,6 +18,7 @@ from pages.rendering.clean import clean, one_line
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.ground import Ground, ground
 from tui.widgets.messages import Answer, Notice, Question
+from tui.widgets.thinking import Thinking
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
 
@@ -36,6 +37,7 @@ class Conversation(VerticalScroll, can_focus=False):
         super().__init__(self.turns)
         self.cards: dict[str, ToolCard] = {}
         self.answer: Answer | None = None
+        self.thinking: Thinking | None = None
         # What was said since the last tool call: a check may take it back.
         self.unsure: list[Answer] = []
         self.unsure_text = ""
@@ -50,14 +52,27 @@ class Conversation(VerticalScroll, can_focus=False):
         return ground(self, crop)
 
     async def add(self, widget: Widget) -> None:
+        """At the end; what goes on stays the last."""
         await self.query(Welcome).remove()
-        await self.turns.mount(widget)
+        await self.turns.mount(widget, before=self.thinking)
 
     async def ask(self, question: str) -> None:
         await self.add(Question(question))
+        await self.work()
         self.turn_text = self.unsure_text = ""
         self.unsure = []
         self.follow()
+
+    async def work(self) -> None:
+        """Something is worked on, which the end of the conversation says until there is a word of it."""
+        await self.rest()
+        self.thinking = Thinking()
+        await self.turns.mount(self.thinking)
+
+    async def rest(self) -> None:
+        thinking, self.thinking = self.thinking, None
+        if thinking is not None:
+            await thinking.remove()
 
     def follow(self) -> None:
         """What comes is in sight from here on, whatever was being read."""
@@ -67,11 +82,14 @@ class Conversation(VerticalScroll, can_focus=False):
     async def show(self, event: Event) -> None:
         match event:
             case TextPiece(text, draft):
+                await self.rest()
                 self.unsure_text += text
                 (await self._current_answer(draft)).add(text)
             case Discard():
                 await self._discard()
             case ToolCall(call, opened):
+                if self.thinking is not None:
+                    self.thinking.does(call.name)
                 await self.settle()
                 self.turn_text, self.unsure_text, self.unsure = self.turn_text + self.unsure_text, "", []
                 card = self.cards[call.id] = ToolCard(call.name, call.arguments, opened=opened)

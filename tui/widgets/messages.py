@@ -25,6 +25,14 @@ class Question(Static):
         super().__init__(clean(text), markup=False)
 
 
+class Queued(Static):
+    """Words that were sent while an answer was on its way: they are asked when it is there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(clean(text), markup=False)
+        self.border_title = "next"
+
+
 class Notice(Static):
     """Something about the conversation: stopped, went offline, failed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -23,7 +23,7 @@ PROMPT_KEYS = (
     ("ctrl+j", "new line (so does shift+enter, where the terminal can tell it)"),
     ("up / down", "earlier prompts, on the first and last line"),
     ("page up / page down", "through the conversation"),
-    ("tab", "take the completion; else the next card, which enter opens"),
+    ("tab", "take the completion or the next step that is offered; else the next card, which enter opens"),
 )
 
 
@@ -61,6 +61,22 @@ class Prompt(TextArea):
         self.recalled = 0
         # What was being typed before earlier prompts were looked at.
         self._unsent = ""
+        self._steps: list[str] = []
+        self._step = 0
+
+    def suggest(self, steps: Sequence[str]) -> None:
+        """What may be said next: Tab takes it into the empty prompt, and again the one after it."""
+        self._steps, self._step = list(steps), 0
+        self.placeholder = f"Tab: {steps[0]}" if steps else _PLACEHOLDER
+
+    def _takes_step(self) -> bool:
+        """Whether Tab was for the next step that was offered."""
+        if not self._steps or (self.text and self.text not in self._steps):
+            return False
+        self.text = self._steps[self._step % len(self._steps)]
+        self._step += 1
+        self.move_cursor(self.document.end)
+        return True
 
     def on_mount(self) -> None:
         self.sent = read_history()
@@ -85,6 +101,10 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         if self.listed.display and self._completes(event.key):
+            event.stop()
+            event.prevent_default()
+            return
+        if event.key == "tab" and self._takes_step():
             event.stop()
             event.prevent_default()
             return

@@ -1,4 +1,4 @@
-"""What an empty conversation shows: what this is for, and three questions to start from."""
+"""What an empty conversation shows: what this is for, and one question of each kind to start from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ _ABOUT = (
     "their intervals, the best layout, and launch files."
 )
 EXAMPLES = (
-    "Pretrain Llama-2-7B on 8 H100s with DP 8 and 4k sequences: does it fit, and how fast is it?",
+    "Fine-tune Llama-3.1-8B with LoRA on one H100, 100M tokens: how long, what does it cost?",
     "Pretrain Llama-3.1-70B on 64 H100s for 100B tokens: which TP, PP and DP is best?",
-    "Pretrain Mixtral-8x7B on 32 H100s with expert parallelism: does EP 8 fit, and how fast is it?",
+    "Serve Llama-3.3-70B to 64 users with first tokens under 1 s: which GPUs, how many?",
+    "GRPO on Qwen2.5-7B with 8 H100s: does it fit, and how fast is it?",
+    'Check for Llama-3.1-8B on 8 H100s: {"zero_optimization": {"stage": 3}, '
+    '"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}',
 )
 
 

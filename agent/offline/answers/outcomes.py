@@ -66,5 +66,5 @@ def joined(blocks: Sequence[Block], work: TurnWork) -> str:
 
 def first_said(unread: list[str], assumed: Sequence[str]) -> list[str]:
     """The first lines of an answer."""
-    told = "; ".join(text.rstrip(".") for text in assumed)
+    told = "; ".join(lead.without_others(text.rstrip(".")) for text in assumed)
     return [*([not_placed(unread)] if unread else []), *([f"Assumed: {told}."] if told else [])]

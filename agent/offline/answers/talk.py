@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge import figures
+from pages.blocks import Steps
 from planner.partial import get
 
 HELP = (
@@ -63,13 +64,18 @@ def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[s
     """Questions for the essentials that neither this turn nor an earlier one gave."""
     questions: list[str] = []
     if get(plan, "model") is None and "model" not in asked:
-        questions.append(
-            "model: which model is it? A catalogue name such as Llama-3.1-8B, or the path of a config.json"
-        )
+        questions.append("model: which model? A name such as Llama-3.1-8B, or the path of a config.json")
     if get(plan, "cluster.accelerator") is None and "cluster.accelerator" not in asked:
         many = "" if get(plan, "cluster.count") or has_nodes else ", and how many of them"
         questions.append(f"cluster.accelerator: which accelerator{many}?")
     return questions
+
+
+# What people most often answer a question for a field with.
+_ANSWERS = {
+    "model": ["use Llama-3.1-8B", "use Qwen3-32B", "use Llama-3.3-70B", "use gpt-oss-20b"],
+    "cluster.accelerator": ["8 H100", "one H100", "8 A100 80GB", "one RTX 4090"],
+}
 
 
 def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: list[str]) -> str:
@@ -85,6 +91,9 @@ def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: l
         lines.append(f"So far I have: {understood}.")
     if notes:
         lines.append("\n".join(f"- {note}" for note in notes))
+    fields = {question.partition(": ")[0] for question in questions}
+    if len(fields) == 1 and (answers := _ANSWERS.get(*fields)):
+        lines.append(Steps(answers).line)
     return "\n\n".join(lines)
 
 
