@@ -15,6 +15,7 @@ _NEUTRAL = "changes neither memory nor time as estimated"
 def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
     """Empties `keys`. What changes the run and has no place in a Plan is warned of, or blocks the field it changes."""
     rows = [table(f"{name}/leftovers") for name in tables]
+    serves = findings.values.get("workload.kind") == "inference"
     for item in list(keys.items.values()):
         if not _is_on(item.value):
             continue
@@ -27,11 +28,26 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
             findings.warn(f"{item.origin}: {why}, and has no place in a Plan")
         elif any(re.fullmatch(pattern, item.key) for row in rows for pattern in row.get("neutral", ())):
             findings.leave(item, _NEUTRAL)
+        elif (
+            not serves
+            and (field := _field_of(item.key)) is not None
+            and (field == "workload.stage" or not findings.has(field))
+        ):
+            findings.block(field, item, "is not known here, and may change it")
         else:
             findings.leave(item, "not known here")
     for name in keys.twice:
         findings.warn(f"{keys.file}: {name} is there twice; the last one counts")
     keys.items = {}
+
+
+def _field_of(key: str) -> str | None:
+    """The field of a plan that an unknown key's words speak of."""
+    words = " " + " ".join(re.split(r"[\W_]+", key.lower())) + " "
+    if " eval " in words or " val " in words:
+        return None
+    rows = ((field, phrase) for field, phrases in table("data/unknown_words").items() for phrase in phrases)
+    return next((field for field, phrase in rows if f" {phrase} " in words), None)
 
 
 def _is_on(value: Any) -> bool:

@@ -17,7 +17,13 @@ from launchers.shell.setting import Program, ScriptSetting
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
-_READ_ONLY = ("launchers.litgpt", "launchers.nemo", "launchers.ms_swift")
+_READ_ONLY = tuple(
+    f"launchers.{name}"
+    for name in (
+        "litgpt", "nemo", "ms_swift", "gpt_neox", "llm_foundry", "nanotron", "prime_rl", "nemo_automodel", "nemo_rl",
+        "verl",
+    )
+)  # fmt: skip
 
 
 def formats() -> list[Format]:

@@ -33,6 +33,7 @@ _FRAMEWORKS = {
     "maxtext": "maxtext", "primus": "primus", "megatron-bridge": "megatron-bridge", "nemo": "nemo",
     "litgpt": "litgpt", "unsloth": "unsloth", "ms-swift": "ms-swift", "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
+_TRAINER = "TRL or transformers Trainer arguments"
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
@@ -157,6 +158,8 @@ def _read_scripts(sets: _FileSet) -> None:
             if len(sets.texts) == 1:
                 raise PlanError("files", f"{name} starts no program that is read here", names())
             formats = formats or ["script of nothing that is read here"]
+        if sbatch and not starts and not setting.written and not _refers_from(findings, name):
+            findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
         kind = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
         before = findings.formats.get(path)
         findings.formats[path] = (
@@ -275,6 +278,12 @@ def _framework(findings: Findings) -> None:
         return
     findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
+        if program in ("trl", "trainer") and set(findings.formats.values()) <= {_TRAINER}:
+            findings.blocked["layout.zero_stage"] = (
+                "no file says how the Trainer is started and its states are sharded: give accelerate's or "
+                "DeepSpeed's, or layout.zero_stage (0 where every device holds all)"
+            )
+            return
         findings.default("layout.zero_stage", 0, "no file shards the states")
 
 
@@ -282,6 +291,8 @@ def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[s
     """On one device there is nothing to shard, whatever the program does on several."""
     count = arguments.get("cluster.count", result.get("cluster.count"))
     row = findings.defaults.get("layout.zero_stage")
+    if count == 1 and findings.formats and set(findings.formats.values()) <= {_TRAINER}:
+        findings.blocked.pop("layout.zero_stage", None)
     if count == 1 and row is not None and "layout.zero_stage" not in findings.values:
         del findings.defaults["layout.zero_stage"]
         findings.default("layout.zero_stage", 0, "there is one device")

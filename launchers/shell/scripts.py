@@ -295,7 +295,7 @@ class _Reader:
         for part in token.parts:
             values = self._values(part)
             if part.kind == "text" or part.quoted:
-                if part.kind == "variable" and part.text.endswith("[@]") and not any(values):
+                if part.kind == "variable" and part.text.endswith(("[@]", "@")) and not any(values):
                     empty = True
                     continue
                 started = True
@@ -329,6 +329,9 @@ class _Reader:
         if not match:
             return [UNKNOWN]
         name, _, mark, default = match.groups()
+        if name in ("@", "*") and mark is None:
+            # What the script is given besides: nothing, as it stands.
+            return []
         if name in self.variables:
             values = self.variables[name]
             if values is None:

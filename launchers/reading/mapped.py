@@ -1,0 +1,108 @@
+"""Configs whose keys are a plan's fields one by one: a table of the program (<program>/fields.yaml) says which.
+
+`title` and `framework` name the program; `marks` are keys by which a file is told. `whole` and `number` give fields for
+keys; `words` fields with what their values mean; `settled` fields that a key's presence settles; `defaults` what the
+program does where a file is silent, with the reason; `blocks` keys of which nothing can be told, with the reason;
+`model` the keys that name a model, `config` the section that holds a config.json, `world` the sizes of all groups.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number
+from launchers.reading.formats import Format
+from launchers.reading.leftovers import leave_rest
+from launchers.tables import table
+
+
+def mapped_format(program: str, kinds: tuple[str, ...] = ("yaml",)) -> Format:
+    """The format of a program that has such a table."""
+
+    def score(keys: Keys) -> int:
+        return 6 * sum(_key(keys, mark) is not None for mark in table(f"{program}/fields")["marks"])
+
+    def read(keys: Keys, findings: Findings) -> None:
+        read_mapped(program, keys, findings)
+
+    return Format(table(f"{program}/fields")["title"], score, read, kinds)
+
+
+def read_mapped(program: str, keys: Keys, findings: Findings) -> None:
+    """Takes what the table knows, and leaves the rest."""
+    rows = table(f"{program}/fields")
+    _resolve(keys)
+    _model(rows, keys, findings)
+    _world(rows, keys, findings)
+    for name, field in rows.get("whole", {}).items():
+        if (item := _take(keys, name)) is not None:
+            findings.whole(field, item)
+    for name, field in rows.get("number", {}).items():
+        if (item := _take(keys, name)) is not None:
+            findings.number(field, item)
+    for name, row in rows.get("words", {}).items():
+        if (item := _take(keys, name)) is not None:
+            findings.word(row["field"], item, _spoken(row["values"]))
+    for name, why in rows.get("blocks", {}).items():
+        if (item := _take(keys, name)) is not None and item.value not in (False, 0, 1, "none", "null"):
+            findings.block(why["field"], item, why["why"])
+    for name, fields in rows.get("settled", {}).items():
+        if (item := _take(keys, name)) is not None and item.value is not False:
+            for field, value in fields.items():
+                findings.put(field, value, item)
+    origin = Item(keys.file, rows["title"], rows["framework"])
+    findings.put("workload.framework", rows["framework"], origin)
+    for field, (value, why) in rows.get("defaults", {}).items():
+        findings.default(field, value, why)
+    leave_rest(keys, findings, f"{program}")
+
+
+def _spoken(values: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {**values, **{str(name).lower(): value for name, value in values.items()}}
+
+
+def _model(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    for name in rows.get("model", ()):
+        if (item := _take(keys, name)) is not None and isinstance(item.value, str):
+            findings.put("model", item.value, item)
+            return
+    section = rows.get("config")
+    if section is None:
+        return
+    names = list(keys.below(section))
+    if not names:
+        return
+    first = keys.items[names[0]]
+    fields = {name.removeprefix(section + "."): keys.items.pop(name).value for name in names}
+    findings.put("model", {"architectures": ["LlamaForCausalLM"], "model_type": "llama"} | fields, first)
+
+
+def _world(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    """The devices of a program whose file says the size of every group (`world`)."""
+    sizes = [as_number(keys.look(name)) for name in rows.get("world", ()) if name in keys]
+    if not sizes or None in sizes:
+        return
+    first = keys.items[next(name for name in rows["world"] if name in keys)]
+    findings.put("devices", int(math.prod(size for size in sizes if size)), first)
+
+
+def _resolve(keys: Keys) -> None:
+    """Values that name another key of the file (OmegaConf's ${section.key}) are that key's."""
+    for item in list(keys.items.values()):
+        match = re.fullmatch(r"\$\{([\w.]+)\}", item.value) if isinstance(item.value, str) else None
+        if match and match[1] in keys:
+            keys.put(item.key, keys.look(match[1]), item.line)
+
+
+def _key(keys: Keys, name: str) -> str | None:
+    """The key as the file writes it: with underscores or dashes."""
+    return next((form for form in (name, name.replace("_", "-")) if form in keys), None)
+
+
+def _take(keys: Keys, name: str) -> Item | None:
+    written = _key(keys, name)
+    return None if written is None else keys.take(written)

@@ -1,0 +1,147 @@
+"""Configs of programs for which nothing is written are told by name, and unknown words stop the verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from launchers.reading.sets import read
+
+NEOX = """
+{
+  "pipe-parallel-size": 2, "model-parallel-size": 2, "num-layers": 32, "hidden-size": 4096,
+  "seq-length": 2048, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,
+  "checkpoint-activations": true, "zero_optimization": {"stage": 1}, "optimizer": {"type": "Adam"},
+  "fp16": {"enabled": true}, "train-iters": 1000, "lr-decay-style": "cosine",
+}
+"""
+NANOTRON = """
+model:
+  dtype: bfloat16
+  model_config: {hidden_size: 2048, intermediate_size: 11008, num_attention_heads: 16, num_hidden_layers: 36,
+                 num_key_value_heads: 4, vocab_size: 128256, tie_word_embeddings: true, hidden_act: silu}
+optimizer: {zero_stage: 1, optimizer_factory: {name: adamW}}
+parallelism: {dp: 2, tp: 2, pp: 1, tp_mode: REDUCE_SCATTER, recompute_layer: true}
+tokens: {micro_batch_size: 3, batch_accumulation_per_replica: 4, sequence_length: 4096, train_steps: 100}
+"""
+PRIME = """
+max_steps = 20
+[deployment]
+num_train_gpus = 2
+[model]
+name = "Qwen/Qwen3-0.6B"
+[data]
+seq_len = 1024
+batch_size = 64
+micro_batch_size = 1
+[optim]
+lr = 1e-5
+"""
+FOUNDRY = """
+variables: {max_seq_len: 4096}
+max_seq_len: ${variables.max_seq_len}
+model: {name: hf_causal_lm, pretrained_model_name_or_path: meta-llama/Llama-3.1-8B}
+train_loader: {name: finetuning, dataset: {hf_name: org/data}}
+optimizer: {name: decoupled_adamw}
+global_train_batch_size: 64
+device_train_microbatch_size: 2
+precision: amp_bf16
+max_duration: 2ep
+fsdp_config: {sharding_strategy: FULL_SHARD, activation_checkpointing: true}
+"""
+VERL = """python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 \\
+  data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \\
+  actor_rollout_ref.actor.ppo_mini_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \\
+  actor_rollout_ref.rollout.n=5 actor_rollout_ref.actor.fsdp_config.param_offload=True \\
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.6 trainer.n_gpus_per_node=8 trainer.nnodes=2 $@
+"""
+RL = """
+policy: {model_name: meta-llama/Llama-3.1-8B, train_global_batch_size: 32, train_micro_batch_size: 1,
+         max_total_sequence_length: 1024, precision: bfloat16,
+         dtensor_cfg: {enabled: true, tensor_parallel_size: 2, activation_checkpointing: true}}
+sft: {max_num_epochs: 1}
+cluster: {gpus_per_node: 8, num_nodes: 1}
+"""
+AUTOMODEL = """
+step_scheduler: {global_batch_size: 64, local_batch_size: 8}
+model: {pretrained_model_name_or_path: meta-llama/Llama-3.1-8B}
+distributed: {strategy: fsdp2, tp_size: 2, cp_size: 1}
+packed_sequence: {packed_sequence_size: 4096}
+peft: {_target_: nemo_automodel.components._peft.lora.PeftConfig, dim: 8, alpha: 32}
+"""
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "neox.yml": (NEOX, "GPT-NeoX YAML", {
+        "workload.framework": "megatron-deepspeed", "layout.pp": 2, "layout.tp": 2, "layout.zero_stage": 1,
+        "layout.recompute": "full", "workload.precision": "fp16", "workload.seq_len": 2048, "workload.micro_batch": 4,
+    }),
+    "nano.yaml": (NANOTRON, "nanotron YAML", {
+        "layout.tp": 2, "layout.dp": 2, "layout.recompute": "full", "workload.global_batch": 24, "cluster.count": 4,
+        "layout.sequence_parallel": True,
+    }),
+    "sft.toml": (PRIME, "prime-rl TOML", {"model": "Qwen/Qwen3-0.6B", "cluster.count": 2, "workload.global_batch": 64}),
+    "foundry.yaml": (FOUNDRY, "LLM Foundry YAML", {
+        "workload.seq_len": 4096, "workload.stage": "sft", "layout.zero_stage": 3, "workload.micro_batch": 2,
+    }),
+    "grpo.sh": (VERL, "verl command line", {
+        "workload.stage": "grpo", "workload.group_size": 5, "workload.global_batch": 1280, "cluster.count": 16,
+        "layout.offload": "params", "workload.rollout": "colocated", "workload.engine_share": 0.6,
+    }),
+    "rl.yaml": (RL, "NeMo RL YAML", {"layout.tp": 2, "cluster.count": 8, "workload.stage": "sft"}),
+    "auto.yaml": (AUTOMODEL, "NeMo AutoModel YAML", {
+        "workload.method": "lora", "workload.lora.rank": 8, "layout.tp": 2,
+    }),
+}  # fmt: skip
+
+
+def values(part: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in part.items():
+        inner = isinstance(value, dict) and name != "model"
+        found |= values(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return found
+
+
+@pytest.mark.parametrize("path", CASES)
+def test_a_program_is_told_by_its_keys(path: str) -> None:
+    text, title, expected = CASES[path]
+    found = read({path: text})
+    assert found.formats[path] == title
+    told = {row.field: row.value for row in found.assumed} | values(found.plan)
+    assert {name: told.get(name) for name in expected} == expected
+
+
+def test_neox_is_no_deepspeed_file_and_asks_for_its_model() -> None:
+    assert "vocabulary" in read({"neox.yml": NEOX}).blocked["model"]
+
+
+def test_rows_of_answers_are_asked_for() -> None:
+    """At their longest they fit nowhere, and nobody runs them so."""
+    assert "1536 tokens" in read({"grpo.sh": VERL}).blocked["workload.seq_len"]
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        ("my_tensor_parallel_size: 4", "layout.tp"), ("extra_activation_checkpointing: true", "layout.recompute"),
+        ("x_chunked_cross_entropy: true", "workload.fused_loss"), ("grpo_samples: 4", "workload.stage"),
+    ],
+)  # fmt: skip
+def test_unknown_keys_of_what_decides_stop_the_verdict(key: str, field: str) -> None:
+    config = "base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 1\nsequence_len: 4096\nadapter: lora\n"
+    assert field not in read({"axolotl.yml": config}).blocked
+    assert "not known here" in read({"axolotl.yml": config + key}).blocked[field]
+    assert "eval" not in str(read({"axolotl.yml": config + "my_eval_batch_size: 3"}).blocked)
+
+
+def test_a_trainer_without_a_launch_is_not_taken_for_whole_replicas() -> None:
+    trainer = "model_name_or_path: meta-llama/Llama-3.1-8B\nper_device_train_batch_size: 1\nnum_train_epochs: 1\n"
+    assert "accelerate" in read({"train.yaml": trainer}).blocked["layout.zero_stage"]
+    assert "layout.zero_stage" not in read({"train.yaml": trainer}, {"cluster.count": 1}).blocked
+    with_file = {"train.yaml": trainer, "ds.json": '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'}
+    assert read(with_file).plan["layout"]["zero_stage"] == 3
+
+
+def test_a_job_that_starts_nothing_known_is_not_judged() -> None:
+    job = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\nsrun ./my_program --hidden 4096\n"
+    assert "starts no program" in read({"job.sbatch": job}).blocked["workload"]
