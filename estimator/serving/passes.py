@@ -128,7 +128,7 @@ def _one_batch(
     memory = weight * _memory_bound(job, these, rows) + factors.layer_s * layers
     # Kernels of replayed graphs start sooner after each other than alone.
     sooner = factors.launch - 1.0
-    for_matmuls, for_attention, for_others = _starts(job)
+    for_matmuls, for_attention, for_others = _starts(job, tokens * these.dp)
     matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others
     attention = attention + sooner * for_attention * (decoding > 0.0)
     collective = factors.collective * _collectives(job, these, rows, shared)
@@ -143,17 +143,18 @@ def _one_batch(
     return PassTime(matmul, attention, memory, collective, host + waits + factors.step_s)
 
 
-def _starts(job: ServingJob) -> tuple[float, float, float]:
-    """Seconds of a pass that timings of single kernels give to their starts: matmuls, attention, everything else."""
+def _starts(job: ServingJob, tokens: Floats) -> tuple[Floats, float, float]:
+    """Seconds of a pass of `tokens` that timings of single kernels give to their starts: matmuls, attention, others."""
     architecture = job.architecture
     _, _, kernels = moved(architecture, job.casts)
-    matmuls, attention = float(merged(architecture).times.sum()) * float(job.surface.launch_s), 0.0
+    matmuls, attention = np.full(tokens.shape, float(merged(architecture).times.sum() * job.surface.launch_s)), 0.0
+    sorting = np.where(_alone(job, tokens), _row_kernels_s(job), float(job.expert_kernel.launch_s))
     for kind, block in enumerate(architecture.blocks):
         count = architecture.pattern.count(kind)
         if block.heads:
             attention += count * float(job.decode_kernels[block.mixer == "mla"].launch_s)
         if block.experts:
-            matmuls += count * float(job.expert_kernel.launch_s + 2.0 * job.expert_surface.launch_s)
+            matmuls = matmuls + count * (sorting + 2.0 * float(job.expert_surface.launch_s))
     return matmuls, attention, kernels * job.device.launch_s
 
 
@@ -199,15 +200,25 @@ def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) 
         rows, reached = np.where(these.wide, even_rows, rows), np.where(these.wide, even_reached, reached)
     bandwidth = job.machine.accelerator.memory_bandwidth
     rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
-    return job.factors.experts * expert_seconds(
-        job.expert_kernel,
-        rates,
-        rows,
-        reached,
-        float(job.architecture.hidden),
-        block.expert_width / these.etp,
-        3.0 if block.gated else 2.0,
-    )
+    hidden, width = float(job.architecture.hidden), block.expert_width / these.etp
+    matmuls = 3.0 if block.gated else 2.0
+    seconds = expert_seconds(job.expert_kernel, rates, rows, reached, hidden, width, matmuls)
+    if job.engine.row_products:
+        # A token alone: its experts are matrices that a vector is multiplied by, without sorting and without tiles.
+        up = matmul_seconds(rates, np.ones_like(rows), (matmuls - 1.0) * width * block.top_k, hidden)
+        down = matmul_seconds(rates, np.ones_like(rows), hidden * block.top_k, width)
+        seconds = np.where(_alone(job, tokens * these.dp), up + down + _row_kernels_s(job), seconds)
+    return job.factors.experts * seconds
+
+
+def _alone(job: ServingJob, tokens: Floats) -> np.ndarray:
+    """Whether experts are read for one token, by an engine that has kernels for that."""
+    return (tokens <= 1.0) & job.engine.row_products
+
+
+def _row_kernels_s(job: ServingJob) -> float:
+    """Starts of what stands around an expert's matrices for one token."""
+    return (job.engine.expert_kernels - job.engine.layer_kernels) * job.device.launch_s
 
 
 def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context: Floats) -> Floats:

@@ -291,7 +291,7 @@ def _slow_tokens(these: Deployments, cycle: _Cycle, tpot: Floats) -> Floats:
     """
     tokens, share = _generated(these), np.minimum(cycle.share[0], 1.0)
     stall = (cycle.step[0] - cycle.quiet[0]) / np.maximum(cycle.share[0], 1e-9)
-    more = _DEVIATIONS * stall * np.sqrt(share / tokens)
+    more = _DEVIATIONS * np.maximum(stall, 0.0) * np.sqrt(share / tokens)
     return tpot + np.minimum(more, np.maximum(0.0, cycle.quiet[0] + stall - tpot))
 
 
@@ -439,7 +439,8 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     # A rate within the spread of what is estimated may well be served.
     saturated = rate > top * (1.0 + job.factors.throughput_spread)
     wanted = np.minimum(rate, top)
-    running = np.array([np.interp(wanted[i], rates[:, i], grid[:, i]) for i in range(len(these))])
+    logs = np.log(wanted), np.log(rates), np.log(grid)
+    running = np.exp([np.interp(logs[0][i], logs[1][:, i], logs[2][:, i]) for i in range(len(these))])
     # Below one sequence at a time each request is alone.
     running = np.where(wanted < rates[0], wanted * generated * known.step[0], running)
     # A request meets others with the chance that there are any (Poisson arrivals see time averages).

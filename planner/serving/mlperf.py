@@ -24,7 +24,7 @@ from planner.result import Assumption
 from planner.serving.options import options
 from planner.serving.planned import Served, choice, chosen_of, finite, settled
 from planner.serving.pool import Pool, Slo, goal_order, pool_of
-from planner.serving.results import MlperfNodes, MlperfProjection
+from planner.serving.results import MlperfNodes, MlperfProjection, ServingChoice
 from planner.serving.sizing import most_rate
 from planner.serving.warnings import warnings_of
 
@@ -94,12 +94,19 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
         ttft_p99_s=None if scenario == "offline" else finite(steady.ttft_p99_s[entry]),
         tpot_p99_s=None if scenario == "offline" else finite(steady.tpot_p99_s[entry]),
         limited_by=_limited_by(served.bottleneck, pool, best, slo),
-        choice=choice(pool, best, slo),
+        choice=_timed(choice(pool, best, slo), scenario),
         by_nodes=rows,
         why=list(_why(bench, scenario, rate, fastest, served.bottleneck)),
         warnings=[*_closed(bench, rate, scenario), *warnings_of(served)],
         evidence=evidence_of(served.job),
     )
+
+
+def _timed(deployment: ServingChoice, scenario: str) -> ServingChoice:
+    """The deployment without times of single requests where all are sent at once: they say how many these are."""
+    if scenario != "offline":
+        return deployment
+    return deployment.model_copy(update=dict.fromkeys(("ttft_s", "ttft_p99_s", "e2e_s")))
 
 
 def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[Served, list[Assumption], float]:
@@ -233,7 +240,18 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
 
         def speed(samples: float, part: Deployments = part) -> float:
             sent = estimate(job, replace(part, requests=np.array([samples])))
-            return max(float(sent.requests_per_s[0]), _NOTHING)
+            rate = float(sent.requests_per_s[0])
+            if scenario in ("server", "interactive"):
+                # A run at a rate ends as one that sends everything at once does, and is no faster.
+                together = replace(
+                    part,
+                    requests=np.array([samples]),
+                    request_rate=np.zeros(1),
+                    concurrency=np.full(1, np.inf),
+                )
+                at_once = replace(job, plan=job.plan.patch({"workload.scenario": "offline"}))
+                rate = min(rate, float(estimate(at_once, together).requests_per_s[0]))
+            return max(rate, _NOTHING)
 
         run = samples_of_run(bench, scenario, speed(_ENDLESS))
         rate, whole = speed(run), speed(bench.samples)

@@ -15,6 +15,7 @@ from estimator.machine.decode import DecodeKernel, ExpertKernel
 from estimator.machine.matmul import MatmulSurface
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.estimates import estimate
 from estimator.serving.passes import PassTime, pass_time
 from estimator.serving.space import deployments
 from knowledge.fitted.serving import SHARED
@@ -304,3 +305,12 @@ def test_a_pass_is_the_same_alone_and_among_others(loads: list[tuple[int, int]])
         for name in PARTS:
             np.testing.assert_allclose(getattr(together, name)[row], getattr(alone, name)[0], rtol=1e-12, atol=1e-18)
         assert together.part(row).total.tolist() == together.total[row].tolist()
+
+
+def test_experts_of_one_token_take_less_the_faster_memory_is() -> None:
+    rates = []
+    for accelerator in ("rtx-3060-12gb", "rtx-3090", "rtx-4090", "rtx-5090", "h100-sxm", "b200-sxm"):
+        fields = {"engine": "llamacpp", "weight_dtype": "q4_k_m", "scenario": "single-stream"}
+        job = make("Qwen/Qwen3-30B-A3B", accelerator, **fields)
+        rates.append(1.0 / float(estimate(job, deployments(job)).steady.tpot_s[0]))
+    assert rates == sorted(rates)

@@ -70,8 +70,10 @@ class Engine:
 
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
-    to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. A layer is `layer_kernels` kernels besides
-    collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the host `launch_s`.
+    to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. `row_products` is true where the experts of a
+    single token are vectors times matrices, without the sorting and the tiles of many. A layer is `layer_kernels`
+    kernels besides collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the
+    host `launch_s`.
 
     Collectives. `fused_all_reduce` is true where all-reduce and norm are one kernel, `all_reduce` names the engine
     whose kernels' timings stand for it ('' for vLLM's). `direct_limits` are (devices, bytes): the engine's own
@@ -135,6 +137,7 @@ class Engine:
     graph_sizes: int
     graph_attention: bool
     mixed_graph_tokens: int
+    row_products: bool
     fused_all_reduce: bool
     all_reduce: str
     direct_limits: tuple[tuple[int, float], ...]

@@ -104,3 +104,12 @@ def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any],
         project(**changes)
     assert caught.value.field == field
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("benchmark", ["deepseek-r1", "llama2-70b", "llama3.1-8b", "gpt-oss-120b"])
+def test_all_at_once_is_never_slower_than_at_a_rate_and_tells_no_time_of_a_request(benchmark: str) -> None:
+    asked = {"benchmark": benchmark, "accelerator": "b200-sxm", "count": 8}
+    offline, server = (call("project_mlperf", asked | {"scenario": name}) for name in ("offline", "server"))
+    assert offline["tokens_per_s"] >= server["tokens_per_s"]
+    assert offline["choice"]["ttft_s"] is None
+    assert server["choice"]["ttft_s"] < 60.0
