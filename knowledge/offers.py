@@ -11,6 +11,7 @@ from estimator.plan.schema import Plan, Training
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.job import Job
 from knowledge.fitted.training import framework, framework_tables
+from knowledge.machines.catalogue import accelerators
 
 
 def maker(accelerator: Accelerator) -> str:
@@ -33,7 +34,7 @@ def offers(name: str, training: Training, accelerator: Accelerator, method: str 
     limits = framework(name).limits
     return (
         training.stage in limits.stages
-        and (method or training.method) in limits.methods
+        and (method or training.method) in limits.methods_of(training.stage)
         and training.precision in limits.precisions
         and maker(accelerator) in limits.devices
     )
@@ -61,7 +62,9 @@ def check_offered(job: Job) -> None:
     training, accelerator, limits = job.training, job.machine.accelerator, job.framework.limits
     precisions = [name for name in limits.precisions if has_precision(accelerator, name)]
     if not has_precision(accelerator, training.precision):
-        raise PlanError("workload.precision", f"{accelerator.name} has no {training.precision} matmuls", precisions)
+        have = sorted({each.family for each in accelerators() if has_precision(each, training.precision)})
+        problem = f"{accelerator.name} has no {training.precision} matmuls; {', '.join(have)} devices have them"
+        raise PlanError("workload.precision", problem, precisions)
     others = able_frameworks(training, accelerator)
     name = job.framework.name
     if maker(accelerator) not in limits.devices:
@@ -72,12 +75,15 @@ def check_offered(job: Job) -> None:
         raise PlanError("workload.framework", f"{name} runs on {runs_on} devices, not on {accelerator.name}", others)
     for field, value, valid in (
         ("stage", training.stage, limits.stages),
-        ("method", training.method, limits.methods),
+        ("method", training.method, limits.methods_of(training.stage)),
         ("precision", training.precision, precisions),
     ):
         if value not in valid:
             who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
-            raise PlanError(f"workload.{field}", f"{name} has no {value}{who}", list(valid))
+            here = f" in {training.stage}" if field == "method" and value in limits.methods else ""
+            read = framework_tables()["read"].get(name)
+            where = f" (as read in {read})" if read else ""
+            raise PlanError(f"workload.{field}", f"{name} has no {value}{here}{where}{who}", list(valid))
 
 
 def _searched() -> list[str]:

@@ -23,8 +23,8 @@ def movable(planned: Planned, method: str) -> list[str]:
     """Frameworks that have the plan with a method, the plan's own first."""
     job = planned.job
     able = able_frameworks(job.training, job.machine.accelerator, method)
-    own = job.framework.name
-    return [own, *(name for name in able if name != own)] if method in job.framework.limits.methods else able
+    own, limits = job.framework.name, job.framework.limits
+    return [own, *(name for name in able if name != own)] if method in limits.methods_of(job.training.stage) else able
 
 
 def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 import pytest
@@ -92,3 +93,26 @@ def test_devices_that_only_serve_say_so(device: str) -> None:
     with pytest.raises(PlanError, match="no training framework runs on") as refused:
         check_offered(job_of(plan))
     assert refused.value.field == "cluster.accelerator"
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "method"),
+    [
+        ("torchtune", "ppo", "lora"),
+        ("nemo-rl", "rm", "lora"),
+        ("megatron-bridge", "pretrain", "lora"),
+        ("litgpt", "pretrain", "qlora"),
+    ],
+)
+def test_a_method_that_a_stage_lacks_is_refused_and_the_stage_named(name: str, stage: str, method: str) -> None:
+    workload = {"kind": "training", "framework": name, "stage": stage, "method": method}
+    plan = {"model": "gpt2", "cluster": {"accelerator": "h100-sxm", "count": 1}, "workload": workload}
+    with pytest.raises(PlanError, match=f"{name} has no {method} in {stage}") as refused:
+        check_offered(job_of(Plan.parse(plan)))
+    assert method not in refused.value.valid
+
+
+def test_what_was_read_names_frameworks_with_version_and_date() -> None:
+    for name, where in framework_tables()["read"].items():
+        assert name in frameworks_known()
+        assert re.search(r"/.*\((?:[0-9a-f]{7,10}), 20\d\d-\d\d-\d\d\)", where)

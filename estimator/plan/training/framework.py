@@ -222,10 +222,16 @@ class Limits:
     """Stages of training that it has, by their names in a plan."""
     methods: tuple[str, ...]
     """The same of methods."""
+    lacks: tuple[str, ...]
+    """Pairs of a stage and a method that it has not, with a blank between."""
     precisions: tuple[str, ...]
     """The same of precisions."""
     devices: tuple[str, ...]
     """Makers of the devices that it runs on."""
+
+    def methods_of(self, stage: str) -> tuple[str, ...]:
+        """The methods that a stage of it has."""
+        return tuple(method for method in self.methods if f"{stage} {method}" not in self.lacks)
 
 
 @dataclass(frozen=True)

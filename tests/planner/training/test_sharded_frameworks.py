@@ -1,0 +1,31 @@
+"""Frameworks that shard weights or split sequences by another implementation than their usual one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools import call
+
+LONG: dict[str, Any] = {
+    "model": "Qwen/Qwen3-8B", "accelerator": "h100-sxm", "count": 8, "seq_len": 1048576, "global_batch": 1,
+}  # fmt: skip
+
+
+def test_hf_trainer_splits_a_sequence_through_accelerate() -> None:
+    found = call("estimate_training", LONG | {"framework": "hf-trainer", "fused_loss": True})
+    assert found["memory"]["fits"]
+    assert found["plan"]["workload"]["framework"] == "fsdp2"
+    assert found["plan"]["layout"]["cp"] == 8
+
+
+def test_megatron_shards_weights_where_zero_3_is_asked_for() -> None:
+    plan = {"model": "meta-llama/Llama-3.1-8B", "count": 8, "stage": "pretrain", "seq_len": 4096, "micro_batch": 1,
+            "global_batch": 128, "tp": 1, "pp": 1, "cp": 1, "recompute": "selective"}  # fmt: skip
+    for framework, device in (("megatron-lm", "h100-sxm"), ("megatron-bridge", "h100-sxm"), ("primus", "mi300x")):
+        needs = [
+            call("estimate_training", plan | {"framework": framework, "accelerator": device, "zero_stage": stage})
+            for stage in (1, 2, 3)
+        ]
+        sizes = [each["memory"]["per_device_bytes"] for each in needs]
+        assert sizes == sorted(sizes, reverse=True)
+        assert needs[2]["time"]["step_s"] > needs[1]["time"]["step_s"]
