@@ -8,9 +8,10 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from estimator.errors import PlanError, nearest
+from estimator.errors import PlanError
 from pages.rendering.clean import one_line
 from tui.planning import PLANNING, Planning
 
@@ -355,14 +356,20 @@ def commands_of(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 def _no_command(word: str, names: Iterable[str]) -> Exception:
     if " " in word.strip():
         return PlanError("command", f'to ask a question: shardwise ask "{word}"')
-    return PlanError("command", f"there is no command {word!r}", nearest(word, names))
+    return PlanError("command", f"there is no command {word!r}{_meant(word, names)}")
+
+
+def _meant(word: str, names: Iterable[str]) -> str:
+    """': did you mean fit?', or where to look."""
+    near = get_close_matches(word.lower(), list(names), n=2, cutoff=0.6)
+    return f": did you mean {' or '.join(near)}?" if near else "; see shardwise --help"
 
 
 def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
     if not word.startswith("-"):
         return PlanError(made.prog, f"does not know what {word!r} is for", ["a flag in front of it"])
     flag = word.partition("=")[0]
-    return PlanError(flag, "there is no such flag", nearest(flag, made._option_string_actions))
+    return PlanError(flag, f"there is no such flag{_meant(flag, made._option_string_actions)}")
 
 
 def _failed(error: Exception) -> int:

@@ -10,7 +10,7 @@ import argparse
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -28,6 +28,8 @@ from tui.planning import Planning
 _GIVEN = "field:"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _COUNTED = re.compile(r"(\d{1,9})\s*x\s*(\S.*)")
+# Names that are the same on every command, whatever its tool calls the field.
+_ALSO = {"top": "--limit", "objective": "--goal"}
 _SECTIONS = {"cluster": "hardware", "layout": "layout", "goal": "goal", "overrides": "figures of your own"}
 _FILES = (".yaml", ".yml", ".json")
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
@@ -64,11 +66,12 @@ def add_flags(parser: argparse.ArgumentParser, planning: Planning) -> None:
         made.values = valid_values(fields[name].annotation)  # type: ignore[attr-defined]
     groups = {title: parser.add_argument_group(title) for title in _titles(planning, fields)}
     for name, info in fields.items():
-        _add_flag(groups[_title(name, planning)], name, info)
+        _add_flag(groups[_title(name, planning)], name, info, fields)
 
 
-def _add_flag(group: Any, name: str, info: Any) -> None:
+def _add_flag(group: Any, name: str, info: Any, fields: Iterable[str]) -> None:
     flag, dest = flag_of(name), f"{_GIVEN}{name}"
+    flags = [flag, *([_ALSO[name]] if name in _ALSO and _ALSO[name].lstrip("-") not in fields else [])]
     text = (info.description or "").replace("%", "%%")
     kinds = _kinds(info.annotation)
     if kinds == {bool}:
@@ -79,7 +82,7 @@ def _add_flag(group: Any, name: str, info: Any) -> None:
     if values and not shown.startswith("{"):
         text = f"{text} One of {', '.join(values)}."
     action = "append" if kinds & {list, dict} else "store"
-    made = group.add_argument(flag, dest=dest, action=action, default=None, metavar=shown, help=text)
+    made = group.add_argument(*flags, dest=dest, action=action, default=None, metavar=shown, help=text)
     made.values = values  # of the completion scripts
 
 

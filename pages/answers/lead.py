@@ -44,15 +44,20 @@ def training(
         text = f"{text}: {_needs(need)}."
         return [Headline(text, False, f"{_sentence(run)}."), *_ways(fit)]
     late = _too_late_or_dear(plan.goal.deadline_h, plan.goal.budget_usd, estimate, bill)
-    host = memory.besides(need)
+    saving = memory.besides(need)
     verdict = "Yes, it fits" if "fit" in asked else "It fits"
     verdict += ", but tightly" if need.tight else ""
     if need.host.fits is False:
-        verdict = "It fits the GPUs, but not the memory of a usual node"
+        verdict = f"It fits the GPUs, but the host memory of a usual node runs out {memory.moment(need.host.phase)}"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
     beware = need.tight or bool(estimate.warnings)
-    more = [*([host.replace("**", "")] if host else []), *_doubts(estimate.warnings, ("host memory",))]
-    head = Headline(" ".join([*late, text or f"{verdict}."]), not (late or host), " ".join(more), beware)
+    more = [*([saving] if saving else []), *_doubts(estimate.warnings, ("host memory",))]
+    head = Headline(
+        " ".join([*late, text or f"{verdict}."]),
+        not (late or saving or need.host.fits is False),
+        " ".join(more),
+        beware,
+    )
     values = _figures(estimate, bill, asked)
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:

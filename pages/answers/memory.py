@@ -51,13 +51,14 @@ def serving(memory: ServingMemoryEstimate, engine: str) -> list[Block]:
 
 
 def besides(memory: MemoryEstimate) -> str:
-    """For a run that fits its devices: what else it fails for, as a sentence; empty where nothing is known to."""
-    fails = []
-    if memory.host.fits is False:
-        fails.append(f"the host memory of a usual node runs out {_PHASES[memory.host.phase]}")
-    if not memory.save.fits:
-        fails.append("saving a checkpoint may run out of device memory")
-    return f"**But** {' and '.join(fails)}." if fails else ""
+    """For a run that fits its devices: what it fails for besides the host's memory, as a sentence; empty where nothing
+    is known to."""
+    return "" if memory.save.fits else "But saving a checkpoint may run out of device memory."
+
+
+def moment(phase: str) -> str:
+    """'while it loads'."""
+    return _PHASES[phase]
 
 
 def _peak(memory: MemoryEstimate) -> str:

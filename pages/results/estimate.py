@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import gib, percent
-from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
+from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Row, Table
+from pages.results import deciding
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.overview import figure_rows, latency_limit
@@ -19,6 +20,8 @@ from planner.serving.results import PassSplit, ServingEstimate, ServingMemoryEst
 
 Estimate = TrainingEstimate | ServingEstimate
 Memory = MemoryEstimate | ServingMemoryEstimate
+# Changes that stand at first; the others are behind them.
+_MOST_REMEDIES = 4
 _FLAGS: Column = ("flags", lambda row: flags(row.patch))
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
@@ -33,7 +36,8 @@ def estimate(result: Estimate) -> list[Block]:
         *memory(result.memory),
         *where_time_goes(result.limits),
         *improvements(result),
-        *notes("Why this layout", result.why),
+        *deciding.table(result.decides, result.memory.fits),
+        Folded(notes("Why this layout", result.why)),
         *charts(result),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
@@ -47,15 +51,20 @@ def fit(result: FitCheck) -> list[Block]:
         *plan_figures(result.plan),
         *memory(result.memory),
         *listed(result, most, "What fits at most"),
-        *remedies(result.remedies, room if result.fits else wish),
-        *remedies(result.relaxations, "What more room would allow"),
+        *remedies(result.remedies[:_MOST_REMEDIES], room if result.fits else wish),
+        Folded(
+            [
+                *remedies(result.remedies[_MOST_REMEDIES:], "And"),
+                *remedies(result.relaxations, "What more room would allow"),
+            ]
+        ),
         *map(Chart, memory_plot(result.memory)),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
 def fit_verdict(result: Estimate | FitCheck) -> Headline:
-    """'It fits: 65.0 GiB (55.1–76.7 GiB with 80 % confidence) of 79.7 GiB per device.'"""
+    """'It fits: 65.0 GiB (55.1–76.7) of 79.7 GiB per device.'"""
     words = f"{memory_words(result.memory)} per device"
     if result.memory.fits if not isinstance(result, FitCheck) else result.fits:
         missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
@@ -68,10 +77,9 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
 
 
 def memory_words(memory: Memory) -> str:
-    """'65.0 GiB (55.1–76.7 GiB with 80 % confidence) of 79.7 GiB'"""
+    """'65.0 GiB (55.1–76.7) of 79.7 GiB': an interval is of 80 %."""
     span = figures.interval(memory, "per_device_bytes")
-    sure = f" ({span} with 80 % confidence)" if span else ""
-    return f"{gib(memory.per_device_bytes)}{sure} of {gib(memory.capacity_bytes)}"
+    return f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)}"
 
 
 def estimate_rows(result: Estimate) -> list[Row]:

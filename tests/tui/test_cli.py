@@ -270,7 +270,7 @@ def test_a_bare_question_gets_the_command_for_it(capsys: Capture) -> None:
 
 
 def test_unknown_commands_and_options_are_one_line(capsys: Capture) -> None:
-    assert "there is no command 'cal'; valid: call" in refused(capsys, "cal")
+    assert "there is no command 'cal': did you mean call" in refused(capsys, "cal")
     assert "--nope" in refused(capsys, "call", "--nope")
 
 

@@ -34,6 +34,8 @@ PATHS: list[tuple[str, tuple[str, ...], str, dict[str, Any], str]] = [
     ("fit", SMALL, "check_fit", TRAINED, "What would make room"),
     ("fit", SERVED, "check_fit", SERVING, "users at once"),
     ("best", (*SMALL, "--top", "2"), "best_parallelism", TRAINED | {"top": 2}, "Best first"),
+    ("best", (*SMALL, "--limit", "2"), "best_parallelism", TRAINED | {"top": 2}, "Best first"),
+    ("estimate", (*SMALL, "--goal", "memory"), "estimate_training", TRAINED | {"objective": "memory"}, "It fits: "),
     ("best", SERVED, "best_serving", SERVING, "output tokens/s"),
     ("limit", ("qwen2.5-0.5b", "h100", "micro_batch"), "find_limit",
      {"model": "qwen2.5-0.5b", "accelerator": "h100", "goal": "micro_batch"}, "Largest micro batch: "),
@@ -252,10 +254,10 @@ class TestPlan:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("fti",), "there is no command 'fti'; valid: fit"),
+        (("fti",), "there is no command 'fti': did you mean fit"),
         (("fit",), "model: is required"),
         (("fit", "llama-9", "h100"), "model: there is no model 'llama-9'"),
-        (("fit", *SMALL, "--seqlen", "4"), "--seqlen: there is no such flag; valid: --seq-len"),
+        (("fit", *SMALL, "--seqlen", "4"), "--seqlen: there is no such flag: did you mean --seq-len"),
         (("fit", *SMALL, "--method", "lorra"), "method: 'lorra' is not one of the known values; valid: full lora"),
         (("fit", *SMALL, "--tp", "3"), "tp=3 does not divide"),
         (("fit", *SMALL, "--tp", "x"), "tp: got 'x'"),

@@ -10,9 +10,10 @@ from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
-from pages.answers import assumptions, choice, cost, deciding, lead, limit, memory, room, serving, steps, sweep
+from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.plan import complete
 from pages.blocks import Block, Folded
+from pages.results import deciding
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing

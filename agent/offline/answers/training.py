@@ -12,7 +12,6 @@ from pages.answers import (
     advice,
     assumptions,
     cost,
-    deciding,
     facts,
     files,
     lead,
@@ -24,6 +23,7 @@ from pages.answers import (
     training,
 )
 from pages.blocks import Block, Folded, Prose
+from pages.results import deciding
 from planner.money.results import CostEstimate
 from planner.partial import get, is_serving, knows_length
 from planner.results import (
