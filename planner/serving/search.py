@@ -236,6 +236,9 @@ def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarra
         "cost": "has the cheapest tokens",
     }[goal]
     sentences.append(f"Of those, {summary(pool, best)} {least}; {waits}.")
+    if not _served_before(chosen.job):
+        device = chosen.job.machine.accelerator.name
+        return [f"Nobody measured {chosen.job.engine.name} on {device}: its figures are those of others.", *sentences]
     return sentences
 
 

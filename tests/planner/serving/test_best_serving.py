@@ -159,3 +159,6 @@ def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None
     alone = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3", "a10"]}))
     if not alone.best.measured:
         assert alone.warnings[0].startswith("nobody measured")
+    unmeasured = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3"]}))
+    assert not unmeasured.best.measured
+    assert unmeasured.why[0].startswith("Nobody measured vllm on Gaudi 3")
