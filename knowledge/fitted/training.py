@@ -131,6 +131,11 @@ def sharded_by(name: str) -> str | None:
     return _profiles()["frameworks"].get(name, {}).get("sharded_by")
 
 
+def usual_rollout(name: str) -> str | None:
+    """Where a framework generates samples; None where it does not say."""
+    return _profiles()["frameworks"].get(name, {}).get("rollout")
+
+
 def frameworks_known() -> tuple[str, ...]:
     """Every framework that has a profile."""
     return tuple(_profiles()["frameworks"])

@@ -13,7 +13,7 @@ from estimator.plan.training.defaults import UsualRun, fill, fill_adapters
 from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
-from knowledge.fitted.training import calibration, framework, optimizer, sharded_by
+from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_rollout
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
@@ -58,7 +58,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     own = _own_run(plan, architecture.id, framework_choice)
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice, own)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
-    filled = plan.patch({"workload": workload, "cluster": settled})
+    filled, generated = _rolled_out(plan.patch({"workload": workload, "cluster": settled}))
     name = filled.training.framework
     facts = optimizer(training.optimizer)
     profile = _profile(filled, facts, cluster)
@@ -70,7 +70,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         framework=profile,
         optimizer=facts,
         calibration=calibration(accelerator.value.family, name, accelerator.value, training.attention),
-        assumptions=(*assumptions, *assumed, *adapters),
+        assumptions=(*assumptions, *assumed, *generated, *adapters),
         rollout=_rollout(filled),
     )
     if not job.peak_flops or not job.head_peak_flops:
@@ -78,6 +78,16 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         rate = "16-bit" if job.peak_flops else filled.training.precision
         raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
     return job
+
+
+def _rolled_out(plan: Plan) -> tuple[Plan, list[Assumption]]:
+    """The plan with samples generated where its framework does, unless it says where, and what was assumed."""
+    training = plan.training
+    where = usual_rollout(training.framework)
+    if where is None or training.stage not in STAGES or "rollout" in training.model_fields_set:
+        return plan, []
+    why = f"where {training.framework} generates samples"
+    return plan.patch({"workload.rollout": where}), [Assumption("workload.rollout", where, why)]
 
 
 def _profile(plan: Plan, optimizer: OptimizerFacts, cluster: Machine) -> Framework:
