@@ -185,9 +185,17 @@ async def _save(app: ShardwiseApp, words: list[str]) -> None:
     app.call_tools([("save_scenario", {"plan": _changed(app, []), "name": name, "overwrite": overwrite})])
 
 
+# The plan as a report, which has formats of its own.
+_REPORTS = ("html", "pdf")
+
+
 async def _export(app: ShardwiseApp, words: list[str]) -> None:
-    formats = ("markdown", "json", "plan")
-    what = words.pop(0) if words and words[0] in formats else "markdown"
+    what = words.pop(0) if words and words[0] in ("md", "markdown", "json", "plan", *_REPORTS) else "markdown"
+    if what in _REPORTS:
+        file = {"file": " ".join(words) or f"report.{what}"}
+        app.call_tools([("report", {"plan": _changed(app, []), "format": what} | file)])
+        return
+    what = "markdown" if what == "md" else what
     ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
     name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
     path = Path(" ".join(words) or name).expanduser()

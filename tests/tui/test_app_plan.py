@@ -275,6 +275,11 @@ async def test_the_plan_is_saved_and_exported(tmp_path: Path, monkeypatch: pytes
         assert "model: gpt2" in (tmp_path / "plan.yaml").read_text()
         await enter(app, pilot, "/export plan")
         assert "is there already" in notices(app)[-1]
+        monkeypatch.chdir(tmp_path)
+        await enter(app, pilot, "/export html")
+        assert app.query(ToolCard).last().has_class("-done")
+        assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+        assert not (tmp_path / "html").exists()
 
 
 async def test_theme_and_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
