@@ -18,7 +18,7 @@ def test_trl_reads_the_plan(ask, tmp_path, framework, stages):
     assert len(done) > 100
     questions = []
     for _, rendered, place in done:
-        script = re.search(r" -m trl\.scripts\.(\w+) --config trl\.yaml$", rendered.launch_command)
+        script = re.search(r" trl_resume\.py (\w+) --config trl\.yaml$", rendered.launch_command)
         assert script, rendered.launch_command
         questions.append({"path": str(place / "trl.yaml"), "script": script[1]})
     for (plan, _, _), read in zip(done, ask("train", "trl", questions), strict=True):

@@ -193,7 +193,9 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
             findings.put("layout.recompute", "full" if on else "none", item)
         elif on and findings.values.get("layout.recompute") != "full":
             findings.leave(item, "another file says what is recomputed")
-    if findings.values.get("workload.stage") not in (None, "pretrain", "sft"):
+    usual = findings.defaults.get("workload.stage")
+    stage = findings.values.get("workload.stage", usual.value if usual else None)
+    if stage not in (None, "pretrain", "sft"):
         # Pairs and prompts have rows of their own in any case, which is no choice of a plan.
         findings.values.pop("workload.packing", None)
         findings.defaults.pop("workload.packing", None)
