@@ -199,6 +199,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         # Pairs and prompts have rows of their own in any case, which is no choice of a plan.
         findings.values.pop("workload.packing", None)
         findings.defaults.pop("workload.packing", None)
+        findings.read = [row for row in findings.read if row.field != "workload.packing"]
     _framework(findings)
     for path, what in findings.refers.items():
         findings.warn(f"{what} stand in {path}, which is not given")
