@@ -16,7 +16,7 @@ from knowledge.models.catalogue import architecture, models
 
 # Upper bounds of the classes of size, parameters that one token uses.
 _SIZES = ((4e9, "up to 4B"), (15e9, "4B to 15B"), (40e9, "15B to 40B"), (float("inf"), "above 40B"))
-_LOW = ("fp8", "mxfp8", "nvfp4")
+_LOW = ("fp8", "mxfp8", "mxfp4", "nvfp4")
 # Fewer runs than these say nothing about the next.
 _LEAST_RUNS = 5
 

@@ -249,7 +249,7 @@ def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) 
         return everything * 0.5
     hidden, out = job.architecture.hidden, block.heads * block.v_head_dim
     whole, split = float(hidden), out + 2.0 * block.heads
-    if job.training.precision != "nvfp4":
+    if job.training.precision not in ("mxfp4", "nvfp4"):
         split += block.heads * block.head_dim + block.kv_heads * block.v_head_dim + block.ffn_width
         whole += 0.0 if job.training.compile else hidden
     tokens = micro_batch_tokens(job, layouts)

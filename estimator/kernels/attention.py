@@ -27,6 +27,10 @@ _SCORE_MATMULS = 0.8
 MOST = 0.85
 # Kernels of one call of a flash kernel: forward, and backward (row sums of dO * O, main kernel, cast of dQ).
 _FLASH_KERNELS = (1.0, 3.0)
+# A ring's parts: half of them concern half of the queries; elements read and written per element of the output (scaled,
+# then added) and of gradients (added) (Transformer Engine, context_parallel.py, AttnFuncWithCPAndKVP2P).
+_MERGED_ROWS = 0.75
+_MERGED_OUTPUTS, _MERGED_GRADIENTS = 5.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     """The attention core of one block for `tokens` tokens of one rank, whose queries see the keys of all cp ranks.
 
     Context parallelism brings keys in cp parts (ring attention: Liu et al. 2023), each a call of its own with fewer
-    keys per query. Eager attention computes the whole square and moves every score through memory several times.
+    keys per query, whose results are added to those so far. Eager attention computes the whole square and moves every
+    score through memory several times.
     """
     heads = block.heads / layouts.tp
     rows = tokens * heads
@@ -74,15 +79,29 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     windowed = block.window is not None and block.window < job.seq_len
     flop, backward_flop = core_flop(block, rows * keys)
     calls = layouts.cp.astype(np.float64)
-    peak = job.head_peak_flops * job.calibration.device.attention
+    rate = job.machine.accelerator.peak_flops.get(kernel.rate) if kernel.rate != "bf16" else job.head_peak_flops
+    peak = (rate or job.head_peak_flops) * job.calibration.device.attention
     forward, backward = flash_share(kernel, block, keys / calls, rows, windowed)
+    merged, merged_back = _merged(job, block, tokens / layouts.tp, calls - 1.0)
     return CoreTime(
-        forward=flop / (peak * forward),
-        backward=backward_flop / (peak * backward) * job.trained_layer_share,
+        forward=flop / (peak * forward) + merged,
+        backward=(backward_flop / (peak * backward) + merged_back) * job.trained_layer_share,
         flop=flop,
         kernels_forward=calls * _FLASH_KERNELS[0],
         kernels_backward=calls * _FLASH_KERNELS[1],
     )
+
+
+def _merged(job: Job, block: Block, tokens: Floats, parts: Floats) -> tuple[Floats, Floats]:
+    """Seconds of adding up what `parts` more calls of a ring give, forward and backward.
+
+    Outputs are scaled and added, gradients of queries, keys and values added.
+    """
+    moved = tokens * (_MERGED_ROWS * job.activation_bytes) * parts
+    second = moved / (job.machine.accelerator.memory_bandwidth * job.calibration.device.memory)
+    outputs = block.heads * block.v_head_dim
+    gradients = block.heads * block.head_dim + block.kv_heads * (block.head_dim + block.v_head_dim)
+    return _MERGED_OUTPUTS * outputs * second, _MERGED_GRADIENTS * gradients * second
 
 
 def flash_share(

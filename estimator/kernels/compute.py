@@ -25,7 +25,7 @@ from estimator.kernels.elementwise import (
     weight_operators,
 )
 from estimator.kernels.offloading import host_step_seconds
-from estimator.machine.matmul import MatmulRates, matmul_seconds
+from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
@@ -66,8 +66,23 @@ class BlockTime:
 def matmul_time(
     job: Job, m: Floats, n: Floats | float, k: Floats | float, copies: Floats | float = 1.0, *, head: bool = False
 ) -> Floats:
-    """Seconds of `copies` matmuls of (m, n, k) launched as one kernel; the head stays in 16 bits."""
-    return matmul_seconds(matmul_rates(job, head), m, n, k, copies)
+    """Seconds of `copies` matmuls of (m, n, k) launched as one kernel; the head stays in 16 bits.
+
+    A shape that is too small to gain from 4 bits is left in 8, as recipes leave what they choose (Transformer Engine,
+    autocast by module).
+    """
+    seconds = matmul_seconds(matmul_rates(job, head), m, n, k, copies)
+    if head or job.eight_bit_kind is None:
+        return seconds
+    return np.minimum(seconds, matmul_seconds(_eight_bit_rates(job, job.eight_bit_kind), m, n, k, copies))
+
+
+def _eight_bit_rates(job: Job, kind: Kind) -> MatmulRates:
+    device, accelerator = job.calibration.device, job.machine.accelerator
+    peak = accelerator.peak_flops["fp8"] * device.matmul
+    return MatmulRates(
+        device.surfaces[kind], peak, accelerator.memory_bandwidth, OPERAND_BYTES[kind], job.activation_bytes
+    )
 
 
 def matmul_rates(job: Job, head: bool) -> MatmulRates:

@@ -253,10 +253,11 @@ def _feed(job: Job, block: Block, style: Style, total: _Sum) -> None:
 def cast_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, style: Style) -> Operators:
     """Casts of matmul operands to 8 or 4 bits: inputs forward, gradients backward, weights once a micro-batch or step.
 
-    Each is read in 16 bits and written row-wise and, for the gradients, column-wise too, unless the matrix unit reads
-    both ways (`one_copy_families`; block-scaled formats always need both: their scales run along the contracted
-    dimension). A scale that comes from the whole tensor costs a pass of its own (torchao's dynamic scaling, nvfp4's
-    second level). A fused norm writes low precision in place of 16 bits (Transformer Engine, LayerNormLinear).
+    Each is read in 16 bits and written row-wise and, for the gradients of weights that have any, column-wise too,
+    unless the matrix unit reads both ways (`one_copy_families`; block-scaled formats always need both: their scales run
+    along the contracted dimension). A scale that comes from the whole tensor costs a pass of its own (torchao's dynamic
+    scaling, nvfp4's second level). A fused norm writes low precision in place of 16 bits (Transformer Engine,
+    LayerNormLinear).
     """
     if job.compute_bytes >= job.activation_bytes:
         return Operators(layouts.zeros(), layouts.zeros(), 0.0, 0.0)
@@ -267,8 +268,9 @@ def cast_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, sty
 
 def _cast_cost(job: Job, style: Style) -> tuple[float, float]:
     """What a cast writes per element, and how often it reads the tensor once more for its scale."""
-    blocked = job.training.precision in ("mxfp8", "nvfp4")
+    blocked = job.training.precision in ("mxfp8", "mxfp4", "nvfp4")
     both = blocked or job.machine.accelerator.family not in job.framework.weights.one_copy_families
+    both = both and job.trains_blocks
     written = job.compute_bytes / job.activation_bytes * (2.0 if both else 1.0)
     scanned = 1.0 if job.training.precision == "nvfp4" or (not blocked and style != "fused") else 0.0
     return written, scanned
@@ -276,14 +278,18 @@ def _cast_cost(job: Job, style: Style) -> tuple[float, float]:
 
 def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
     written, scanned = _cast_cost(job, style)
-    cast = Cost(1.0 + scanned + written, 0.0, 1 + scanned, 0)
-    after_norm = cast._replace(forward=max(0.0, written - 1.0) + scanned, kernels=scanned) if style == "fused" else cast
+    # The kernel that casts to 4 bits finds the largest value on its way; eight bits' scale is a kernel of its own.
+    launched = scanned * (job.compute_bytes >= 1.0)
+    cast = Cost(1.0 + scanned + written, 0.0, 1 + launched, 0)
+    after_norm = (
+        cast._replace(forward=max(0.0, written - 1.0) + scanned, kernels=launched) if style == "fused" else cast
+    )
     hidden = job.architecture.hidden
     for _ in range((block.mixer != "none") + (block.feed != "none")):
         total.whole_of(hidden, after_norm)
     total.split_of(block.heads * block.v_head_dim or block.ssm_inner, cast)
     total.split_of(block.ffn_width + block.shared_width + block.top_k * block.expert_width, cast)
-    gradient = Cost(0.0, 1.0 + scanned + written, 0, 1 + scanned)
+    gradient = Cost(0.0, 1.0 + scanned + written, 0, 1 + launched)
     for matrix in block.matrices:
         if matrix.role == "router":
             continue
@@ -292,6 +298,9 @@ def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
 
 
 def _cast_weights(job: Job, block: Block, layouts: Layouts, style: Style) -> Operators:
+    """Frozen weights that are held in 8 or 4 bits were cast when they were loaded."""
+    if job.framework.weights.low_precision and not job.trains_blocks:
+        return Operators(layouts.zeros(), layouts.zeros(), 0.0, 0.0)
     elements = 1.0 + sum(_cast_cost(job, style))
     cached = job.framework.weights.low_precision or job.framework.weights.low_precision_copies
     held = sum_of(m.parameters / shard(m, layouts) for m in block.matrices if m.role != "router")

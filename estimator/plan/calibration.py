@@ -32,6 +32,8 @@ class AttentionKernel:
     error: float
     borrowed: bool
     source: str
+    rate: str = "bf16"
+    """The precision whose peak the parts are of."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ Framework = Literal[
 ]  # fmt: skip
 Stage = Literal["pretrain", "sft", "dpo", "ppo", "grpo", "kto", "orpo", "simpo", "ipo", "rm"]
 Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
-Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "nvfp4"]
+Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "mxfp4", "nvfp4"]
 Optimizer = Literal[
     "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
     "adam_mini", "lomo", "badam",
@@ -115,8 +115,11 @@ class Training(PlanPart):
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
     global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
-    attention: Literal["flash", "eager", "sdpa", "flash2", "flash3"] = Field(
-        "flash", description="Attention kernel; flash is the framework's own choice on the device."
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3"] = Field(
+        "flash", description="Attention kernel; flash is the framework's own choice on the device, flash1 that of 2022."
+    )
+    fp8_attention: bool | Literal["auto"] = Field(
+        "auto", description="Attention in 8 bits too where matmuls are in 8 or 4; the framework's default if auto."
     )
     fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
     compile: bool = Field(False, description="torch.compile (XLA always compiles).")

@@ -206,11 +206,16 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
         rows = _kept(rows, rows["tp"] == layout.etp) if layout.etp else rows
         return rows | {"ep": np.ones_like(rows["tp"]), "etp": rows["tp"]}
     if layout.etp:
-        rows = _crossed(rows, {"etp": [layout.etp]})
+        # Experts are split within the tensor ranks, unless a plan names another tp.
+        within = rows["tp"] % layout.etp == 0
+        rows = _crossed(_kept(rows, within) if within.any() else rows, {"etp": [layout.etp]})
     else:
-        sizes = np.unique(np.concatenate([[1], rows["tp"]]))
-        split = _table(rows, "tp") % sizes == 0 if space.whole else (sizes == 1) | (_table(rows, "tp") == sizes)
-        rows = _crossed(rows, {"etp": sizes.tolist()}, split)
+        # Divisors of every tp: those of a named one too, or naming it would leave splits out.
+        sizes = divisors(int(np.lcm.reduce(rows["tp"]))) if len(rows["tp"]) else [1]
+        split = _table(rows, "tp") % np.array(sizes) == 0
+        if not space.whole:
+            split &= (np.array(sizes) == 1) | (_table(rows, "tp") == np.array(sizes))
+        rows = _crossed(rows, {"etp": sizes}, split)
     sizes = _choices(layout.ep, divisors(experts))
     ranks = rows["tp"] * rows["cp"] * rows["dp"]
     return _crossed(rows, {"ep": sizes}, ranks[:, None] % (_table(rows, "etp") * np.array(sizes)) == 0)

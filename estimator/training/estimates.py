@@ -21,6 +21,13 @@ _PIECE = 16_384
 Entries = TypeVar("Entries", Memory, Step)
 
 
+def least_of(seconds: Floats, model_flop: Floats, job: Job) -> Floats:
+    """The lower end of a step's interval: the spread's, or the time of its model FLOP at the peak where that is more
+    (and no more than what is estimated)."""
+    at_peak = model_flop / max(job.peak_flops, 1.0)
+    return np.minimum(seconds, np.maximum(seconds / (1.0 + job.calibration.time_spread), at_peak))
+
+
 @dataclass(frozen=True)
 class Estimates:
     """What is estimated for n candidates; arrays of shape (n,), bytes per device, seconds per optimizer step.
@@ -69,7 +76,8 @@ class Estimates:
 
     @property
     def low_s(self) -> Floats:
-        return self.step.seconds / (1.0 + self.job.calibration.time_spread)
+        """No device is faster than its peak, however wide the interval."""
+        return least_of(self.step.seconds, self.step.model_flop, self.job)
 
     @property
     def high_s(self) -> Floats:
@@ -208,9 +216,9 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         )
     if job.seq_len > job.architecture.context > 0:
         sentences.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
-    if job.peak_flops and training.precision in ("fp8", "mxfp8", "nvfp4"):
+    if job.peak_flops and training.precision in ("fp8", "mxfp8", "mxfp4", "nvfp4"):
         kinds = accelerator.peak_flops
-        if not any(kinds.get(kind) for kind in ("fp8", "nvfp4", "fp4")):
+        if not any(kinds.get(kind) for kind in ("fp8", "mxfp4", "nvfp4", "fp4")):
             sentences.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")
     sentences.extend(job.architecture.notes)
     return sentences

@@ -15,6 +15,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters
 from estimator.plan.training.stages import micro_batch_tokens, stage_shape
+from estimator.training.estimates import least_of
 from estimator.training.operators import Operator, operators
 from estimator.training.schedule import (
     COMPONENTS,
@@ -165,7 +166,8 @@ def time_accounts(parts: StepParts) -> Accounts:
         *(Term(f"time.components.{name}", parts.component(name)) for name in COMPONENTS)
     )
     step = times("time.step_s", parts.seconds)
-    accounts["time.low_s"] = lambda: product(step, over("interval_factor.time_spread", 1.0 + spread))
+    low = float(least_of(parts.step.seconds, parts.step.model_flop, parts.job)[0])
+    accounts["time.low_s"] = lambda: product(step, over("interval_factor.time_spread", parts.seconds / low))
     accounts["time.high_s"] = lambda: product(step, times("interval_factor.time_spread", 1.0 + spread))
     for name in COMPONENTS:
         make = _MAKERS.get(name)

@@ -209,11 +209,15 @@ def driven_as(family: str) -> str:
 
 
 def calibration(
-    family: str, framework_name: str, accelerator: Accelerator | None = None, attention: str = "flash"
+    family: str,
+    framework_name: str,
+    accelerator: Accelerator | None = None,
+    attention: str = "flash",
+    eight_bits: bool = False,
 ) -> Calibration:
     """The factors for an accelerator and a framework; the nearest measured kin or defaults stand in, and say so.
 
-    A blank name gives the defaults. `attention` is the plan's setting.
+    A blank name gives the defaults. `attention` is the plan's setting, with `eight_bits` for its operands.
     """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
@@ -229,7 +233,7 @@ def calibration(
         device=DeviceFactors(
             family=family,
             surfaces=surfaces(accelerator.timed_as if accelerator else ""),
-            attention_kernel=attention_kernel(family, framework_name, attention),
+            attention_kernel=attention_kernel(family, framework_name, attention, eight_bits),
             scans=scan_kernels(),
             network=network_factors(accelerator),
             surface=matmuls["bf16"]["points"] > 0,
@@ -288,18 +292,20 @@ def _cores() -> dict[str, Any]:
 
 
 @cache
-def attention_kernel(family: str, framework_name: str, setting: str) -> AttentionKernel:
-    """The kernel that a plan's attention setting means for a framework on a family."""
+def attention_kernel(family: str, framework_name: str, setting: str, eight_bits: bool = False) -> AttentionKernel:
+    """The kernel that a plan's attention setting means for a framework on a family, in 8 bits where it has one."""
     fitted = _cores()
     wanted = fitted["choice"]
     by_family = wanted.get(setting, {}).get(family)
-    if setting == "flash2":
-        name = "flash2"
+    if setting in ("flash1", "flash2"):
+        name = setting
     else:
         by_framework = by_family or wanted["flash"].get(family, wanted["flash"]["any"])
         line = (*framework_lineage(framework_name), "any") if framework_name else ("any",)
         name = next(by_framework[member] for member in line if member in by_framework)
     kernels = fitted["kernels"].get(family, {})
+    if eight_bits and f"{name}_fp8" in kernels:
+        name = f"{name}_fp8"
     row = kernels.get(name) or next(iter(kernels.values()), None) or fitted["kernels"]["default"]["flash2"]
     return AttentionKernel(name=name, family=family, **row)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Machine
+from estimator.model.architecture import Architecture
 from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
@@ -21,6 +22,9 @@ from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 from knowledge.offers import choices
 from knowledge.recipes import usual_run
+
+# Precisions of 8 and 4 bits.
+_LOW = ("fp8", "mxfp8", "mxfp4", "nvfp4")
 
 
 def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
@@ -59,17 +63,19 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice, own)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled, generated = _rolled_out(plan.patch({"workload": workload, "cluster": settled}))
-    name = filled.training.framework
     facts = optimizer(training.optimizer)
     profile = _profile(filled, facts, cluster)
     filled, adapters = fill_adapters(filled, profile)
+    eight_bits = _eight_bit_attention(filled, profile, architecture)
     job = Job(
         plan=filled,
         architecture=architecture,
         machine=cluster,
         framework=profile,
         optimizer=facts,
-        calibration=calibration(accelerator.value.family, name, accelerator.value, training.attention),
+        calibration=calibration(
+            accelerator.value.family, profile.name, accelerator.value, training.attention, eight_bits
+        ),
         assumptions=(*assumptions, *assumed, *generated, *adapters),
         rollout=_rollout(filled),
     )
@@ -94,7 +100,7 @@ def _profile(plan: Plan, optimizer: OptimizerFacts, cluster: Machine) -> Framewo
     """The framework of a plan that names it, as the plan has it run."""
     training = plan.training
     rack = cluster.fast_domain > cluster.per_node
-    low = training.precision in ("fp8", "mxfp8")
+    low = training.precision in _LOW
     profile = framework(training.framework, training.software_version, rack, low, _shards_more(plan))
     profile = summing(holding(profile, training.weights), training.gradients)
     return by_block(profile) if optimizer.one_block and training.method == "full" else profile
@@ -121,6 +127,16 @@ def _sharding(plan: Plan, count: int) -> tuple[Plan, list[Assumption]]:
 def _shards_more(plan: Plan) -> bool:
     """Whether gradients or weights are asked to be sharded, which some frameworks do with another implementation."""
     return (plan.layout.zero_stage or 0) >= 2
+
+
+def _eight_bit_attention(plan: Plan, profile: Framework, architecture: Architecture) -> bool:
+    """Whether attention runs in 8 bits: never beside matmuls in 16, nor by recipe with windows, as no fast kernel has
+    both (NVIDIA/cudnn-frontend, sdpa_benchmark_training/results/gpt_oss)."""
+    training = plan.training
+    chosen = training.fp8_attention
+    if chosen == "auto":
+        chosen = profile.recipe.fp8_attention and not any(block.window for block in architecture.blocks)
+    return bool(chosen) and training.precision in _LOW
 
 
 def _rollout(plan: Plan) -> ServingJob | None:

@@ -101,6 +101,11 @@ def keys_of(row: Mapping[str, str]) -> float:
     return window * (1.0 - window / (2.0 * seq)) if causal else min(seq, window)
 
 
+def rate_of(kernel: str) -> str:
+    """The precision whose peak a kernel's parts are of."""
+    return "fp8" if kernel.endswith("_fp8") else "bf16"
+
+
 def gathered(rows: Sequence[Mapping[str, str]]) -> AttentionTimings:
     rows = [row for row in rows if float(row["time_us"]) * 1e-6 >= _SHORTEST_S]
     count = Counter(row["source"] for row in rows)
@@ -112,7 +117,7 @@ def gathered(rows: Sequence[Mapping[str, str]]) -> AttentionTimings:
         seconds=column(lambda row: float(row["time_us"]) * 1e-6),
         forward=column(lambda row: float("fwd" in row["direction"])),
         backward=column(lambda row: float("bwd" in row["direction"])),
-        peak=column(lambda row: find_accelerator(row["accelerator"]).value.peak_flops["bf16"]),
+        peak=column(lambda row: find_accelerator(row["accelerator"]).value.peak_flops[rate_of(row["kernel"])]),
         width=0.5 * (q + v),
         keys=keys,
         windowed=np.array([bool(row["window"]) for row in rows], dtype=np.bool_),
@@ -184,6 +189,7 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
             "points": len(data),
             "error": round(float(np.median(errors(data, relative(numbers)))), 3),
             "borrowed": False,
+            "rate": rate_of(kernel),
             "source": "; ".join(sorted({sources[key].split(" ")[0] for key in data.sources})),
         }
     for (family, kernel), (owner, original) in BORROWED.items():

@@ -34,6 +34,8 @@ class Factor:
     expected: float
     sigma: float
     logit: bool = False
+    shared: bool = True
+    """Whether it has a part that all of a kind share; false where it is unlike theirs for a known reason."""
 
     def to_free(self, value: float) -> float:
         if self.logit:
@@ -74,6 +76,8 @@ class Design:
         for leaf, factors in sorted(leaves.items()):
             for node in self.line(leaf):
                 for factor in factors:
+                    if node[1] == DEFAULT and not factor.shared:
+                        continue
                     if (node, factor.name) not in self.index:
                         self.index[node, factor.name] = len(self.columns)
                         self.columns.append((node, factor))
@@ -83,25 +87,32 @@ class Design:
         """The node, its kin, theirs, and last what all share."""
         return [node] if node[1] == DEFAULT else [*self.lineage(node), (node[0], DEFAULT)]
 
-    def columns_of(self, leaf: Node, name: str) -> list[int]:
+    def columns_of(self, leaf: Node, factor: Factor) -> list[int]:
         """The parts that one factor of a leaf is the sum of."""
-        return [self.index[node, name] for node in self.line(leaf)]
+        return [self.index[node, factor.name] for node in self._summed(leaf, factor)]
+
+    def _summed(self, node: Node, factor: Factor) -> list[Node]:
+        line = self.line(node)
+        return line if factor.shared else line[:-1]
 
     def values(self, parts: Floats) -> Values:
         """The factors of every node, from the parts along its lineage."""
         by_node: Values = {}
         for node, factor in self.columns:
-            line = [member for member in self.line(node) if (member, factor.name) in self.index]
+            line = [member for member in self._summed(node, factor) if (member, factor.name) in self.index]
             free = sum(parts[self.index[member, factor.name]] for member in line)
             value = factor.from_free(factor.to_free(factor.expected) + free)
             by_node.setdefault(node, {})[factor.name] = factor.inside(value)
+        for node, factor in self.columns:
+            if not factor.shared:
+                by_node.setdefault((node[0], DEFAULT), {}).setdefault(factor.name, factor.expected)
         return by_node
 
     def parts(self, values: Values) -> Floats:
         """The parts that give `values`; nodes that `values` lacks add nothing."""
         parts = np.zeros(len(self.columns))
         for column, (node, factor) in enumerate(self.columns):
-            line = self.line(node)
+            line = self._summed(node, factor)
             above = self._free(values, line[1:], factor) if len(line) > 1 else factor.to_free(factor.expected)
             parts[column] = self._free(values, line, factor) - above
         return parts

@@ -55,7 +55,7 @@ def peak_of(accelerator: Accelerator, kind: Kind) -> float:
     if kind == "int8":
         return peaks.get("int8", 0.0)
     if kind == "nvfp4":
-        return peaks.get("nvfp4") or peaks.get("fp4", 0.0)
+        return peaks.get("nvfp4") or peaks.get("mxfp4") or peaks.get("fp4", 0.0)
     if kind in ("fp8", "fp8_block"):
         return peaks.get("fp8", 0.0)
     return precision_peak(peaks, "bf16") or peaks.get("fp16", 0.0)

@@ -29,7 +29,7 @@ ALL = "all measured devices"
 # Setups from which on quarters of them say something.
 _LEAST_SETUPS = 5
 _FEWEST, _OF_A_VENDOR = 2, 6
-_WIDTHS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}
+_WIDTHS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "mxfp8": 8, "mxfp4": 4, "nvfp4": 4}
 # A device on which any model can be looked up: only the model's FLOP are taken from there.
 _ANY_DEVICE = "h100-sxm"
 

@@ -308,3 +308,50 @@ def test_layers_that_take_turns_are_reached_by_half_of_a_backward_pass() -> None
         assert 0.4 < turns.components[name][0] / other.components[name][0] < 0.56
     assert turns.components["optimizer"][0] < full.components["optimizer"][0] / 30
     assert turns.model_flop[0] < 0.6 * full.model_flop[0]
+
+
+_FOUR_BITS = [("b200-sxm", "nvfp4", "mxfp8"), ("gb300", "nvfp4", "mxfp8"), ("mi355x", "mxfp4", "mxfp8")]
+
+
+@given(
+    st.sampled_from(_FOUR_BITS),
+    st.sampled_from(["Qwen/Qwen2.5-7B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"]),
+    st.sampled_from([4096, 16384]),
+    st.sampled_from([1, 8]),
+)
+def test_four_bits_are_never_slower_than_eight_on_one_plan(
+    kinds: tuple[str, str, str], model: str, seq_len: int, accumulated: int
+) -> None:
+    device, four, eight = kinds
+    framework = "primus" if device.startswith("mi") else "megatron-bridge"
+    plan = {
+        "model": model,
+        "workload": {"framework": framework, "stage": "pretrain", "seq_len": seq_len, "global_batch": 8 * accumulated},
+        "cluster": {"accelerator": device, "count": 8},
+        "layout": {"tp": 1, "pp": 1, "dp": 8, "ep": 1},
+    }
+    times = [
+        float(estimate_of({**plan, "workload.precision": precision}).step.seconds[0]) for precision in (four, eight)
+    ]
+    assert times[0] <= times[1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("accelerator", ["h100-sxm", "a100-sxm-80gb", "tpu-v5p", "apple-m3-ultra"])
+def test_no_interval_of_a_rate_is_beyond_the_peak(accelerator: str) -> None:
+    framework = {"tpu-v5p": "maxtext", "apple-m3-ultra": "mlx"}.get(accelerator, "fsdp2")
+    job = open_job(workload_framework=framework, cluster_accelerator=accelerator, cluster_count=1, model="gpt2")
+    found = estimate(job, candidates(job))
+    fastest = found.step.model_flop / found.low_s / job.peak_flops
+    assert (fastest <= 1.0 + 1e-9).all()
+    assert (found.low_s <= found.step.seconds).all()
+
+
+def test_frozen_weights_held_in_eight_bits_are_not_cast_again() -> None:
+    """Megatron-Bridge holds frozen weights in 8 bits (fp8_param_gather), Megatron-LM casts them in every step."""
+    plan = {"cluster.accelerator": "b200-sxm", "workload.method": "lora", "workload.precision": "fp8"}
+    job = make_job({**plan, "workload.framework": "megatron-bridge"})
+    casting = replace(
+        job, framework=replace(job.framework, weights=replace(job.framework.weights, low_precision=False))
+    )
+    layouts = candidates(job)
+    assert (step_time(job, layouts).seconds < step_time(casting, layouts).seconds).all()

@@ -74,6 +74,7 @@ def test_dropout_and_embeddings_are_said_only_where_they_are_asked_for():
 UNSAID = {"kind", "framework", "software_version", "dataset_tokens", "engine_share", "group_size", "rollout", "lora"}
 UNSAID |= {"dataset_samples", "sample_tokens", "steps", "gradients"}
 UNSAID |= {"dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap", "cuda_graph", "moe_capacity", "response_len"}
+UNSAID |= {"fp8_attention"}
 OTHERS = {
     "stage": "orpo", "method": "freeze", "precision": "fp16", "weights": "bf16", "optimizer": "lion", "seq_len": 512,
     "packing": False, "micro_batch": 2, "global_batch": 64, "attention": "sdpa", "fused_loss": True, "compile": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def fitted(made: Design, targets: dict[str, float], rows: dict[str, int], steps:
         misses = np.array([math.log(values["device", name]["speed"]) - target for name, target in observed])
         jacobian = np.zeros((len(observed), len(made.columns)))
         for row, (name, _) in enumerate(observed):
-            jacobian[row, made.columns_of(("device", name), "speed")] = 1.0
+            jacobian[row, made.columns_of(("device", name), SPEED)] = 1.0
         parts = step(made, parts, misses, jacobian, np.ones(len(observed)), 0.05, 1e9)
     return made.values(parts)
 
@@ -68,7 +69,7 @@ def test_a_factor_has_a_part_for_each_of_its_line_and_kin_differ_less() -> None:
     assert made.line(("device", DEFAULT)) == [("device", DEFAULT)]
     # Two factors of child, parent, alone and what all share.
     assert len(made.columns) == len(made.index) == 8
-    assert len(made.columns_of(("device", "child"), "speed")) == 3
+    assert len(made.columns_of(("device", "child"), SPEED)) == 3
     sigma = {node[1]: made.sigma[made.index[node, "speed"]] for node, factor in made.columns if factor is SPEED}
     assert sigma[DEFAULT] == 0.3
     assert sigma["child"] == sigma["parent"] == pytest.approx(0.3 * KIN_SIGMA)
@@ -152,3 +153,12 @@ def test_a_step_is_bounded_and_goes_against_the_misses() -> None:
     assert -0.7 < one_step(np.full(1000, 1e6), 1e9) < -0.1
     assert one_step(np.full(10, 0.2), 2.5) < 0.0 < one_step(np.full(10, -0.2), 2.5)
     assert one_step(np.zeros(10), 2.5) == 0.0
+
+
+def test_a_factor_that_is_not_shared_has_no_part_of_all() -> None:
+    own = replace(SPEED, shared=False)
+    made = Design({("device", "child"): (own,), ("device", "alone"): (SPEED,)}, lineage)
+    assert len(made.columns_of(("device", "child"), own)) == 2
+    values = fitted(made, {"alone": 4.0}, {"alone": 20})
+    assert values["device", "alone"]["speed"] > 2.0
+    assert values["device", "child"]["speed"] == pytest.approx(own.expected)

@@ -114,6 +114,8 @@ def recipe_options(job: Job) -> list[Assumption]:
         options["tp_overlap"] = job.chosen("tp_overlap")
     if job.machine.count > 1:
         options["dp_overlap"] = job.chosen("dp_overlap")
+    if job.compute_bytes < job.activation_bytes:
+        options["fp8_attention"] = job.chosen("fp8_attention")
     if any(block.experts for block in job.architecture.blocks):
         options |= {name: job.chosen(name) for name in ("moe_dispatcher", "moe_overlap", "moe_capacity")}
     return [

@@ -176,6 +176,8 @@ class Recipe:
     """What CUDA graphs hold (Megatron-core, cuda_graph_impl and cuda_graph_modules, cuda_graph_scope before)."""
     moe_dispatcher: Literal["alltoall", "flex"]
     """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
+    fp8_attention: bool
+    """Whether attention runs in 8 bits where matmuls do (Transformer Engine, fp8_dpa)."""
     moe_capacity: bool
     """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
 

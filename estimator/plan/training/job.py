@@ -27,8 +27,10 @@ UNMEASURED_MEMORY = 0.04
 # Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
 _FUSED_VENDORS = ("NVIDIA", "AMD")
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
+# Whose rates a precision of four bits runs at: matrix units with a scale per 16 elements take one per 32 too.
+FOUR_BIT_RATES = {"nvfp4": ("nvfp4", "fp4"), "mxfp4": ("mxfp4", "nvfp4", "fp4")}
 # Bytes of one element as the matmul reads it.
-_COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
+_COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "mxfp4": 0.5, "nvfp4": 0.5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +224,11 @@ class Job:
         """What the blocks' matmuls read, of the kinds that surfaces are fitted for."""
         kinds = self.machine.accelerator.peak_flops
         match self.training.precision:
-            case "nvfp4" if kinds.get("nvfp4") or kinds.get("fp4"):
+            case "nvfp4" | "mxfp4" if any(kinds.get(kind) for kind in FOUR_BIT_RATES[self.training.precision]):
                 return "nvfp4"
-            case "mxfp8" | "nvfp4" if kinds.get("mxfp8") or "Blackwell" in self.machine.accelerator.family:
+            case "mxfp8" | "mxfp4" | "nvfp4" if kinds.get("mxfp8") or "Blackwell" in self.machine.accelerator.family:
                 return "fp8_block"
-            case "fp8" | "mxfp8" | "nvfp4" if kinds.get("fp8"):
+            case "fp8" | "mxfp8" | "mxfp4" | "nvfp4" if kinds.get("fp8"):
                 return "fp8"
         return "bf16"
 
@@ -234,6 +236,11 @@ class Job:
     def surface(self) -> MatmulSurface:
         """The fitted surface of the blocks' matmuls."""
         return self.calibration.device.surfaces[self.matmul_kind]
+
+    @cached_property
+    def eight_bit_kind(self) -> Kind | None:
+        """The kind that matmuls of four bits fall back to where it is faster; None where there is none."""
+        return "fp8_block" if self.matmul_kind == "nvfp4" and self.machine.accelerator.peak_flops.get("fp8") else None
 
     @cached_property
     def head_surface(self) -> MatmulSurface:
@@ -298,7 +305,8 @@ class Job:
 def precision_peak(peaks: dict[str, float], precision: str) -> float:
     """The rate of `precision`, or of the nearest wider kind the device has; 0 when it has none."""
     wider = {
-        "nvfp4": ("nvfp4", "fp4", "fp8", "bf16"),
+        "nvfp4": (*FOUR_BIT_RATES["nvfp4"], "fp8", "bf16"),
+        "mxfp4": (*FOUR_BIT_RATES["mxfp4"], "fp8", "bf16"),
         "mxfp8": ("mxfp8", "fp8", "bf16"),
         "fp8": ("fp8", "bf16"),
         "bf16": ("bf16",),

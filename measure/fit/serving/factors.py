@@ -226,7 +226,7 @@ def fit(runs: Sequence[ServedRun], seen: Sequence[Observation], start: Values | 
 
 
 def _columns(design: Design, run: ServedRun) -> list[list[int]]:
-    return [design.columns_of(node, factor.name) for node, factors in _leaves(run) for factor in factors]
+    return [design.columns_of(node, factor) for node, factors in _leaves(run) for factor in factors]
 
 
 @cache

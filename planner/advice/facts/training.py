@@ -35,7 +35,7 @@ def training_facts(planned: Planned) -> Facts:
     shares = {name: parts.get(name, 0.0) / step_s for name in _LIMITS}
     total, capacity = float(memory.total[index]), job.usable_bytes
     mfu = float(estimates.mfu[index])
-    low_precision = {"fp8", "mxfp8", "nvfp4"}
+    low_precision = {"fp8", "mxfp8", "mxfp4", "nvfp4"}
     facts |= {f"time.share.{plain(name)}": share for name, share in shares.items()}
     facts |= {f"memory.share.{name}": float(values[index]) / capacity for name, values in memory.components.items()}
     facts |= {f"memory.{name}_bytes": float(values[index]) for name, values in memory.components.items()}

@@ -45,7 +45,7 @@ TRAINING: dict[str, dict[str, Any]] = {
                                     recompute="none"),
     "longer, does not fit": _pretrain(L8, H100, 32, cp=2, tp=4, pp=1, seq_len=65536, global_batch=16, micro_batch=1,
                                       recompute="selective"),
-    "split experts": _pretrain(MOE, H100, 64, ep=2, tp=1, pp=2, etp=4, micro_batch=1, global_batch=512,
+    "split experts": _pretrain(MOE, H100, 64, ep=2, tp=1, pp=2, etp=4, micro_batch=4, global_batch=512,
                                recompute="full"),
     "experts in one place": _pretrain(MIXTRAL, "h200-sxm", 64, ep=1, etp=1, tp=2, pp=8, micro_batch=1,
                                       global_batch=512, recompute="full"),
