@@ -52,6 +52,18 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+def _catalogues(commands: Any) -> None:
+    for name, what in (("models", "model catalogue"), ("hardware", "accelerator catalogue"), ("prices", "price book")):
+        catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it")
+        catalogue.add_argument(
+            "query", nargs="*", help="words that the name must contain; or add, and a row or its file"
+        )
+        catalogue.add_argument("--project", action="store_true", help="add for this folder alone (./.shardwise)")
+        catalogue.add_argument("--overwrite", action="store_true", help="add in place of your row of that name")
+        catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
+        catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
+
+
 def parser(command: str | None = None, every_flag: bool = False) -> argparse.ArgumentParser:
     """The command line. The flags of a planning command are made from its tools' requests, which takes their imports:
     only those of `command` are there, unless `every_flag` is wanted."""
@@ -94,11 +106,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     _add_scenarios(commands)
     _add_servers(commands)
 
-    for name, what in (("models", "model"), ("hardware", "accelerator")):
-        catalogue = commands.add_parser(name, help=f"list the {what} catalogue")
-        catalogue.add_argument("query", nargs="*", help="words that the name, id or family must contain")
-        catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
-        catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
+    _catalogues(commands)
 
     measure = commands.add_parser("measure", help="what estimates are fitted to")
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True)

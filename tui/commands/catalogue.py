@@ -1,4 +1,4 @@
-"""`shardwise models` and `shardwise hardware`: what the catalogue knows, as tables or as JSON."""
+"""`shardwise models`, `hardware`, `prices`: what the catalogue knows, as tables or JSON, and rows added to it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from estimator.errors import PlanError, nearest
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import checkpoints, models
+from knowledge.prices.book import prices
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
@@ -20,11 +21,15 @@ from tui.jsonout import write_json
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.query[:1] == ["add"]:
+        from tui.commands import adding  # the tools take longer to load than the catalogue
+
+        return adding.run(arguments, arguments.query[1:])
     rows, words, show = _CATALOGUES[arguments.catalogue]()
     matches = [row for row in rows if _matches(arguments.query, words(row))]
     if not matches:
         query = " ".join(arguments.query)
-        near = nearest(query, [row.id for row in rows])
+        near = nearest(query, [row.id if arguments.catalogue != "prices" else row.provider for row in rows])
         raise PlanError(arguments.catalogue, f"nothing in the catalogue has {query!r} in its name", near)
     if arguments.json:
         write_json([_plain(row) for row in matches])
@@ -78,6 +83,28 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
     return accelerators(), lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)), show
 
 
+def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
+    def show(rows: list[Any]) -> str:
+        headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "DATE", "REGION")
+        lines = [
+            (
+                row.provider,
+                one_line(row.instance, 40),
+                row.accelerator,
+                str(row.count),
+                f"{row.usd_per_hour:.2f}" if row.usd_per_hour is not None else "–",
+                f"{row.spot_usd_per_hour:.2f}" if row.spot_usd_per_hour is not None else "–",
+                row.price_date or "undated",
+                row.region or "–",
+            )
+            for row in rows
+        ]
+        return _fitted(headers, lines, ("COUNT", "USD PER HOUR", "SPOT"), ("REGION", "SPOT"))
+
+    listed = list(prices())
+    return listed, lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show
+
+
 def _fitted(
     headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], optional: Sequence[str]
 ) -> str:
@@ -86,7 +113,7 @@ def _fitted(
     return table(headers, rows, right, width, optional=optional)
 
 
-_CATALOGUES = {"models": _models, "hardware": _hardware}
+_CATALOGUES = {"models": _models, "hardware": _hardware, "prices": _prices}
 
 
 def _matches(query: list[str], words: Iterable[str]) -> bool:
