@@ -212,6 +212,8 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
             findings.default(name, 1, "no file splits the model this way")
         if not findings.refers:
             findings.default("layout.offload", "none", "no file offloads anything")
+            if not {"llamafactory", "trl", "trainer"}.isdisjoint(findings.programs):
+                findings.default("workload.fused_loss", False, "no file asks for a fused loss")
     if "nodes" not in findings.values and "nodes" not in findings.blocked and "per_node" in findings.values:
         findings.default("nodes", 1, "one node where no file names more")
     result = total(findings, arguments)

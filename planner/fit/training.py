@@ -19,6 +19,8 @@ from planner.training.planned import Planned, memory_of, plan_training, warnings
 
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_training(asked, offload=False)
+    if not planned.fits and asked.training.framework == "auto":
+        planned = _with_host_memory(asked, planned)
     memory = memory_of(planned)
     return FitCheck(
         plan=planned.complete_plan,
@@ -34,6 +36,12 @@ def fit_of(asked: Plan) -> FitCheck:
         warnings=warnings_of(planned),
         evidence=evidence_of(planned.job),
     )
+
+
+def _with_host_memory(asked: Plan, planned: Planned) -> Planned:
+    """The plan with what it leaves open in host memory, if it fits so and the hosts have that."""
+    whole = plan_training(asked)
+    return whole if whole.fits and whole.host_needs.host.fits is not False else planned
 
 
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from estimator.training.memory import MOMENTS, stage_memory
 from estimator.units import GIB
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices
+from knowledge.offers import able_frameworks, check_offered, choices
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -48,6 +49,8 @@ class Planned:
     estimates: Estimates
     index: int
     search: SearchResult
+    conceded: tuple[Assumption, ...] = ()
+    """What was switched on since nothing fits without."""
 
     @property
     def searched(self) -> bool:
@@ -107,7 +110,8 @@ class Planned:
     def assumptions(self) -> list[Assumption]:
         """What was filled in by look-up, by defaults and by the search."""
         filled_in = [Assumption(**asdict(filled)) for filled in self.job.assumptions]
-        filled_in += [*_settings(self.job), *(Assumption(**asdict(option)) for option in recipe_options(self.job))]
+        filled_in += [*self.conceded, *_settings(self.job)]
+        filled_in += [Assumption(**asdict(option)) for option in recipe_options(self.job)]
         named_fields = self.job.plan.layout.model_fields_set
         layout = self.plan.layout
         why = _SEARCHED if self.searched else "follows from the other sizes"
@@ -160,7 +164,12 @@ def _settings(job: Job) -> Iterator[Assumption]:
 
 
 def plan_training(
-    plan: Plan, *, every_framework: bool = False, past_errors: bool = False, offload: bool = True
+    plan: Plan,
+    *,
+    every_framework: bool = False,
+    past_errors: bool = False,
+    offload: bool = True,
+    beyond_usual: bool = True,
 ) -> Planned:
     """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it. Where
     nothing fits on the devices alone, host memory is used if the plan leaves that open and `offload` does.
@@ -168,14 +177,34 @@ def plan_training(
     Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
+
+    Where the usual ones do not fit on the devices and the plan leaves framework and host memory open, less usual ones
+    and a loss by chunks are tried first, and then both with host memory, unless `offload` or `beyond_usual` is false.
     """
+    beyond = beyond_usual and offload and plan.training.framework == "auto" and plan.layout.offload is None
+    best, refusal = _of_usual(plan, every_framework, offload and not beyond)
+    if refusal and not past_errors:
+        raise refusal
+    if beyond and best and not best.fits:
+        best = _beyond_usual(plan, best, offload=False) or best
+        if not best.fits:
+            hosted, _ = _of_usual(plan, every_framework, offload=True)
+            best = hosted or best
+        if not best.fits:
+            best = _beyond_usual(plan, best, offload=True) or best
+    if best is None:
+        assert refusal
+        raise refusal
+    return best
+
+
+def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned | None, PlanError | None]:
+    """The best of the usual frameworks, or of the one that is named, and what the first of them refuses."""
     first = job_of(plan)
     best, refusal = None, None
     try:
         best = _choose(first, offload)
     except PlanError as error:
-        if not past_errors:
-            raise
         refusal = error
     if plan.training.framework == "auto":
         for choice in choices(plan, first.machine.accelerator, first.machine.count)[1:]:
@@ -187,10 +216,25 @@ def plan_training(
                 continue
             if best is None or _is_better(other, best):
                 best = other
-    if best is None:
-        assert refusal
-        raise refusal
-    return best
+    return best, refusal
+
+
+_CHUNKED = Assumption(field="workload.fused_loss", value=True, why="nothing fits with the logits of all tokens at once")
+
+
+def _beyond_usual(plan: Plan, best: Planned, offload: bool) -> Planned | None:
+    """The most used framework that has the run and fits, with a loss by chunks where none does without and the plan
+    leaves that open."""
+    able = able_frameworks(best.job.training, best.job.machine.accelerator)
+    names = dict.fromkeys([best.job.framework.name, *able])
+    for chunked in (False, True) if plan.training.fused_loss == "auto" else (False,):
+        changed = plan.patch({"workload.fused_loss": True}) if chunked else plan
+        for name in names:
+            with suppress(PlanError):
+                other = _choose(job_of(changed, (name, "more usual ones do not fit")), offload)
+                if other.fits:
+                    return replace(other, conceded=(_CHUNKED,)) if chunked else other
+    return None
 
 
 def _is_better(other: Planned, best: Planned) -> bool:
@@ -209,7 +253,7 @@ def _choose(job: Job, offload: bool) -> Planned:
 def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Planned | None:
     """As `plan_training` for the changed plan, but None where that cannot be: to try variations of a valid plan."""
     try:
-        return plan_training(plan.patch(changes), offload=offload)
+        return plan_training(plan.patch(changes), offload=offload, beyond_usual=False)
     except PlanError:
         return None
 

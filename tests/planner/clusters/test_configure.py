@@ -42,7 +42,7 @@ def test_given_hardware_decides_the_method(accelerator, count, method):
     assert method is None or chosen == method
     order = ["full", "lora", "qlora"]
     for easier in order[: order.index(chosen)]:
-        tried = {"model": LLAMA, "accelerator": accelerator, "count": count, "method": easier}
+        tried = {"model": LLAMA, "accelerator": accelerator, "count": count, "method": easier, "offload": "none"}
         assert not find("check_fit")(tried)["fits"]
         assert easier in reason(found, "workload.method")["why"]
 
