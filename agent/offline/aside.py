@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.models import Thought, Turn
+from agent.offline.answers import before as of_before
 from agent.offline.answers import talk
 from agent.offline.answers.outcomes import first_said
+from agent.offline.calls.figure import earlier
 from agent.offline.calls.wishes import FREE, ROWS
 from agent.offline.form import Reading
 from agent.offline.turn import TurnWork
@@ -41,6 +43,9 @@ def answer(
     """The answer, or the plan and topic with the call that gives it; None where the turn is about a plan."""
     if tool := _facts_again(reading, topic):
         reading = replace(reading, tool=tool)
+    about = reading.own.get("about")
+    if about and (text := of_before.told(str(about), earlier(turn.messages))):
+        return _told(reading, text, turn.topic)
     if text := _talk(reading, turn.plan):
         # Beginning anew sets the plan aside, and a word between changes nothing.
         if not reading.new:
@@ -98,6 +103,8 @@ def _facts_again(reading: Reading, topic: Mapping[str, Any]) -> str | None:
 
 def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
     """What is told where the words ask for nothing that a tool gives."""
+    if reading.own.get("control") == "outside":
+        return talk.outside(str(reading.own["outside"]))
     edits = reading.edits or reading.options or reading.needs
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
         return text
@@ -190,7 +197,11 @@ def _difference(
     tools: Any,
     topic: Mapping[str, Any],
 ) -> Wish:
-    saved = topic.get("saved", [])
+    saved, plans = topic.get("saved", []), topic.get("plans") or []
+    if not own and plans and len(saved) < 2:
+        # 'What changed?' is about the plan before.
+        first = any(reference.to == "first" for reference in reading.refs)
+        return "diff_scenarios", {"a": plans[0 if first else -1], "b": merge(plan, {})}
     if not own:
         return ("diff_scenarios", {"a": saved[-2], "b": saved[-1]}) if len(saved) > 1 else talk.NOTHING_TO_COMPARE
     if not plan.get("model") and "b" not in own:

@@ -3,7 +3,8 @@
 `topic` is what the session remembers between turns, plain data. Of the plan: `plans` (earlier ones), `supposed` (a
 plan that was only supposed), `pending` (what a turn that failed or asked had in mind), `failed` (nothing could be
 worked out of it), `nodes` (a node count still without a node size), `refused` (values by flat name), `recent` (the
-path that changed last). Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
+path that changed last), `followed` (whether a turn changed it that began with a plan).
+Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
 that were compared, as patches) and `best` (the place of the best), `saved` (names of scenarios), `alternatives`
@@ -73,6 +74,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     topic = {key: value for key, value in turn.topic.items() if key != "turn"}
     if answer := aside.answer(turn, start, reading, topic):
         return answer
+    turn, reading, topic = _with_what_is_settled(turn, reading, topic, catalogue)
     base = _base(turn.plan, topic, reading)
     plan, notes = _of_kind(turn, base, reading)
     before = _before(turn, base, reading)
@@ -107,10 +109,33 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     return turn.plan, topic
 
 
+def _with_what_is_settled(
+    turn: Turn, reading: Reading, topic: dict[str, Any], catalogue: Catalogue
+) -> tuple[Turn, Reading, dict[str, Any]]:
+    """The turn in a conversation whose plan has what it says for good, with the rest of it, which is only supposed."""
+    settled = [edit for edit in reading.edits if edit.settled]
+    if not settled:
+        return turn, reading, topic
+    laid = patched(turn.plan, settled, reading.text, catalogue, _before(turn, _Base(turn.plan, topic), reading))
+    if laid.patch.needs:
+        return turn, replace(reading, edits=[replace(edit, settled=False) for edit in reading.edits]), topic
+    plans = [*_plans(topic), merge(turn.plan, {})][-_MOST_PLANS:]
+    topic = {name: value for name, value in topic.items() if name not in ("supposed", "pending")}
+    topic |= {"plans": plans, "refused": laid.refused, "recent": laid.patch.recent, "followed": True}
+    rest = [edit for edit in reading.edits if not edit.settled]
+    turn = replace(turn, plan=laid.plan, topic={**turn.topic, "plans": plans})
+    return turn, replace(reading, edits=rest), topic
+
+
+def _plans(topic: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The plans before."""
+    return list(topic.get("plans", []))
+
+
 def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _Base:
     """Which plan the turn is about: the session's, an earlier one, one that was supposed, or a new one."""
     pending, supposed = topic.pop("pending", None), topic.pop("supposed", None)
-    plans, here = list(topic.get("plans", [])), merge(plan, {})
+    plans, here = list(_plans(topic)), merge(plan, {})
     to = {reference.to for reference in reading.refs}
     hypothetical = reading.scope == "hypothetical"
     if reading.new:
@@ -233,10 +258,10 @@ def _remembered(
     topic = {name: value for name, value in base.topic.items() if name != "nodes"}
     if not base.supposing and turn.plan and plan != turn.plan and not reading.new:
         if not base.back:
-            topic["plans"] = [*topic.get("plans", []), merge(turn.plan, {})][-_MOST_PLANS:]
+            topic["plans"] = [*_plans(topic), merge(turn.plan, {})][-_MOST_PLANS:]
         elif reading.edits and plan != base.plan:
             # "Undo that, and now on MI300X": what was gone back to is an earlier plan now.
-            topic["plans"] = [*topic.get("plans", []), merge(base.plan, {})][-_MOST_PLANS:]
+            topic |= {"plans": [*_plans(topic), merge(base.plan, {})][-_MOST_PLANS:]}
     topic["last"] = list(question.wish) if question.wish else None
     if question.wish:
         tool, own = question.wish
@@ -250,6 +275,8 @@ def _remembered(
         topic.pop("wish", None)
     topic |= {"intents": question.intents, "limit": question.limit, "sweep": question.sweep}
     topic["recent"] = change.patch.recent or topic.get("recent")
+    # Of all that a first turn says no one thing is what was changed last.
+    topic |= {"followed": bool(turn.plan) and bool(change.patch.recent or topic.get("followed"))}
     topic |= {"nodes": change.patch.nodes} if change.patch.nodes else {}
     if is_serving(plan):
         limits = {name: reading.own[name] for name in _LIMITS if name in reading.own}

@@ -30,7 +30,8 @@ class Edit:
 
     `op`: set to `value`; times or plus `value` what it is; drop (leave it open again); refuse `value` (anything but
     it). `span` is where it was said, in characters of the turn; (0, 0) where it was concluded. `note` is what had to be
-    assumed to read it so, as a sentence.
+    assumed to read it so, as a sentence. `settled` in a turn that only supposes the rest: it is said for good ('we have
+    16 now. Should I use LoRA?').
     """
 
     field: str
@@ -38,6 +39,7 @@ class Edit:
     value: Any
     span: tuple[int, int] = (0, 0)
     note: str | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True)

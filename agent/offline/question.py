@@ -266,6 +266,9 @@ def _wish(
 
 def _ends(reading: Reading, tool: str, own: Mapping[str, Any]) -> bool:
     """Whether what is said settles what the wish of the turn before left open."""
+    if tool == "compare" and any(reference.to == "offer" for reference in reading.refs):
+        # 'Go with the second one.'
+        return True
     fields = {edit.field for edit in reading.edits}
     swept = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
     if fields & swept or (of_hardware(own) and "accelerator" in fields):
@@ -322,7 +325,8 @@ def _of_what_was_compared(reading: Reading, own: Mapping[str, Any], plan: Mappin
     """'Which is cheaper?' after a comparison that brought what the plan lacks: it is about all that was compared."""
     fields = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
     lacking = any(name in fields and get(plan, ALL_PATHS[name]) is None for name in ("model", "accelerator"))
-    return reading.tool in _CHAIN and asks(reading) and lacking and not reading.edits
+    taken = any(reference.to == "offer" for reference in reading.refs)
+    return reading.tool in _CHAIN and asks(reading) and lacking and not (reading.edits or taken)
 
 
 def _refers(reading: Reading) -> bool:

@@ -18,11 +18,18 @@ HELP = (
     "the largest model that fits? How many GPUs do I need at least?* Or: *How many users can Llama-3.1-70B serve on 8 "
     "H100s with vLLM, 2k tokens in and 500 out? What does a million tokens cost?*"
 )
-OUT_OF_SCOPE = (
-    "That is outside what I can help with: I plan the training, fine-tuning and serving of language "
-    "models (memory, speed, layout, cost and launch files). Name a model and the accelerators you have, and I will "
-    "start from there."
+PLANNED = (
+    "I plan the training, fine-tuning and serving of language models (memory, speed, layout, cost and launch files): "
+    "name one and the accelerators you have, and I will start from there."
 )
+OUT_OF_SCOPE = f"That is outside what I can help with. {PLANNED}"
+_OUTSIDE = {
+    "images": "Models that make pictures are",
+    "video": "Models that make films are",
+    "sound": "Models of speech and sound are",
+    "embeddings": "Embedding models and rerankers are",
+    "other": "That kind of model is",
+}
 WELCOME = "All right. Change anything about the plan (devices, method, context, data) and I will work it out again."
 FRESH = "Done, I have set the earlier plan aside. What would you like to run, and on which accelerators?"
 
@@ -42,6 +49,11 @@ NOTHING_TO_COMPARE = (
     "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
     "*difference between base and long-context*."
 )
+
+
+def outside(kind: str) -> str:
+    """What is said of models that are planned nowhere here: they are not taken for a language model of a like name."""
+    return f"{_OUTSIDE[kind]} outside what I plan, so nothing was worked out. {PLANNED}"
 
 
 def own(kind: str) -> str:

@@ -12,6 +12,8 @@ from knowledge.figures import length_in_tokens
 
 # Letters that are a scale or a unit only where they touch their number: 8B, 4k, 36h.
 _TOUCHING = frozenset("kmbtgdhswp")
+# Short units that are names of fields where they stand apart: '3ep', not 'ep 3'.
+_GLUED = frozenset(["ep", "n"])
 _MONEY = ("usd", "eur", "gbp", "chf", "money")
 _COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 
@@ -189,7 +191,9 @@ def _amount(found: Found, start: int) -> Amount | None:
                 # Of what is counted there are no fractions: '12.500 ejemplos'.
                 amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
             amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
-        elif not amount.is_size and (_counts_name(found, end) or _behind_name(found, start)):
+        elif not (amount.is_size or _of_a_field(found, at)) and (
+            _counts_name(found, end) or _behind_name(found, start)
+        ):
             amount = replace(amount, names=True)
     return _per(found, amount)
 
@@ -213,7 +217,7 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         return (sense.value, end) if found.sense(end, "scale") and found.text[end].kind != "sign" else None
     if token.norm in found.lexicon.articles and _is_span(found, at):
         return 1.0, at + 1
-    if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked"):
+    if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked") or _is_stop(found, at):
         return None
     value, end = word[0].value, word[1]
     while (more := found.sense(end, "number")) and (
@@ -222,6 +226,13 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
         end = more[1]
     return value, end
+
+
+def _is_stop(found: Found, at: int) -> bool:
+    """Whether a number begins a longer word without content: the 一 of 一下."""
+    longest = found.words[at][0]
+    stop = longest.get("number") is None and longest.get("stop") is not None
+    return stop and not _unit(found, longest.end)
 
 
 def _is_labelled(found: Found, start: int) -> bool:
@@ -357,12 +368,20 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     if alone and behind and behind.kind == "number" and not behind.space:
         # '8 H100': no hours.
         return []
+    if token.space and token.norm in _GLUED:
+        return []
     if alone and token.space and token.norm in _TOUCHING and not money and token.norm not in "hds":
         return []
     senses = word.all("unit")
     if money:
         senses = [sense for sense in senses if sense.name in _MONEY and sense.value == 1]
     return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
+
+
+def _of_a_field(found: Found, at: int) -> bool:
+    """Whether a number is written to the name of its field: 'tp2 a100'."""
+    glued = at > 0 and not found.text[at].space and found.text[at - 1].kind == "word"
+    return glued and any(word.get("field") and word.end == at for word in found.words.get(at - 1, ()))
 
 
 def _counts_name(found: Found, at: int) -> bool:

@@ -8,6 +8,8 @@ from agent.offline.language.amounts import Found
 from agent.offline.language.tokens import Glyphs
 
 _GOING_ON = ("with", "on")
+# What stands between the parts of a sentence.
+_PARTS = (",", "，", ";", "；", "-", "–", "—", ":", "：")
 # Groups of asked.yaml whose words ask for something to be done where a sentence begins with them.
 _ORDERS = ("wish", "focus", "mode")
 
@@ -23,6 +25,11 @@ def asks(heard: Found, starts: Sequence[int]) -> bool:
     )
 
 
+def is_asked(heard: Found, at: int) -> bool:
+    """Whether a token stands in a question of its own."""
+    return asks(heard, [at])
+
+
 def asks_which(heard: Found) -> bool:
     """Whether a sentence begins with a word that asks for one of several things."""
     return any(_first_sense(heard, sentence, "which") for sentence in sentences(heard.text))
@@ -31,8 +38,71 @@ def asks_which(heard: Found) -> bool:
 def _first_sense(heard: Found, sentence: range, kind: str) -> bool:
     at = sentence.start
     while at in sentence and (heard.text[at].kind == "sign" or heard.does(at, "and_then", "and")):
+        if heard.sense(at, kind):
+            return True
         at = heard.does(at, "and_then", "and") or at + 1
     return at in sentence and heard.sense(at, kind) is not None
+
+
+def supposing(heard: Found, starts: Sequence[int]) -> frozenset[int]:
+    """Those of `starts` that are only supposed or asked about: the others stand in a sentence, or in a part of one that
+    says how things are ('we have 16 now, should I use LoRA?'), which is said for good."""
+    supposed: set[int] = set()
+    for sentence in sentences(heard.text):
+        inside = [at for at in starts if at in sentence]
+        if inside and _supposes(heard, sentence):
+            parts = list(_parts(heard, sentence))
+            sure = [part for part in parts[:-1] if _asserts(heard, part) and not _supposes(heard, part)]
+            supposed.update(at for at in inside if not any(at in part for part in sure))
+    return frozenset(supposed)
+
+
+def _supposes(heard: Found, sentence: range) -> bool:
+    """Whether a sentence asks, supposes, or sets things side by side."""
+    inside = (at for at in sentence if at not in heard.names)
+    return is_question(heard, sentence) or any(
+        heard.does(at, "suppose", "why", "compare") or _is_asked(heard, at, "why") for at in inside
+    )
+
+
+def _is_asked(heard: Found, at: int, name: str) -> bool:
+    return any(sense.name == name for word in heard.words.get(at, ()) for sense in word.all("asked"))
+
+
+def clauses(heard: Found) -> Iterator[range]:
+    """The sentences of a text, cut where a question begins inside one."""
+    return (part for sentence in sentences(heard.text) for part in _parts(heard, sentence))
+
+
+def _parts(heard: Found, sentence: range) -> Iterator[range]:
+    """A sentence cut at the signs behind which a question of its own begins."""
+    start = sentence.start
+    for at in sentence:
+        if heard.text[at].text in _PARTS and at > start and _first_sense(heard, range(at, sentence.stop), "opens"):
+            yield range(start, at)
+            start = at
+    yield range(start, sentence.stop)
+
+
+def _asserts(heard: Found, part: range) -> bool:
+    """Whether words say how things are, or how they are to be."""
+    return any(heard.sense(at, "asserts") for at in part)
+
+
+def past(heard: Found) -> frozenset[int]:
+    """Tokens of the sentences that tell of earlier runs, or of what others say, in a text that has others."""
+    parts = list(sentences(heard.text))
+    behind = max((part.start for part in parts if _first_sense(heard, part, "lately")), default=0)
+    told = [part for part in parts if not _questions(heard, part)]
+    old = [part for part in told if part.start < behind or _is_old(heard, part)]
+    return frozenset(at for part in old for at in part) if len(old) < len(parts) else frozenset()
+
+
+def _is_old(heard: Found, part: range) -> bool:
+    inside = [at for at in part if at not in heard.names]
+    if any(heard.sense(at, "hearsay") for at in inside):
+        return True
+    return any(heard.sense(at, "earlier") for at in inside) and not any(heard.sense(at, "lately") for at in inside)
 
 
 def telling(heard: Found) -> frozenset[int]:
@@ -47,8 +117,7 @@ def telling(heard: Found) -> frozenset[int]:
 def sentences(text: Sequence[Glyphs]) -> Iterator[range]:
     start = 0
     for at, token in enumerate(text):
-        full_stop = token.text == "." and at + 1 < len(text) and text[at + 1].space
-        if full_stop or (token.ends_sentence and token.text != "\n"):
+        if token.ends_sentence and token.text != "\n":
             yield range(start, at + 1)
             start = at + 1
     if start < len(text):
@@ -64,6 +133,9 @@ def is_question(heard: Found, sentence: range) -> bool:
     if at in sentence and heard.sense(at, "opens") and not heard.sense(at, "request"):
         return True
     if any(heard.sense(step, "closes") for step in sentence[-3:]):
+        return True
+    if any(heard.text[step].kind == "single" and heard.sense(step, "which") for step in sentence):
+        # Where nothing stands apart a word that asks may stand anywhere.
         return True
     goes_on = goes_on or (at in sentence and heard.text[at].norm in _GOING_ON)
     return not goes_on and _has_mark(heard, sentence)

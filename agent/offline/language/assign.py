@@ -20,7 +20,11 @@ _AGAIN = 1.1
 _STRANGER = 2.5
 # What it costs that only a part of a field's name is meant.
 _INNER = 2.3
+# What it costs that a field's name is a small word beside a number without unit.
+_WEAK = 2.0
 _MOST_ROWS = 48
+# Devices that are counted apart, beside two.
+_MOST_DEVICES = 6
 # From here on a share without a sign is one in percent; between that and 1 it is none.
 _LEAST_PERCENT = 5
 _LIMITS = ("at_most", "at_least")
@@ -137,11 +141,13 @@ def assigned(
     open; `likely` lowers (or raises) the cost of fields by what is known otherwise."""
     filled: list[Filled] = []
     left: list[Row] = []
-    named = fields_named(found)
+    named = _outside(found, fields_named(found), read)
     for at in range(0, len(read), _MOST_ROWS):
         part = read[at : at + _MOST_ROWS]
         costs = [_costs(found, row, named, mode, likely) for row in part]
         names = sorted({name for each in costs for name in each})
+        # Each device that is named may be counted.
+        names += ["count"] * min(sum(row.amounts[-1].names for row in part[2:]), _MOST_DEVICES)
         table = [
             [each.get(name, (_NEVER,))[0] for name in names]
             + [each.get(name, (_NEVER,))[0] + _AGAIN for name in names]
@@ -159,6 +165,16 @@ def assigned(
             values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
             filled.append(Filled(name, values, row, cost, span))
     return filled, left
+
+
+def _outside(found: Found, named: Sequence[Named], read: Sequence[Row]) -> list[Named]:
+    """Names of fields without single letters that are the scale or the unit of a number: the B of 70B, the G of 96G."""
+    inside = {at for row in read for amount in row.amounts for at in range(amount.start, amount.end)}
+    return [
+        one
+        for one in named
+        if one.start not in inside or one.end > one.start + 1 or len(found.text[one.start].norm) > 1
+    ]
 
 
 _Cost = tuple[float, tuple[int, int] | None]
@@ -192,12 +208,21 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
             # 'At most 3 widgets' is no money, 'tp at least 4' no efficiency.
             continue
         distance = _distance(found, row, one)
+        if bare and _is_weak(found, one):
+            distance += _WEAK
         if distance < near.get(one.field, (_NEVER,))[0]:
             near[one.field] = distance, (one.start, one.end)
     for name, quantity in found.lexicon.quantities.items():
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
+
+
+def _is_weak(found: Found, named: Named) -> bool:
+    """Whether a name of what is counted in money or time is a small word: 'we have 16' is no budget."""
+    quantity = found.lexicon.quantities[named.field]
+    small = any(word.end == named.end and word.get("stop") for word in found.words.get(named.start, ()))
+    return small and quantity.per is None and bool({"usd", "time"} & set(quantity.of))
 
 
 def _counts_stranger(found: Found, row: Row) -> bool:
@@ -267,7 +292,7 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
             and any(unit.size > 3600 for unit in last.per if unit.name == "time")
         )
         return (quantity.per not in per and (quantity.per == "time" or not named)) or (monthly and not named)
-    if set(per) & set(_RATES) and quantity.name != "seen" and not last.unit("time"):
+    if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
     told = [name for name in per if name not in _RATES]
     return bool(told) and quantity.each is None and "requests" not in told and not named

@@ -24,8 +24,9 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
 _WRITES = ("write_configs", "render_configs")
+_FACTS = ("describe_model", "describe_hardware")
 # What hardly any other words ask for.
-_NAMED = ("compare",)
+_NAMED = ("compare", "search_playbook", "diff_scenarios")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
@@ -42,12 +43,18 @@ _HINT = 0.5
 def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     """(The tool, or None where none answers, how likely each was)."""
     shares = act.tool_of(page, context)
+    if page.read.asked("outside") and not page.read.of("model"):
+        return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
+    if about_the_answer(page):
+        return None, shares
     shares = _with_hints(page, shares)
     tool = max(shares, key=lambda name: shares[name])
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
     changes = page.plan and only_changes(page)
+    if not page.plan and context.tool not in _FACTS and _of_practice(page, tool):
+        return "search_playbook", shares
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
     if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read.found, [])):
         # 'Doubling the batch' is one step, not a range of them.
@@ -57,7 +64,31 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    return tool, shares
+    return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _of_one_plan(page: Page, tool: str) -> str:
+    """The tool of the chain for one plan that the figure asked for belongs to, whichever the classifier leans to."""
+    focus = page.read.asked("focus")
+    if page.mode != SERVING and {"fit", "need"} & set(focus):
+        return "check_fit"
+    if focus[:1] == ["cost"] and "hourly" not in page.read.asked("wish"):
+        return "estimate_cost"
+    return tool if page.mode == SERVING else "estimate_training"
+
+
+def _is_said(page: Page, goal: str) -> bool:
+    """Whether a number of what a limit would be asked of is said."""
+    return any(page.values(name) for name in _SOLVED.get(goal, (goal,)))
+
+
+def about_the_answer(page: Page) -> str | None:
+    """What is asked of the answer before: what its figures are counted per, or what was assumed for it."""
+    about = [name for name in page.read.asked("of_answer") if name != "changed"]
+    says = page.filled or page.kept or page.read.names or page.marks
+    if not (page.plan and about) or says or (about[0] == "assumptions" and page.read.asked("figure")):
+        return None
+    return about[0]
 
 
 def _going_on(page: Page, tool: str, before: str | None) -> str | None:
@@ -78,10 +109,13 @@ def _estimate(page: Page) -> str:
 def _of_what_there_is(page: Page, tool: str) -> str:
     """The tool by what is named: without any run there is only what is known of things, and of methods."""
     read = page.read
-    if tool in _OF_ONE and any(len(one.values) >= _ROW and not one.ranged for one in page.filled):
+    if tool in _OF_ONE and any(len(number.values) >= _ROW and not number.ranged for number in page.filled):
         return "sweep"
     if tool in _WRITES:
         return _of_files(page)
+    if tool in _FACTS and page.filled and page.plan and not read.names:
+        # Facts are of something that is named.
+        return _estimate(page)
     bill = "cost" in read.asked("focus") and "hourly" not in read.asked("wish")
     if page.plan and tool == "describe_hardware" and bill:
         # What it costs there is asked of the plan.
@@ -103,6 +137,30 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         # 'ZeRO 2 or 3?'
         return "search_playbook" if page.kept or page.filled else tool
     return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
+
+
+# What cannot be told without a run; figures that only one has; words of what a question may be about.
+_OF_A_RUN = (*_OF_ONE, "best_parallelism", "estimate_cost", "compare", "find_limit", "recommend_cluster", "sweep",
+             "load_scenario", "explain", "advise", "list_catalogue", "none")  # fmt: skip
+_FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughput", "latency", "write", "files"])
+_TERMS = ("figure", "topic", "goal")
+_LENGTHS = ("seq_len", "length", "max_context")
+
+
+def _of_practice(page: Page, tool: str) -> bool:
+    """Whether a question is about how things are done or come to be, since it names no run that could be estimated."""
+    read = page.read
+    numbers = [number for number in page.filled if number.field not in _LENGTHS]
+    if read.asked("topic") and not (read.names or numbers):
+        return True
+    if tool not in _OF_A_RUN or not asks(read.found, []) or read.names or page.pasted:
+        return False
+    sized = numbers or page.left or {"devices", "concurrency"} & set(read.asked("goal"))
+    if sized or "rent" in read.asked("wish") or _FIGURES & set(read.asked("focus")) or "mine" in read.asked("whose"):
+        return False
+    values = [value for value in read.values if value.field not in ("stage", "vendors")]
+    layout = "layout" in read.asked("focus") or any(sense.kind == "field" for sense in read.senses())
+    return bool(values or layout or any(read.asked(group) for group in _TERMS)) and read.asked("wish")[:1] != ["list"]
 
 
 def _of_files(page: Page) -> str:
@@ -144,6 +202,11 @@ def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:
 def _hinted(page: Page) -> str | None:
     """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
     focus, wishes = page.read.asked("focus"), page.read.asked("wish")
+    numbers = any(number.field not in _LENGTHS for number in page.filled)
+    if page.read.asked("topic") and asks(page.read.found, []) and not (page.read.names or numbers):
+        return "search_playbook"
+    if page.plan and "changed" in page.read.asked("of_answer"):
+        return "diff_scenarios"
     serving, goal = page.mode == SERVING, goal_of(page)
     if "accuracy" in wishes and not page.plan:
         return "search_playbook"
@@ -151,11 +214,15 @@ def _hinted(page: Page) -> str | None:
         return "sweep"
     if "sweep" in wishes and listed(page):
         return "sweep"
-    changed = page.kept or page.read.names or any(one.field not in _LIMITS for one in page.filled)
+    if page.plan and page.read.does("compare") and page.read.now("accelerator", "model"):
+        return "compare"
+    changed = page.kept or page.read.names or any(number.field not in _LIMITS for number in page.filled)
     if page.plan and "better" in wishes and changed:
         return "compare"
     most = "most" in focus or "least" in focus
-    solved = any(page.values(name) for name in _SOLVED.get(goal, (goal,))) if goal else False
+    if "longest" in wishes and not (_is_said(page, "seq_len") or _is_said(page, "context")):
+        return "find_limit"
+    solved = _is_said(page, goal) if goal else False
     if goal and not solved and (most or not (goal == "model" or "rent" in wishes)):
         loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
         return "size_serving" if loaded else "find_limit"

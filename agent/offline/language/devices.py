@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,8 @@ _EACH = frozenset(
 )
 
 
+# How far behind a device its number may begin: 'A100 x4'.
+_BEHIND = 3
 # Devices of most machines.
 _USUAL = 8
 
@@ -81,14 +84,42 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
     return made, rest
 
 
-def devices(read: Mentions, filled: Sequence[Filled], made: Sequence[Pair], refused: frozenset[int]) -> list[Devices]:
-    """Every device that is named, in the order of the text, each with its own numbers."""
-    counts = [one for one in filled if one.field == "count" and len(one.values) == 1]
+def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], int | None]:
+    """(The numbers without 'one of them' and '3 of those' where other words count, how many of the rentable machine
+    that is named they mean)."""
+    counts = [number for number in filled if number.field in ("count", "nodes")]
+    those = [one for one in counts if read.found.sense(_unit_start(one), "them")]
+    if not those or not read.names or (len(those) == len(counts) and not read.of("instance")):
+        return list(filled), None
+    machines = _whole(those[0].values[0]) if read.of("instance") else None
+    return [number for number in filled if number not in those], machines
+
+
+def _unit_start(filled: Filled) -> int:
+    units = filled.row.amounts[-1].units
+    return units[0].start if units else filled.row.end
+
+
+def devices(
+    read: Mentions, filled: Sequence[Filled], made: Sequence[Pair], refused: frozenset[int], machines: int | None = None
+) -> list[Devices]:
+    """Every device that is named, in the order of the text, each with its own numbers; `machines` of the one that can
+    be rented where no number stands at it."""
+    counts = sorted(
+        (number for number in filled if number.field == "count" and len(number.values) == 1),
+        key=lambda one: one.row.start,
+    )
     named = [name for name in read.of("accelerator", "instance") if name.start not in refused]
     found: list[Devices] = []
-    for name in named:
-        pair = next((one for one in made if _belongs(read, one.each, name, named)), None)
-        own = next((one for one in counts if _belongs(read, one.row.amounts[-1], name, named)), None)
+    starts = [one.row.start for one in counts]
+    for index, name in enumerate(named):
+        first = named[index - 1].start if index else 0
+        near = counts[bisect_left(starts, first) : bisect_left(starts, name.end + _BEHIND)]
+        pair = next((one for one in made if _belongs(read, one.each, name, named[max(index - 1, 0) :])), None)
+        own = next(
+            (one for one in near if _belongs(read, one.row.amounts[-1], name, named[max(index - 1, 0) : index + 2])),
+            None,
+        )
         count = _whole(own.values[0]) if own else None
         if name.count:
             found.append(Devices(name, name.count * (count or 1)))
@@ -97,8 +128,8 @@ def devices(read: Mentions, filled: Sequence[Filled], made: Sequence[Pair], refu
             # 'One 8xH100 box' has eight; 'eight H100 boxes' are eight machines.
             found.append(Devices(name, count, 1, count) if times else Devices(name, None, count))
         elif name.instance:
-            machines = count or 1
-            found.append(Devices(name, machines * name.instance.count, machines, name.instance.count))
+            number = count or machines or 1
+            found.append(Devices(name, number * name.instance.count, number, name.instance.count))
         elif pair:
             nodes, each = _whole(pair.nodes.value) or 1, _whole(pair.each.value) or 1
             found.append(Devices(name, nodes * each, nodes, each))
@@ -128,12 +159,12 @@ def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) 
     """Whether a number counts that device: it stands right before it, or 'x 4' right behind."""
     if not amount.names:
         return False
-    following = next((one for one in named if one.start >= amount.start), None)
+    following = next((name for name in named if name.start >= amount.start), None)
     sign = amount.start and (
         read.tokens[amount.start - 1].norm in ("x", "×", "*") or read.found.does(amount.start - 1, "times_sign")
     )
     if sign:
-        before = [one for one in named if one.end <= amount.start]
+        before = [name for name in named if name.end <= amount.start]
         if before and before[-1].end == amount.start - 1:
             return before[-1] is name
     return following is name
@@ -141,16 +172,16 @@ def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) 
 
 def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with a count of devices taken as those of one machine, where the words mean that."""
-    nodes = [one for one in filled if one.field == "nodes" and len(one.values) == 1]
-    counts = [one for one in filled if one.field == "count" and len(one.values) == 1]
+    nodes = [number for number in filled if number.field == "nodes" and len(number.values) == 1]
+    counts = [number for number in filled if number.field == "count" and len(number.values) == 1]
     if not nodes and len(counts) == 1 and _of_unknown_nodes(read, counts[0].row):
-        return [replace(one, field="per_node") if one is counts[0] else one for one in filled]
-    if len(nodes) != 1 or len(counts) != 1 or any(one.field == "per_node" for one in filled):
+        return [replace(number, field="per_node") if number is counts[0] else number for number in filled]
+    if len(nodes) != 1 or len(counts) != 1 or any(number.field == "per_node" for number in filled):
         return list(filled)
     node, count = nodes[0], counts[0]
     each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
     taken = Filled("per_node", count.values, count.row, count.cost, count.name)
-    return [taken if one is count and each else one for one in filled]
+    return [taken if number is count and each else number for number in filled]
 
 
 def _of_unknown_nodes(read: Mentions, row: Row) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.own import limit_goal
+from agent.offline.language.relative import another
 
 if TYPE_CHECKING:
     from agent.offline.language.reading import Page
@@ -23,7 +24,7 @@ _ENGINES = {"vllm", "sglang", "trtllm", "llamacpp"}
 _GOING_ON = ("with", "on", "in", "at", "same")
 _SAID = ("asked", "does", "unit")
 # Wishes that the words of a relative change may be taken for.
-_OF_CHANGES = frozenset({"sweep", "scaling"})
+_OF_CHANGES = frozenset({"sweep", "scaling", "load"})
 # Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
 _BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
 
@@ -52,7 +53,7 @@ def of_tool(page: Page, context: Context) -> list[str]:
     words = _words(page.read)
     said = [f"{sense.kind}:{sense.name}" for sense in page.read.senses(page.read.telling) if sense.kind in _SAID]
     said += [f"value:{value.field}" for value in page.read.values]
-    named = [*(f"fills:{one.field}" for one in page.filled), *_kinds(page)]
+    named = [*(f"fills:{number.field}" for number in page.filled), *_kinds(page)]
     has = _has(context)
     return [
         f"plan={context.plan}",
@@ -61,7 +62,7 @@ def of_tool(page: Page, context: Context) -> list[str]:
         f"mode={page.mode}",
         *said,
         *named,
-        *(f"{has}&{one}" for one in (*said, *named)),
+        *(f"{has}&{name}" for name in (*said, *named)),
         *(f"before={context.tool}&{one}" for one in said),
         *(f"told:{sense.name}" for sense in page.read.told() if sense.kind == "asked"),
         *_opening(page.read),
@@ -76,7 +77,7 @@ def only_changes(page: Page) -> bool:
     """Whether a text asks nothing: it says numbers, values or names, and no word of a question or of a wish."""
     asked = page.read.asked("focus") or page.read.does("compare", "why", "or", "versus")
     wishes = set(page.read.asked("wish")) - _BESIDE - (_OF_CHANGES if page.marks else frozenset())
-    said = page.filled or page.kept or page.read.names or page.marks
+    said = page.filled or page.kept or page.read.names or page.marks or another(page)
     asks = "?" in page.read.text and not _goes_on(page.read)
     return bool(said) and not (asked or wishes or listed(page) or page.read.of("path", "provider") or asks)
 
@@ -101,8 +102,8 @@ def wished(read: Mentions) -> list[str]:
 
 def listed(page: Page) -> list[str]:
     """Fields that several values are said of: in a row, from one to another, or side by side."""
-    rows = [one.field for one in page.filled if len(one.values) > 1 and not one.ranged]
-    ranges = [one.field for one in page.filled if one.ranged]
+    rows = [number.field for number in page.filled if len(number.values) > 1 and not number.ranged]
+    ranges = [number.field for number in page.filled if number.ranged]
     values: dict[str, set[str]] = {}
     for one in page.kept:
         values.setdefault(one.field, set()).add(str(one.value))
@@ -122,14 +123,14 @@ def _has(context: Context) -> str:
 
 
 def _kinds(page: Page) -> list[str]:
-    kinds = [name.kind for name in page.read.names]
+    kinds = [name.kind for name in page.read.names if name.start not in page.read.past]
     return [f"name:{kind}x{min(kinds.count(kind), 2)}" for kind in sorted(set(kinds))]
 
 
 def _named(page: Page, most: int) -> str:
     """How many models and devices are named, up to `most`."""
-    models = {str(name.id or name.text) for name in page.read.of("model")}
-    devices = {str(name.id or name.text) for name in page.read.of("accelerator", "instance")}
+    models = {str(name.id or name.text) for name in page.read.now("model")}
+    devices = {str(name.id or name.text) for name in page.read.now("accelerator", "instance")}
     return f"m{min(len(models), most)}a{min(len(devices), most)}"
 
 
@@ -189,7 +190,7 @@ def _forms(page: Page, context: Context) -> Iterator[str]:
     yield from (f"{one}&{each}" for one in beside for each in (several, has) if one != "and")
     only = f"only:{only_changes(page)}"
     yield from (only, f"{only}&{has}&{context.tool}")
-    yield from (f"{only}&{has}&fills:{one.field}" for one in page.filled)
+    yield from (f"{only}&{has}&fills:{number.field}" for number in page.filled)
 
 
 def _words(read: Mentions) -> list[str]:

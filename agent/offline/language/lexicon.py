@@ -116,7 +116,8 @@ class Lexicon:
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
-        return {start: found for start in range(len(text)) if (found := self.at(text, start))}
+        found = {start: here for start in range(len(text)) if (here := self.at(text, start))}
+        return _without_inner(text, found)
 
     def at(self, text: Sequence[Glyphs], start: int) -> list[Phrase]:
         """The forms that begin at a token, the longest first."""
@@ -134,6 +135,21 @@ class Lexicon:
                     senses.setdefault(at + 1, []).extend(found.senses)
                 nodes.append((found, at + 1))
         return [Phrase(start, end, tuple(dict.fromkeys(senses[end]))) for end in sorted(senses, reverse=True)]
+
+
+def _without_inner(text: Sequence[Glyphs], found: dict[int, list[Phrase]]) -> dict[int, list[Phrase]]:
+    """The forms without those that are only a part of a longer one: the ロード of オフロード.
+    What says a value stays: the 微调 of 全参微调."""
+    kept: dict[int, list[Phrase]] = {}
+    behind = 0
+    for start, here in found.items():
+        inner = start < behind and text[start].kind == "single" and "\u30a0" <= text[start].norm <= "\u30ff"
+        stays = [one for one in here if not inner or one.end > behind or one.all("value")]
+        if stays:
+            kept[start] = stays
+        if text[start].kind == "single" and here[0].end > start + 1:
+            behind = max(behind, here[0].end)
+    return kept
 
 
 def _steps(node: _Node, token: Glyphs) -> Iterator[_Node]:

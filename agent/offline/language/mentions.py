@@ -8,7 +8,7 @@ from functools import cached_property
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import Found, amounts
-from agent.offline.language.asking import telling
+from agent.offline.language.asking import past, telling
 from agent.offline.language.assign import COUNTING, Row, rows
 from agent.offline.language.lexicon import Sense, lexicon, mended, together
 from agent.offline.language.names import Name, head_words, names
@@ -20,6 +20,8 @@ TRAINING, SERVING = "training", "serving"
 _NESTED = {("method", "stage")}
 # Groups of asked.yaml that questions and orders mean, not what is told beside them.
 _OF_QUESTIONS = ("focus", "wish", "goal")
+# Groups that nothing asks for that was only pasted.
+_OF_PROSE = ("target", "catalogue", "topic", "of_answer", "scaling")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Mentions:
     tokens: Sequence[Glyphs]
     names: Sequence[Name]
     found: Found
+    ends: int | None = None
+    """Where what was pasted as data begins, in characters."""
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -119,6 +123,7 @@ class Mentions:
             for at in sorted(self.found.words)
             if at not in self.named_tokens and at not in self.asides
             if group not in _OF_QUESTIONS or at not in self.telling
+            if at not in self.data or group not in _OF_PROSE
             for word in self.found.words[at]
             for sense in word.all("asked")
             if sense.value == group
@@ -135,7 +140,12 @@ class Mentions:
     @cached_property
     def telling(self) -> frozenset[int]:
         """Tokens of sentences that only tell, beside a question."""
-        return telling(self.found)
+        return telling(self.found) | self.data
+
+    @cached_property
+    def data(self) -> frozenset[int]:
+        """Tokens of what was pasted: it asks for nothing."""
+        return frozenset(at for at, token in enumerate(self.tokens) if self.ends and token.start > self.ends)
 
     @cached_property
     def limits(self) -> list[tuple[int, int, str]]:
@@ -181,6 +191,15 @@ class Mentions:
 
     def of(self, *kinds: str) -> list[Name]:
         return [name for name in self.names if name.kind in kinds]
+
+    def now(self, *kinds: str) -> list[Name]:
+        """Names that are not only told of."""
+        return [name for name in self.of(*kinds) if name.start not in self.past]
+
+    @cached_property
+    def past(self) -> frozenset[int]:
+        """Tokens of sentences about earlier runs, or about what others say."""
+        return past(self.found)
 
     def _ends_here(self, at: int) -> bool:
         """Whether no other word of content stands behind: the end, a sign, a number, a name, a small word."""
@@ -263,7 +282,10 @@ def _is_speed(read: Mentions, at: int) -> bool:
     return any(sense.name == "gbps" or (sense.name == "bytes" and sense.value == 1e9) for sense in units)
 
 
-def mentions(text: str, catalogue: Catalogue) -> Mentions:
+def mentions(text: str, catalogue: Catalogue, data: str = "") -> Mentions:
+    """What stands in a text, and in the data that were pasted beside it."""
+    said = len(text)
+    text = f"{text}\n{data}" if data else text
     read = together(mended(tokens(text), head_words(catalogue)))
     named = names(read, text, catalogue)
     spans: Mapping[int, int] = {name.start: name.end for name in named}
@@ -273,4 +295,4 @@ def mentions(text: str, catalogue: Catalogue) -> Mentions:
     inside = frozenset(at for one in first.values if one.field not in COUNTING for at in range(one.start, one.end))
     # 'k8s' is no eight seconds.
     inside |= {at for start, end, _ in first.asked_at("target") for at in range(start, end)}
-    return Mentions(text, read, named, replace(found, inside=inside))
+    return Mentions(text, read, named, replace(found, inside=inside), said)

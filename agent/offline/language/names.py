@@ -229,7 +229,7 @@ def _model(text: Sequence[Glyphs], at: int, known: _Known, catalogue: Catalogue,
             return None if ordinary else name
         if turned:
             break
-    if sized and head not in plain_words():
+    if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return _looked_up(text, start, end, turned or _said(whole, text, at, end), catalogue, whole)
     return None
 
@@ -291,7 +291,8 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
             break
         following = text[at + 1] if at + 1 < len(text) else None
         versioned = bool(following and following.kind == "number" and not following.space)
-        if token.norm not in known and not (versioned and token.norm in ("v", "a", "e")):
+        glued = versioned and joined and not token.space
+        if token.norm not in known and not (versioned and token.norm in ("v", "a", "e")) and not glued:
             break
         if token.space and not joined and token.norm in ("a", "v", "e", "it", "base", "with", "on") and not versioned:
             break

@@ -57,7 +57,7 @@ def pricing_of(page: Page) -> dict[str, Any]:
             page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
                                 "exchange rate is known")  # fmt: skip
             break
-    prices = [str(one.value) for one in page.kept if one.field == "price"]
+    prices = [str(value.value) for value in page.kept if value.field == "price"]
     if prices:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
     elif any(name in found for name in _OWNED):
@@ -82,6 +82,8 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
         found |= make(page, reading)
     if page.read.does("anyway"):
         found["anyway"] = True
+    if tool is None and (outside := page.read.asked("outside")) and not page.read.of("model"):
+        found |= {"control": "outside", "outside": outside[0]}
     return found
 
 
@@ -91,7 +93,7 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
     for name in ("e2e_limit_s", "usd_per_million"):
         if values := page.values(name):
             found[name] = values[-1]
-    statistic = [str(one.value) for one in page.kept if one.field == "slo_statistic"]
+    statistic = [str(value.value) for value in page.kept if value.field == "slo_statistic"]
     if statistic and page.mode == SERVING:
         found["slo_statistic"] = statistic[0]
     return found
@@ -133,7 +135,9 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
     """What a limit may be asked of, where it is named without a number of its own."""
     serving = {"concurrency", "context", "input_len", "devices", "model"}
     open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
-    said = [(one.row.start, one.row.end) for one in page.filled] + [one.name for one in page.filled if one.name]
+    said = [(number.row.start, number.row.end) for number in page.filled] + [
+        number.name for number in page.filled if number.name
+    ]
     # 'How many requests per second' asks for a figure.
     said += [(start, end) for start, end, name in page.read.asked_at("focus") if name not in _LIMITING]
     return [
@@ -154,7 +158,7 @@ def _how_many(page: Page) -> bool:
     """Whether 'how many' stands right before a device."""
     for at, end, name in page.read.asked_at("focus"):
         if name in ("size", "least") and any(
-            at <= one.start <= end + 3 for one in page.read.of("accelerator", "instance")
+            at <= name.start <= end + 3 for name in page.read.of("accelerator", "instance")
         ):
             return True
     return False
@@ -176,7 +180,7 @@ def _sweep(page: Page, reading: Reading) -> dict[str, Any]:
     named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
     own: dict[str, Any] = {}
     if (not found or found[0][0] in ("count", "nodes")) and not any(
-        len(one.values) > 1 and not one.ranged for one in page.filled
+        len(number.values) > 1 and not number.ranged for number in page.filled
     ):
         return _scaled(page)
     for (name, values), (field, of) in zip(
@@ -204,7 +208,7 @@ def _several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:
 
 def _scaled(page: Page) -> dict[str, Any]:
     """'How does it scale to 64 nodes?': the sizes that are named, from and to."""
-    sizes = [one for one in page.filled if one.field in ("count", "nodes")]
+    sizes = [number for number in page.filled if number.field in ("count", "nodes")]
     ends = [int(value) for one in sizes for value in one.values][:2]
     names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
     of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
@@ -232,7 +236,7 @@ def _ranges(page: Page) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _scaling(page: Page, reading: Reading) -> dict[str, Any]:
-    nodes = [int(value) for one in page.filled if one.field in ("nodes",) for value in one.values]
+    nodes = [int(value) for number in page.filled if number.field in ("nodes",) for value in number.values]
     own: dict[str, Any] = {}
     if len(nodes) == 1:
         own["nodes"] = nodes[0]
@@ -255,7 +259,7 @@ def _figure(page: Page, reading: Reading) -> dict[str, Any]:
     ]
     if specific or named:
         return {"figure": (specific or [name for _, _, name in named])[0]}
-    row = next(iter(page.left or [one.row for one in page.filled]), None)
+    row = next(iter(page.left or [number.row for number in page.filled]), None)
     return {"figure": page.read.said(row.start, row.end) if row else "first"}
 
 
@@ -278,7 +282,7 @@ def _catalogue(page: Page, reading: Reading) -> dict[str, Any]:
     kinds = page.read.asked("catalogue")
     models = page.read.of("model")
     own: dict[str, Any] = {"kind": "models" if models else kinds[0] if kinds else "hardware"}
-    vendors = [str(one.value) for one in page.read.values if one.field == "vendors"]
+    vendors = [str(value.value) for value in page.read.values if value.field == "vendors"]
     names = [name.text for name in page.read.names if name.kind in ("model", "accelerator")]
     query = names or [_VENDORS.get(vendor, vendor) for vendor in vendors] or _families(page)
     return own | ({"query": query[0]} if query else {})
@@ -394,7 +398,7 @@ def _scenario(page: Page, reading: Reading) -> dict[str, Any]:
     naming = lexicon().saving if tool == "save_scenario" else lexicon().naming
     new = [chunk for chunk in _behind_names(naming, chunks) if chunk.lower() not in known]
     if tool == "diff_scenarios":
-        both = list(dict.fromkeys([*said, *new]))
+        both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *new]))
         return dict(zip(("a", "b"), both, strict=False))
     if tool == "list_scenarios":
         words = [
@@ -508,7 +512,7 @@ def _own_price(page: Page, reading: Reading) -> dict[str, Any]:
     """A price of one's own: whose, of what, how much."""
     own: dict[str, Any] = {}
     fields = ("usd_per_node_hour", "usd_per_device_hour", "max_usd_per_hour")
-    hourly = next((one for name in fields for one in page.filled if one.field == name), None)
+    hourly = next((number for name in fields for number in page.filled if number.field == name), None)
     if hourly and hourly.row.amounts[-1].unit(*_NEAR_DOLLARS):
         # What is kept is kept in dollars.
         said = page.read.said(hourly.row.start, hourly.row.end)
@@ -531,7 +535,7 @@ def _own_device(page: Page, reading: Reading) -> dict[str, Any]:
     device = next(iter(page.devices), None)
     if device and device.name.id:
         own["like"] = device.name.id
-    memory = [one for one in page.filled if one.row.amounts[-1].unit("bytes")]
+    memory = [number for number in page.filled if number.row.amounts[-1].unit("bytes")]
     if memory:
         amount = memory[0].row.amounts[-1]
         own["memory_gib"] = amount.value

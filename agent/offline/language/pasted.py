@@ -11,33 +11,98 @@ _NO_MEMORY = ("out of memory", "outofmemory")
 
 @dataclass(frozen=True)
 class Pasted:
-    """`config` is what was pasted to be read as a configuration (None: nothing was), `said` the person's own words."""
+    """`config` is what was pasted to be read as a configuration (None: nothing was), `said` the person's own words,
+    `data` what tables, logs and other blocks say, in words: it fills fields and asks for nothing."""
 
     config: str | None
     said: str
+    data: str = ""
 
 
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
-    text = _without_logs(text)
+    text, facts = _without_tables(text)
+    text, machines = _without_logs(text)
+    facts += machines
+    config = None
     for split in (_fenced, _lines, _json, _command):
         if found := split(text):
-            config, said = found
-            return Pasted(config.strip(), said.strip(" `\n"))
-    return Pasted(None, text)
+            config, text = found[0].strip(), found[1].strip(" `\n")
+            break
+    else:
+        text, blocks = _without_blocks(text)
+        facts += blocks
+    return Pasted(config, text, "\n".join(facts))
 
 
-def _without_logs(text: str) -> str:
-    """The text without tracebacks, log lines and tables; that memory ran out is kept as words."""
+def _without_logs(text: str) -> tuple[str, list[str]]:
+    """(The text without tracebacks, log lines and monitors, what those say of the machine); that memory ran out is kept
+    as words."""
     lines = text.split("\n")
-    kept = [_before_log(line) for line in lines]
+    kept = [_before_log(_without_metrics(line)) for line in lines]
     if kept == lines:
-        return text
+        return text, []
     left = "\n".join(line for line in kept if line is not None)
     ran_out = any(word in text.lower() for word in _NO_MEMORY)
-    return (
-        f"{left.strip()} (out of memory)" if ran_out and not any(word in left.lower() for word in _NO_MEMORY) else left
-    )
+    if ran_out and not any(word in left.lower() for word in _NO_MEMORY):
+        left = f"{left.strip()} (out of memory)"
+    return left, _facts(lines)
+
+
+def _facts(lines: list[str]) -> list[str]:
+    """What a monitor's table and an error say of the devices: their name and number, how much memory one has."""
+    names = [line.partition("NVIDIA ")[2].partition("  ")[0].partition(" On")[0] for line in lines if _is_monitor(line)]
+    devices = [name.strip(" |") for name in names if name.strip(" |")]
+    facts = [f"{len(devices)} x {devices[0]}"] if devices else []
+    for line in lines:
+        _, found, rest = line.partition("total capacity of ")
+        if found and not facts:
+            facts.append(f"vram: {' '.join(rest.split()[:2])}")
+    return facts
+
+
+def _is_monitor(line: str) -> bool:
+    return line.strip().startswith("|") and "NVIDIA " in line and "Driver" not in line
+
+
+def _without_metrics(line: str) -> str:
+    """A line without what a training loop prints: a dictionary of its metrics, a bar of its progress."""
+    start = line.find("{'")
+    end = line.find("}", start)
+    if 0 <= start < end and "': " in line[start:end]:
+        line = f"{line[:start]} {line[end + 1 :]}"
+    end = max(line.find("s/it]"), line.find("it/s]"))
+    if end > 0 and "%|" in line[:end]:
+        before = line[: line.find("%|")].rstrip("0123456789 ")
+        line = f"{before} {line[end + 5 :]}"
+    return line
+
+
+def _without_tables(text: str) -> tuple[str, list[str]]:
+    """(The text without a table of one row below its heading, the row as its columns' names and values)."""
+    lines = text.split("\n")
+    for at in range(1, len(lines) - 1):
+        heads, rule, row = (_cells(line) for line in lines[at - 1 : at + 2])
+        ruled = len(rule) > 2 and all(cell and not cell.strip("-: ") for cell in rule)
+        more = at + 2 < len(lines) and _cells(lines[at + 2])
+        if ruled and not more and len(heads) == len(rule) == len(row):
+            facts = "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell)
+            return "\n".join([*lines[: at - 1], *lines[at + 2 :]]).strip(), [facts]
+    return text, []
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip()
+    return [cell.strip() for cell in bare.strip("|").split("|")] if bare.startswith("|") else []
+
+
+def _without_blocks(text: str) -> tuple[str, list[str]]:
+    """(The text without what stands between lines of ```, that)."""
+    parts = text.split("```")
+    if len(parts) < 3:
+        return text, []
+    blocks = [part.strip() for part in parts[1:-1:2]]
+    return "\n".join(part.strip() for part in (*parts[0:-1:2], parts[-1])), [block for block in blocks if block]
 
 
 def _before_log(line: str) -> str | None:
@@ -48,8 +113,10 @@ def _before_log(line: str) -> str | None:
     levels = ("INFO", "WARNING", "WARN", "ERROR", "DEBUG")
     if bare.startswith(levels) or bare.startswith(tuple(f"[{level}" for level in levels)) or _dated(bare):
         return None
-    if bare.startswith("|") and any(word in bare for word in ("MiB", "Driver", "PID")):
+    if _is_monitor(line) or (bare.startswith("|") and any(word in bare for word in ("MiB", "Driver", "PID"))):
         return None
+    if bare.startswith("[rank") and ":" in bare:
+        line = line.partition(":")[2]
     for mark in (
         "torch.cuda.OutOfMemoryError:",
         "torch.OutOfMemoryError:",
@@ -76,7 +143,8 @@ def _fenced(text: str) -> tuple[str, str] | None:
         return None
     inside = parts[1].partition("\n")
     body = inside[2] if "\n" in parts[1] and " " not in inside[0].strip() else parts[1]
-    return (body, f"{parts[0]} {' '.join(parts[2:])}") if body.strip() else None
+    configured = any(_key(line) for line in body.split("\n")) or "--" in body or "{" in body
+    return (body, f"{parts[0]} {' '.join(parts[2:])}") if configured else None
 
 
 def _key(line: str) -> str | None:
@@ -174,7 +242,8 @@ def _ends(words: list[str]) -> int:
         if index and word in ("--", "—", "–", "<-", "←"):
             return index
         if "\n" in word and "\0" not in word:
-            return index
+            # What stands before the line's end is the last flag's value.
+            return index + 1 if index else index
         if (
             index
             and word.endswith((",", ";", "?", "`"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,11 +13,11 @@ from agent.offline.beside import MEANT
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, Reference
 from agent.offline.language import act, scope
-from agent.offline.language.asking import asks
+from agent.offline.language.asking import clauses, sentences, supposing
 from agent.offline.language.assign import COUNTING, Filled, Named, Row, assigned, fields_named, strange, value_of
 from agent.offline.language.calendar import deadline, iso_tokens
-from agent.offline.language.choice import chosen
-from agent.offline.language.devices import Devices, Pair, apart, devices, pairs
+from agent.offline.language.choice import about_the_answer, chosen
+from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense, lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
@@ -99,7 +100,7 @@ class Page:
     needs: list[Need] = field(default_factory=list)
 
     def values(self, name: str) -> list[float]:
-        return [value for one in self.filled if one.field == name for value in one.values]
+        return [value for number in self.filled if number.field == name for value in number.values]
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -114,7 +115,7 @@ class Page:
     @property
     def kept(self) -> list[Value]:
         """Values of the page's mode that are not refused."""
-        return [one for one in self.read.values if self.fits(one) and one.start not in self.refused.things]
+        return [value for value in self.read.values if self.fits(value) and value.start not in self.refused.things]
 
     def fits(self, value: Value) -> bool:
         return value.mode in (None, self.mode) or self.mode is None
@@ -129,7 +130,8 @@ def read(
 ) -> Reading:
     """The form of one turn, said in a conversation that has a partial plan and a topic."""
     parts = apart_(text)
-    page = understood(parts.said[:_LONGEST], catalogue, plan or {}, topic or {}, now or datetime.now().astimezone())
+    said, data = parts.said[:_LONGEST], parts.data[:_LONGEST]
+    page = understood(said, catalogue, plan or {}, topic or {}, now or datetime.now().astimezone(), data=data)
     page.pasted = parts.config
     if len(parts.said) > _LONGEST:
         page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
@@ -170,10 +172,11 @@ def understood(
     topic: Mapping[str, Any],
     now: datetime,
     mode: str | None = None,
+    data: str = "",
 ) -> Page:
     """The page of a text: mentions, whether it is about training or serving, what each number fills, what is
-    refused."""
-    read = mentions(text, catalogue)
+    refused. `data` was pasted beside it."""
+    read = mentions(text, catalogue, data)
     mode = mode or _mode(read, plan, topic)
     dated = iso_tokens(read)
     numbers = [row for row in read.rows if row.start not in dated]
@@ -185,10 +188,36 @@ def understood(
     filled += halves
     filled, left = _of_the_last(read, filled, left, plan, topic)
     filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
+    lasting = [number for number in filled if _has_lasted(read, number) or _broke_off(read, number)]
+    filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, _things(read, mode, filled))
-    named = devices(read, filled, made, frozenset(refused.things))
+    filled, machines = (filled, None) if plan else of_those(read, filled)
+    named = devices(read, filled, made, frozenset(refused.things), machines)
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
+
+
+def _has_lasted(read: Mentions, time: Filled) -> bool:
+    """Whether a time is told of as one that has gone by: 'I have been at it for three days'."""
+    start = time.row.start
+    if time.field != "deadline_h":
+        return False
+    sentence = next(token for token in sentences(read.tokens) if start in token)
+    return start in read.telling and any(read.found.sense(at, "lasted") for at in sentence)
+
+
+def _broke_off(read: Mentions, steps: Filled) -> bool:
+    """Whether steps are told of as those that a run got through: 'OOM after 20 steps'."""
+    start = steps.row.start
+    if steps.field not in ("steps", "epochs") or not start or not read.found.sense(start - 1, "behind"):
+        return False
+    sentence = next(token for token in sentences(read.tokens) if start in token)
+    return any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
+
+
+def _is_refused(read: Mentions, at: int) -> bool:
+    """Whether a refusal stands right before a word: 'not training'."""
+    return any(read.found.does(before, "refuse_right") == at for before in range(max(at - 3, 0), at))
 
 
 def _is_observed(read: Mentions, row: Row) -> bool:
@@ -206,37 +235,91 @@ def _senses(read: Mentions, at: int) -> list[Sense]:
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
-    if verbs := read.asked("mode"):
+    if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
     context = context_of(plan, topic)
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
-    shown = {one.mode for one in read.values}
+    shown = {value.mode for value in read.values}
+    alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
     if len(shown) == 1 and shares[mode] < _SURE:
         mode = shown.pop() or mode
+    elif len(alone) == 1 and shares[mode] < _SURE:
+        mode = alone[0]
     return context.plan if context.plan and not shows(read, mode) else mode
 
 
 def _of_the_last(
     read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
 ) -> tuple[list[Filled], list[Row]]:
-    """A number alone as another value of what was changed last: 'hm, 4?'."""
-    recent = next((name for name, path in ALL_PATHS.items() if path == topic.get("recent")), "count")
-    sure = any(one.cost < _UNSURE or one.name for one in filled)
-    loose = [*left, *(one.row for one in filled)]
-    if not plan or recent is None or sure or len(loose) != 1 or len(read.tokens) > _FEW_WORDS:
-        return filled, left
-    quantity, row = lexicon().quantities.get(recent), loose[0]
-    if row.amounts[-1].units or row.amounts[-1].names:
-        return filled, left
-    few = len(read.tokens) <= _FEWEST_WORDS
-    if few and (quantity is None or strange(quantity, row) > _UNUSUAL) and get(plan, "cluster.count"):
-        recent, quantity = "count", lexicon().quantities["count"]
-    if quantity is None or strange(quantity, row) > _UNUSUAL:
-        return filled, left
-    values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
-    return [Filled(recent, values, row, 1.0)], []
+    """A number alone as another value of what was changed last ('hm, 4?'), or as what it is brought back to."""
+    for sentence in clauses(read.found) if plan else ():
+        unsure = [number for number in filled if number.row.start in sentence]
+        loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
+        bare = len(loose) == 1 and not (loose[0].amounts[-1].units or loose[0].amounts[-1].names)
+        if not bare or any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in unsure):
+            continue
+        row = loose[0]
+        name = _brought_back(read, row, plan, topic.get("plans") or ()) or _stands_for(read, plan, topic, row, sentence)
+        if name is None:
+            continue
+        quantity = lexicon().quantities[name]
+        values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
+        filled = [*(number for number in filled if number.row is not row), Filled(name, values, row, 1.0)]
+        left = [one for one in left if one is not row]
+    return filled, left
+
+
+def _stands_for(
+    read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row, sentence: range
+) -> str | None:
+    """The field that a number alone is another value of, in a sentence of a few words."""
+    quantities = lexicon().quantities
+    recent = next(
+        (name for name, path in ALL_PATHS.items() if path == topic.get("recent") and name in quantities), None
+    )
+    corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
+    recent = recent if topic.get("followed", True) or corrects else None
+    few = len(sentence) <= _FEWEST_WORDS
+    if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):
+        return None
+    if recent and strange(quantities[recent], row) <= _UNUSUAL:
+        return recent
+    if recent and not (few and get(plan, "cluster.count")):
+        return None
+    name = (None if recent else _nearest(plan, row)) or "count"
+    return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> str | None:
+    """The field that had a number in an earlier plan and has another now: 'back to 4'."""
+    onto = [
+        at for at in range(max(row.start - 2, 0), row.start) if (read.found.sense(at, "onto") or (0, 0))[1] == row.start
+    ]
+    if not onto or not any(read.found.does(at, "back") for at in range(max(onto[0] - 3, 0), onto[0])):
+        return None
+    value = row.amounts[-1].value
+    for earlier in reversed(plans):
+        for name in known_fields(earlier):
+            before = get(earlier, ALL_PATHS[name])
+            if before in (value, row.amounts[-1].length) and get(plan, ALL_PATHS[name]) != before:
+                return name
+        each = get(earlier, "cluster.per_node")
+        if each and value * each == get(earlier, "cluster.count") != get(plan, "cluster.count"):
+            return "nodes"
+    return None
+
+
+def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
+    """Of the numbers that a plan holds the one that another is the likeliest to stand for: devices first."""
+    value = row.amounts[-1].value
+    near: list[tuple[float, str]] = []
+    for name in known_fields(plan):
+        held, quantity = get(plan, ALL_PATHS[name]), lexicon().quantities.get(name)
+        if quantity and value > 0 and held > 0 and held != value and strange(quantity, row) <= _UNUSUAL:
+            near.append((abs(math.log2(value / held)) - (name == "count"), name))
+    return min(near)[1] if near else None
 
 
 def _of_the_last_in_words(page: Page) -> list[Edit]:
@@ -275,7 +358,7 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
 
 def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
     """What makes a field less (or more) likely than its words say."""
-    stages = [one.value for one in read.values if one.field in ("stage", "rollout")]
+    stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
     planned = (plan.get("workload") or {}).get("stage")
     rl = planned in _RL_STAGES or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
     found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
@@ -287,18 +370,21 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
 
 def _things(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[scope.Thing]:
     """What refusals and alternatives are about."""
-    taken = {at for one in filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
-    staged = any(one.field == "stage" and one.value not in _GENERAL["stage"] for one in read.values)
+    taken = {at for number in filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
+    staged = any(value.field == "stage" and value.value not in _GENERAL["stage"] for value in read.values)
     found = [
-        scope.Thing(one.start, one.end, f"value:{one.field}")
-        for one in read.values
-        if (one.mode in (None, mode) or mode is None) and not _of_a_number(one, filled)
-        if one.start not in taken and not (staged and one.field == "stage" and one.value in _GENERAL["stage"])
+        scope.Thing(value.start, value.end, f"value:{value.field}")
+        for value in read.values
+        if (value.mode in (None, mode) or mode is None) and not _of_a_number(value, filled)
+        if value.start not in taken and not (staged and value.field == "stage" and value.value in _GENERAL["stage"])
     ]
     found += [scope.Thing(name.start, name.end, name.kind) for name in read.names]
     found += [
-        scope.Thing(*_named_span(one), f"{'number' if _named_span(one)[0] == one.row.start else 'named'}:{one.field}")
-        for one in filled
+        scope.Thing(
+            *_named_span(number),
+            f"{'number' if _named_span(number)[0] == number.row.start else 'named'}:{number.field}",
+        )
+        for number in filled
     ]
     longest: dict[int, Named] = {}
     for one in _free_names(read, filled):
@@ -333,7 +419,7 @@ def _of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
 def _of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
     """Whether a value's words name the field of a number: 'no zero 3', 'expert parallel 8'."""
     name = _NUMBER_OF.get(value.field, value.field)
-    return any(one.field == name and one.name and value.start <= one.name[0] < value.end for one in filled)
+    return any(number.field == name and number.name and value.start <= number.name[0] < value.end for number in filled)
 
 
 def _named_span(one: Filled) -> tuple[int, int]:
@@ -345,12 +431,13 @@ def _named_span(one: Filled) -> tuple[int, int]:
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = _edits(page, tool)
     focus = page.read.asked("focus")
-    scoped = _scope(page, edits, tool)
-    refs = _references(page)
+    scoped, edits = _scoped(page, edits)
+    refs = _references(page, edits)
     edits = edits or _of_the_last_in_words(page)
     if tool == "compare" and scoped == "hypothetical" and edits and not options:
         # 'Would 16 B200 be cheaper?': than the plan as it is.
-        edits, options = [], [edits]
+        supposed = [edit for edit in edits if not edit.settled]
+        edits, options = [edit for edit in edits if edit.settled], [supposed] if supposed else []
     reading = Reading(
         text=page.read.text,
         act=_act(page, tool, edits, options, scoped, refs),
@@ -380,6 +467,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
             [Edit("scenario", "set", named[0])] if named and not any(edit.field == "scenario" for edit in edits) else []
         )
     own = own_of(page, tool, reading)
+    if tool is None and (about := about_the_answer(page)):
+        own |= {"about": about}
     if control := next((name for name in ("help", "thanks") if tool is None and name in page.read.asked("wish")), None):
         own["control"] = control
     if tool == "sweep":
@@ -438,13 +527,13 @@ def _unused(page: Page, reading: Reading) -> list[str]:
             used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
         if not used:
             found.append(page.read.said(one.row.start, one.row.end))
-    fitting = {at for one in page.read.values if page.fits(one) for at in range(one.start, one.end)}
-    fitting |= {at for one in page.filled for at in range(one.row.start, one.row.end)}
+    fitting = {at for value in page.read.values if page.fits(value) for at in range(value.start, value.end)}
+    fitting |= {at for number in page.filled for at in range(number.row.start, number.row.end)}
     # What only the other kind of work has is not used.
     found += [
-        page.read.said(one.start, one.end)
-        for one in page.read.values
-        if not page.fits(one) and one.field in ALL_PATHS and not fitting.intersection(range(one.start, one.end))
+        page.read.said(value.start, value.end)
+        for value in page.read.values
+        if not page.fits(value) and value.field in ALL_PATHS and not fitting.intersection(range(value.start, value.end))
     ]
     return found
 
@@ -456,7 +545,7 @@ def _devices_meant(page: Page) -> list[str]:
 
 def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
     """(What is set, what is set side by side)."""
-    said = _said(page)
+    said = _present(page, _said(page))
     things = [thing for thing in _things(page.read, page.mode, page.filled) if thing.start not in page.refused.things]
     page.named = [
         edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
@@ -465,7 +554,9 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
     options: list[list[Edit]] = []
     together: set[int] = set()
     by_start = dict(said)
-    by_start |= {_named_span(one)[0]: by_start[one.row.start] for one in page.filled if one.row.start in by_start}
+    by_start |= {
+        _named_span(number)[0]: by_start[number.row.start] for number in page.filled if number.row.start in by_start
+    }
     for group in groups:
         choices = [by_start.get(thing.start, []) for thing in group]
         if group[0].key in ("provider", "path", "instance") or tool in NO_OPTIONS:
@@ -490,14 +581,39 @@ def _edits(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
     changes = factors(page)
     # 'Twice the speculative tokens': the words of the value name its field.
     changed = {one.field for one in changes}
-    worded = {one.field for one in page.kept if changed & {one.field, *MEANT.get(one.field, ())}}
-    worded -= {one.field for one in page.filled}
+    worded = {value.field for value in page.kept if changed & {value.field, *MEANT.get(value.field, ())}}
+    worded -= {number.field for number in page.filled}
     edits = [edit for edit in edits if edit.field not in worded]
     edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
     # What the question itself says goes before what is told beside it.
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, bool(page.read.does("correct", "swap"))), options
+
+
+# What is said of earlier runs, or by others, and of this one only where it is said of this one.
+_OF_ONE_RUN = ("deadline_h", "budget_usd", "micro_batch", "global_batch", "batch", "accumulation", "group_size",
+               "request_rate", "token_rate", "load")  # fmt: skip
+_DEVICES = ("accelerator", "count", "nodes", "per_node")
+_LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
+
+
+def _present(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
+    """What is said without what is told of earlier runs, or of others, that this one has otherwise: its devices are
+    left out together."""
+    old = page.read.past
+    now = {edit.field for at, edits in said if at not in old for edit in edits}
+    left_out = {edit.field for at, edits in said if at in old for edit in edits} & (now | set(_OF_ONE_RUN))
+    left_out |= {*_DEVICES, *_LAYOUT} if now & set(_DEVICES) and left_out & set(_DEVICES) else set()
+    kept: list[tuple[int, list[Edit]]] = []
+    gone: list[str] = []
+    for at, edits in said:
+        stays = [edit for edit in edits if at not in old or edit.field not in left_out]
+        gone += [page.read.text[slice(*edit.span)] for edit in edits if edit not in stays and edit.op == "set"]
+        kept += [(at, stays)] if stays else []
+    if gone := list(dict.fromkeys(filter(None, gone))):
+        page.assumed.append(f"{', '.join(map(repr, gone))}: of earlier runs or of others, so not of this one")
+    return kept
 
 
 def _same(one: Edit, other: Edit) -> bool:
@@ -535,6 +651,10 @@ def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces: list[tuple[int, list[Edit]]] = []
     for name in page.read.of("model"):
         span = page.read.span(name.start, name.end)
+        unknown = not (name.id or (name.options and not name.problem))
+        if unknown and (meant := _meant_instead(page, name)):
+            page.assumed.append(f"{name.text!r} is only told of: the question is about {meant}")
+            continue
         if name.start in page.refused.things:
             pieces.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
         elif name.id:
@@ -555,6 +675,17 @@ def _of_models(page: Page) -> list[tuple[int, list[Edit]]]:
     if not page.needs:
         pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
     return pieces
+
+
+def _meant_instead(page: Page, unknown: Name) -> str | None:
+    """What another sentence names, where a model that nobody knows is only told of."""
+    if unknown.start not in page.read.telling:
+        return None
+    inside = next(token for token in sentences(page.read.tokens) if unknown.start in token)
+    named = [name.text for name in page.read.of("model") if name.id and name.start not in inside]
+    sizes = [number.row for number in page.filled if number.field == "model_size" and number.row.start not in inside]
+    named += [page.read.said(row.start, row.end) for row in sizes]
+    return named[0] if named else None
 
 
 # Models before that are named where they are meant.
@@ -631,9 +762,14 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
             continue
         edits = [Edit("accelerator", "set", id, span, note)]
+        if one.count == 1 and any(other.count and other.name.id == id for other in page.devices if other is not one):
+            # 'For an H100 that is slow', of the 16 that were counted.
+            one = replace(one, count=None)
         if one.count:
             of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
             edits.append(Edit("count", "set", one.count * (of_racks or 1), span))
+        elif (rack := _names_rack(page, name) and page.catalogue.per_rack(id)) and not page.values("count"):
+            edits.append(Edit("count", "set", rack, span, f"{name.text} taken as one rack of {rack}"))
         if name.instance:
             edits.append(Edit("provider", "set", name.instance.provider, span))
         racks = next((other for other in page.filled if other.field == "racks"), None)
@@ -663,7 +799,7 @@ def _of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
     """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
-    rows = [*page.left, *(one.row for one in page.filled if one.field == "vram")]
+    rows = [*page.left, *(number.row for number in page.filled if number.field == "vram")]
     apple = "apple" in page.read.asked("maker")
     for row in sorted(rows, key=lambda row: row.start):
         unit = row.amounts[-1].unit("bytes")
@@ -682,6 +818,14 @@ def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
         page.filled = [value for value in page.filled if value.row not in times]
         return [(row.start, edits)]
     return []
+
+
+def _names_rack(page: Page, name: Name) -> bool:
+    """Whether a device is named as a rack of them: 'GB200 NVL72'."""
+    inside = page.read.tokens[name.start : name.end]
+    return any(token.norm == "nvl" and index + 1 < len(inside) for index, token in enumerate(inside)) and not (
+        page.plan or page.values("nodes") or page.values("racks")
+    )
 
 
 def _counts_racks(page: Page, name: Name) -> bool:
@@ -729,7 +873,7 @@ def _usual_device(options: Sequence[str]) -> str:
 
 def _of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     edits: list[tuple[int, list[Edit]]] = []
-    taken = {at for one in page.filled for amount in one.row.amounts for at in range(amount.start, amount.end)}
+    taken = {at for number in page.filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
         inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
@@ -757,7 +901,7 @@ def _refused(one: Value, span: tuple[int, int]) -> Edit:
 
 
 def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
-    counted = any(one.count or one.nodes for one in page.devices)
+    counted = any(device.count or device.nodes for device in page.devices)
     changed = differences(page, page.filled)
     edits: list[tuple[int, list[Edit]]] = []
     told = bool(page.values("dataset_tokens"))
@@ -776,7 +920,7 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
                 edits.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
-        if (problem := _impossible(one.field, value)) and (one.field in _IDIOMS or not _is_bound(one)):
+        if (problem := _impossible(one.field, value)) and (one.field in _IDIOMS or not _is_bound(page.read, one)):
             page.left = [*page.left, one.row]
             continue
         if problem:
@@ -797,9 +941,9 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         edits.append((one.row.start, [_set(page, one, value, span)]))
     page.needs += _of_other_money(page)
     page.needs += [
-        Need("workload.engine", f"nothing is known about {page.read.said(one.start, one.end)}: which engine is it?")
-        for one in page.read.values
-        if one.field == "unknown_engine" and page.mode == SERVING
+        Need("workload.engine", f"nothing is known about {page.read.said(value.start, value.end)}: which engine is it?")
+        for value in page.read.values
+        if value.field == "unknown_engine" and page.mode == SERVING
     ]
     if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
         hours, start, end = until
@@ -809,9 +953,16 @@ def _of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     return edits
 
 
-def _is_bound(filled: Filled) -> bool:
+def _is_bound(read: Mentions, filled: Filled) -> bool:
     """Whether a number is said to be of its field: by the name beside it, or by what it counts."""
-    return filled.row.amounts[-1].names or _named_span(filled)[0] < filled.row.start or filled.cost < _SURELY
+    return filled.row.amounts[-1].names or _stands_at(read, filled) or filled.cost < _SURELY
+
+
+def _stands_at(read: Mentions, filled: Filled) -> bool:
+    """Whether the name of its field stands right before a number, with no other thought between."""
+    sign = read.tokens[filled.row.start - 1]
+    apart_ = sign.ends_clause and sign.text not in (":", "(")
+    return _named_span(filled)[0] < filled.row.start and not apart_
 
 
 def _is_new(page: Page, one: Filled, word: str) -> bool:
@@ -829,7 +980,7 @@ def _of_other_money(page: Page) -> list[Need]:
             "prices here are in US dollars, and no exchange rate is known: how many are "
             f"{page.read.said(row.start, row.end)}?",
         )
-        for row in (*page.left, *(one.row for one in page.filled))
+        for row in (*page.left, *(number.row for number in page.filled))
         if row.amounts[-1].unit("money")
     ]
 
@@ -892,7 +1043,7 @@ def _of_network(page: Page) -> list[tuple[int, list[Edit]]]:
     if found is None:
         return []
     name, start, end = found
-    page.filled = [one for one in page.filled if not start <= one.row.start < end]
+    page.filled = [number for number in page.filled if not start <= number.row.start < end]
     page.left = [row for row in page.left if not start <= row.start < end]
     return [(start, [Edit("interconnect", "set", name, page.read.span(start, end))])]
 
@@ -913,8 +1064,8 @@ def _of_fields(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:
     """Names of fields that no number was said of."""
-    used = {at for one in filled if one.name for at in range(*one.name)}
-    return [one for one in fields_named(read.found) if one.field in ALL_PATHS and one.start not in used]
+    used = {at for number in filled if number.name for at in range(*number.name)}
+    return [name for name in fields_named(read.found) if name.field in ALL_PATHS and name.start not in used]
 
 
 def _impossible(name: str, value: float) -> str | None:
@@ -941,25 +1092,33 @@ def _once(edits: Sequence[Edit], corrected: bool) -> list[Edit]:
     return found
 
 
-def _scope(page: Page, edits: Sequence[Edit], tool: str | None) -> str:
-    """Whether the turn only supposes what it says: a question about a plan that there is."""
+def _scoped(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
+    """(Whether the turn only supposes what it says, since it asks about a plan that there is; its edits, with those
+    settled that are said for good beside that)."""
+    said = list(edits)
     if not page.plan.get("model") or not edits:
-        return "assert"
-    supposed = scope.supposes(page.read.found) is not None or bool(page.read.does("why", "compare"))
-    supposed = supposed or "why" in page.read.asked("focus") or asks(page.read.found, _tokens_of(page, edits))
-    return "hypothetical" if supposed else "assert"
+        return "assert", said
+    at = {token.start: index for index, token in enumerate(page.read.tokens)}
+    if any(edit.span == (0, 0) for edit in edits):
+        # What was concluded from the whole is supposed where any of it is.
+        whole = bool(supposing(page.read.found, list(at.values())))
+        return ("hypothetical" if whole else "assert"), said
+    starts = {edit.span[0]: at[edit.span[0]] for edit in edits}
+    supposed = supposing(page.read.found, list(starts.values()))
+    if not supposed:
+        return "assert", said
+    return "hypothetical", [replace(edit, settled=starts[edit.span[0]] not in supposed) for edit in said]
 
 
-def _tokens_of(page: Page, edits: Sequence[Edit]) -> list[int]:
-    """The first token of each edit that was said; none where one was concluded from the whole."""
-    starts = {edit.span[0] for edit in edits}
-    concluded = any(edit.span == (0, 0) for edit in edits)
-    return [] if concluded else [at for at, token in enumerate(page.read.tokens) if token.start in starts]
-
-
-def _references(page: Page) -> list[Reference]:
+def _references(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     found: list[Reference] = []
+    said = {edit.span[0] for edit in edits}
     for at in page.read.does("back")[:1]:
+        end = page.read.found.does(at, "back") or at + 1
+        onto = page.read.found.sense(end, "onto")
+        if onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start in said:
+            # 'Back to 8k' brings one thing back, not all.
+            continue
         first = page.read.does("first")
         found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
     for at in page.read.does("other")[:1]:
@@ -991,7 +1150,7 @@ def _act(
 
 def _leads_on(page: Page, row: Row) -> bool:
     """Whether an arrow leads from a number to one that was used."""
-    return any(one.row.amounts[0].before == "->" and 0 < one.row.start - row.end <= 3 for one in page.filled)
+    return any(number.row.amounts[0].before == "->" and 0 < number.row.start - row.end <= 3 for number in page.filled)
 
 
 def _is_of_a_kind(page: Page, tool: str | None, edits: Sequence[Sequence[Edit]], refs: Sequence[Reference]) -> bool:
@@ -999,7 +1158,7 @@ def _is_of_a_kind(page: Page, tool: str | None, edits: Sequence[Sequence[Edit]],
     goes_back = any(reference.to in ("before", "first", "other") for reference in refs)
     if goes_back and not page.read.asked("mode"):
         return False
-    return any(edits) or not (tool is None or tool in FREE)
+    return tool not in FREE and (any(edits) or tool is not None)
 
 
 def _lost(page: Page) -> list[str]:

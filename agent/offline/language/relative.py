@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.amounts import Amount, Unit
+from agent.offline.language.asking import is_asked
 from agent.offline.language.assign import Row, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
@@ -196,6 +197,8 @@ def factors(page: Page) -> list[Edit]:
     """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
     edits: list[Edit] = []
     for mark in page.marks:
+        if _of_a_figure(page, mark):
+            continue
         others = [other for other in page.marks if other is not mark]
         target = mark.field or _target(page, mark, others)
         span = page.read.span(mark.start, mark.end)
@@ -203,7 +206,19 @@ def factors(page: Page) -> list[Edit]:
             page.lost.append((mark.start, mark.end))
         elif not any(edit.field == target for edit in edits):
             edits.append(Edit(target, *_operation(target, mark), span))
-    return edits or _another(page)
+    return edits or another(page)
+
+
+# What is asked for, not set: 'does that halve the time?'
+_FIGURES = ("time", "run", "cost", "memory", "throughput", "latency", "faster", "need")
+
+
+def _of_a_figure(page: Page, mark: Mark) -> bool:
+    """Whether a question asks for a factor between figures."""
+    if mark.field or not is_asked(page.read.found, mark.start):
+        return False
+    figures = {at for at, _, name in page.read.asked_at("focus") if name in _FIGURES}
+    return any(at in figures for at in range(mark.end, mark.end + _NEAR))
 
 
 def _operation(target: str, mark: Mark) -> tuple[str, float]:
@@ -212,7 +227,7 @@ def _operation(target: str, mark: Mark) -> tuple[str, float]:
     return "plus", mark.factor * value_of(lexicon().quantities[target], mark.amount, mark.amount)
 
 
-def _another(page: Page) -> list[Edit]:
+def another(page: Page) -> list[Edit]:
     """'Another box', 'one node less' without a number: one of them."""
     for at in page.read.does("plus", "minus"):
         end = page.read.found.does(at, "plus", "minus") or at + 1
@@ -220,9 +235,23 @@ def _another(page: Page) -> list[Edit]:
         near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
         if near or not page.plan:
             continue
-        if unit := next((name for name in ("nodes", "devices") if _has_unit(page.read, end, name)), None):
+        if unit := _one_of(page.read, end):
             return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
     return []
+
+
+def _one_of(read: Mentions, start: int) -> str | None:
+    """What 'add' is said of where no number stands: 'another box', 'a second one', 'a third card'."""
+    for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
+        if unit := next((name for name in ("nodes", "devices") if _has_unit(read, at, name)), None):
+            return unit
+        ordinal = at > start and read.found.does(at - 1, "second", "third", "fourth")
+        if ordinal or read.found.does(at, "second", "third", "fourth"):
+            if at + 1 == len(read.tokens) or (ordinal and read.found.sense(at, "number")):
+                return "devices"
+        elif read.tokens[at].norm not in lexicon().articles:
+            return None
+    return None
 
 
 def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:
@@ -237,15 +266,17 @@ def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:
                 break
             if target := next((name for name in named.get(at, ()) if _takes(name, mark.amount)), None):
                 return target
-    recent = page.topic.get("recent")
+    recent = page.topic.get("recent") if page.topic.get("followed", True) else None
     return next((name for name, path in ALL_PATHS.items() if path == recent and _takes(name, mark.amount)), None)
 
 
 def _takes(name: str, amount: Amount | None) -> bool:
     """Whether an amount may be one of a field: its unit is one that the field is counted in."""
     quantity = lexicon().quantities.get(name)
-    if amount is None or quantity is None:
-        return amount is None
+    if quantity is None:
+        return amount is None and name in BESIDE
+    if amount is None:
+        return True
     return not amount.units or any(unit.name in quantity.of for unit in amount.units)
 
 

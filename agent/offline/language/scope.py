@@ -69,7 +69,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             # 'No more than 2 epochs' refuses nothing.
             at = end
             continue
-        again = found.does(end, "refuse_right") if right else None
+        again = None if right is None or _answers_no(found, at, end) else found.does(end, "refuse_right")
         if again and found.text[at].norm in ("n'", "ne"):
             # French says no in two words.
             end, right, again = again, again, None
@@ -79,9 +79,10 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at = again
             continue
         hit = _right(found, end, by_start) if right else None
-        if hit and hit.key.startswith("number") and (hit.start > end + 1 or found.does(at, "minus")):
-            # 'Remove 2 GPUs' takes some away.
-            if found.does(at, "minus"):
+        to = hit is not None and _brings_to(found, at, hit)
+        if hit and hit.key.startswith("number") and (to or hit.start > end + 1 or found.does(at, "minus")):
+            # 'Remove 2 GPUs' takes some away, 'drop to 2' brings them there.
+            if to or found.does(at, "minus"):
                 at = end
                 continue
             hit = None
@@ -101,6 +102,17 @@ def _particle(found: Found, at: int) -> int | None:
     """The token behind a particle whose verb stands before it: the 'out' of 'leave LoRA out'."""
     verbs = (found.does(before, "apart") for before in range(max(at - _REACH, 0), at))
     return found.does(at, "particle") if any(verbs) else None
+
+
+def _answers_no(found: Found, at: int, end: int) -> bool:
+    """Whether 'no' answers before something is let go: 'no, scrap the offload'."""
+    follows = found.text[end].norm if end < len(found.text) else ""
+    return found.text[at].norm == "no" and follows in found.lexicon.letting_go
+
+
+def _brings_to(found: Found, at: int, number: Thing) -> bool:
+    """Whether a number is what something is brought to: 'drop to 3 nodes' refuses none."""
+    return found.text[at].norm in found.lexicon.letting_go and found.sense(number.start - 1, "onto") is not None
 
 
 def _of_a_verdict(found: Found, at: int) -> bool:
@@ -224,7 +236,7 @@ def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:
     if joined and len(between) <= 14:
         return True
     near = len(between) <= 8 and any(
-        found.does(at, "and") or found.text[at].text in (",", "、", "&", "+") for at in between
+        found.does(at, "and", "beside") or found.text[at].text in (",", "、", "&", "+") for at in between
     )
     return compares and near
 

@@ -22,6 +22,12 @@ _JOINING = frozenset("-_./‑–·")
 _CLAUSE = frozenset(",;:.?!\n()|。，、；：？！（）")
 _ELIDED = frozenset(["l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu"])
 _SENTENCE = frozenset("?!;\n。？！；")
+_FULL_STOP = "。"
+# Words that a dot is written behind.
+_SHORTENED = frozenset(["approx", "aprox", "ca", "max", "min", "incl", "inkl", "excl", "exkl", "vs", "g", "e", "i", "z",
+                        "b", "mio", "mill", "mrd", "tsd", "nr", "no", "resp", "bzw", "ggf", "evtl", "ej", "env", "ex",
+                        "st", "std", "fig", "eq", "sec", "temp", "avg", "est", "prof", "dr", "mr", "u", "a", "d", "h",
+                        "p", "s", "esp", "tok", "ctx", "seq"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +44,15 @@ class Glyphs:
 
     @property
     def joins(self) -> bool:
-        return self.kind == "sign" and self.text in _JOINING
+        return self.kind == "sign" and self.norm in _JOINING
 
     @property
     def ends_clause(self) -> bool:
-        return self.kind == "sign" and self.text in _CLAUSE
+        return self.kind == "sign" and self.norm in _CLAUSE
 
     @property
     def ends_sentence(self) -> bool:
-        return self.kind == "sign" and self.text in _SENTENCE
+        return self.kind == "sign" and self.norm in _SENTENCE
 
 
 def folded(text: str) -> str:
@@ -84,9 +90,19 @@ def tokens(text: str) -> list[Glyphs]:
             cut = start + len(head) + 1
             found.append(Glyphs(text[start:cut], f"{head}'", start, cut, kind, space))
             start, space, norm = cut, False, norm[len(head) + 1 :]
+        if norm == "." and found and _is_full_stop(text, end, found):
+            norm = _FULL_STOP
         found.append(Glyphs(text[start:end], norm, start, end, kind, space))
         last = end
     return found
+
+
+def _is_full_stop(text: str, end: int, found: list[Glyphs]) -> bool:
+    """Whether a dot ends a sentence, not an abbreviation or a part of a name."""
+    before = found[-1]
+    ends = end >= len(text) or text[end].isspace()
+    unit = len(found) > 1 and (found[-2].kind == "number" or found[-2].text == "/") and len(before.norm) == 1
+    return ends and (unit or before.kind != "word" or before.norm not in _SHORTENED)
 
 
 def _same_length(text: str) -> str:
