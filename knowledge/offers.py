@@ -36,8 +36,15 @@ def offers(name: str, training: Training, accelerator: Accelerator, method: str 
         training.stage in limits.stages
         and (method or training.method) in limits.methods_of(training.stage)
         and training.precision in limits.precisions
-        and maker(accelerator) in limits.devices
+        and runs_on(name, accelerator)
     )
+
+
+def runs_on(name: str, accelerator: Accelerator) -> bool:
+    """Whether a framework runs on the device; one of a person's own by a maker that nobody lists is left to them."""
+    whose, limits = maker(accelerator), framework(name).limits
+    known = {*framework_tables()["serving_only"], *_makers()}
+    return whose in limits.devices or whose not in known
 
 
 def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
@@ -67,12 +74,12 @@ def check_offered(job: Job) -> None:
         raise PlanError("workload.precision", problem, precisions)
     others = able_frameworks(training, accelerator)
     name = job.framework.name
-    if maker(accelerator) not in limits.devices:
-        if not others and not any(maker(accelerator) in framework(each).limits.devices for each in _searched()):
+    if not runs_on(name, accelerator):
+        if maker(accelerator) in framework_tables()["serving_only"]:
             problem = f"no training framework runs on {accelerator.name}"
             raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
-        runs_on = " and ".join(limits.devices)
-        raise PlanError("workload.framework", f"{name} runs on {runs_on} devices, not on {accelerator.name}", others)
+        theirs = " and ".join(limits.devices)
+        raise PlanError("workload.framework", f"{name} runs on {theirs} devices, not on {accelerator.name}", others)
     for field, value, valid in (
         ("stage", training.stage, limits.stages),
         ("method", training.method, limits.methods_of(training.stage)),

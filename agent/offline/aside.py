@@ -19,6 +19,7 @@ from agent.offline.work import common, first_lines
 from agent.wire import thought
 from estimator.plan.schema import merge
 from knowledge.own.files import read_text
+from pages.blocks import offered
 from planner.partial import get
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
@@ -89,7 +90,9 @@ def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:
 
 def _asked(reading: Reading, questions: list[str], topic: dict[str, Any]) -> Thought:
     text = talk.ask(questions, {}, first_said(reading.lost, first_lines(reading)), [])
-    return Thought(thought(_NAME, text), topic=topic, asked=questions, origins=[*questions, *first_lines(reading)])
+    return Thought(
+        thought(_NAME, text), topic=topic, asked=questions, origins=[*questions, *first_lines(reading), *offered(text)]
+    )
 
 
 def _facts_again(reading: Reading, topic: Mapping[str, Any]) -> str | None:

@@ -37,6 +37,7 @@ from agent.offline.usual import COUNT, DEVICE, usual, without_usual
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
+from pages.blocks import offered
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
 
@@ -345,7 +346,7 @@ def _ask(
     lead = first_lines(reading)
     first = first_said(reading.lost, lead)
     text = talk.ask(questions, plan, first, [note for note in dict.fromkeys(notes) if note not in lead])
-    origins = [*questions, *notes, *lead]
+    origins = [*questions, *notes, *lead, *offered(text)]
     if not (whole(turn.plan) or base.supposing):
         return Thought(thought(NAME, text), plan, topic, questions, origins)
     kept = {name: value for name, value in turn.topic.items() if name not in ("turn", "pending")}

@@ -355,7 +355,7 @@ def _circulating(
     if job.mixes or job.inference.output_spread is None:
         return cycle, alone, _Herd(none, none)
     width = _UNIFORM_WIDTH * job.output_spread * away
-    share = held * burst / np.maximum(held * burst + width, 1e-30)
+    share = held * burst / np.maximum(held * burst + width, np.finfo(np.float64).tiny)
     wait = 0.5 * (_closed_wait(held, width, burst) - burst)
     apart = cycle.read[0] + looked + (1.0 - share) * (alone - cycle.read[0] - looked)
     return cycle, apart, _Herd(share, share * wait)
@@ -446,7 +446,7 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     # A request meets others with the chance that there are any (Poisson arrivals see time averages).
     met = -np.expm1(-running)
     # As many as run while any does.
-    at_least = np.maximum(1.0, running / np.maximum(met, 1e-12))[None, :]
+    at_least = np.maximum(1.0, running / np.maximum(met, np.finfo(np.float64).tiny))[None, :]
     cycle = _cycle(job, these, at_least, at_least, met)
     step, service = cycle.step[0], cycle.service[0]
     used = np.minimum(_FULL, wanted * service)

@@ -194,7 +194,7 @@ def _casts_and_buckets(job: Job, layouts: Layouts, held: Held) -> Floats:
     framework = job.framework
     # Autocast caches the casts of weights that get a gradient; a frozen matmul keeps its own for the backward pass.
     cast = held.trained * framework.weights.compute_bytes if framework.weights.cast_cache else layouts.zeros()
-    if job.uses_adapters and job.frozen_bytes > job.activation_bytes:
+    if job.uses_adapters and job.frozen_bytes > job.activation_bytes and not framework.gathering.live_units:
         cast = cast + (held.total - held.outside) * framework.weights.compute_bytes
     if not framework.gradients.bucket_bytes:
         return cast

@@ -46,13 +46,14 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
 
 def _with_twice(row: LooserLimit) -> str:
     """The limit that decides, by what twice as much of it would bring."""
-    write = figures.hours if row.limit == "deadline_h" else figures.usd
-    name = "deadline" if row.limit == "deadline_h" else "budget"
+    by_time = row.deadline_h is not None
+    write, name = (figures.hours, "deadline") if by_time else (figures.usd, "budget")
+    twice = float(row.deadline_h if by_time else row.budget_usd or 0.0)
     where = f" at {row.provider}" if row.provider else ""
     costs = f" for {figures.usd(row.usd)}" if row.usd is not None else ""
     takes = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
     return (
-        f"Most depends on the {name} ({write(row.value)}): with {write(row.other)}, "
+        f"Most depends on the {name} ({write(twice / 2.0)}): with {write(twice)}, "
         f"{row.count} x {row.accelerator}{where}{takes}{costs}."
     )
 

@@ -246,9 +246,14 @@ def _looser(ask: Asked, sort: Sort, options: Sequence[ClusterOption]) -> Iterato
         within = first is not None and (first.fits_deadline is not False and first.fits_budget is not False)
         if first is None or not within or (other.accelerator, other.count) != (first.accelerator, first.count):
             yield LooserLimit(
-                limit=limit, value=value, other=2.0 * value, accelerator=other.accelerator, count=other.count,
-                provider=other.provider, hours=other.hours, usd=other.usd,
-            )  # fmt: skip
+                deadline_h=2.0 * value if limit == "deadline_h" else None,
+                budget_usd=2.0 * value if limit == "budget_usd" else None,
+                accelerator=other.accelerator,
+                count=other.count,
+                provider=other.provider,
+                hours=other.hours,
+                usd=other.usd,
+            )
 
 
 def described(option: ClusterOption) -> str:

@@ -98,9 +98,8 @@ class ClusterRejected(Result):
 class LooserLimit(Result):
     """What would be recommended with twice as much of a limit."""
 
-    limit: str = Field(description="deadline_h or budget_usd.")
-    value: float
-    other: float
+    deadline_h: float | None = Field(description="Twice the deadline; null where it is the budget.")
+    budget_usd: float | None
     accelerator: str
     count: int
     provider: str | None

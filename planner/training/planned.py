@@ -232,7 +232,7 @@ def _beyond_usual(plan: Plan, best: Planned, offload: bool) -> Planned | None:
         for name in names:
             with suppress(PlanError):
                 other = _choose(job_of(changed, (name, "more usual ones do not fit")), offload)
-                if other.fits:
+                if other.fits and (not offload or other.host_needs.host.fits is not False):
                     return replace(other, conceded=(_CHUNKED,)) if chunked else other
     return None
 

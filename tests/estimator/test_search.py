@@ -237,7 +237,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"layout_tp": 2, "layout_pp": 2, "layout_cp": 1, "layout_dp": 8}, "layout.dp", "dp must be 4; valid: 4"),
     ({"layout_tp": 8, "layout_dp": 4}, "layout.dp", "valid: 1 2"),
     ({"layout_cp": 2, "workload_seq_len": 4099}, "layout.cp", "valid: 1"),
-    ({"layout_zero_stage": 3}, "layout.zero_stage", "megatron-lm has no ZeRO-3; valid: 0 1"),
+    ({"layout_zero_stage": 3, "workload_framework": "nanotron"}, "layout.zero_stage", "valid: 0 1"),
     ({"layout_offload": "params"}, "layout.offload", "valid: none, optimizer"),
     ({"layout_shard_group": 3}, "layout.shard_group", "valid: 1 2 4 8 16"),
     ({"layout_tp": 2, "layout_shard_group": 16}, "layout.shard_group", "valid: 1 2 4 8"),

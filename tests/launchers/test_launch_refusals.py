@@ -37,6 +37,7 @@ INEXPRESSIBLE = {
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},
     "CUDA graphs": {"workload.cuda_graph": "layers"},
+    "attention in 8 bits": {"workload.fp8_attention": True},
     "dropping of tokens beyond the capacity of experts": {"workload.moe_capacity": True},
     "this precision": {"workload.precision": "nvfp4"},
     "tensor parallelism of a served model": {"layout.tp": 2},

@@ -24,6 +24,8 @@ class Weights:
     """What a gathered or cast unit takes (FSDP, MixedPrecision param_dtype)."""
     cast_cache: bool
     """Whether a cast copy of every weight is kept besides (torch.autocast, cache_enabled)."""
+    frozen_bytes: float | None
+    """Of a frozen weight, where that is not the compute dtype's."""
     low_precision: bool
     """Whether 8-bit training holds the weights in 8 bits (Megatron-core, fp8_param_gather)."""
     low_precision_copies: bool

@@ -165,7 +165,9 @@ class Job:
 
     @cached_property
     def frozen_bytes(self) -> float:
-        """Bytes per frozen weight: the compute dtype, unless all weights are asked for in full precision."""
+        """Bytes per frozen weight: the compute dtype, unless the framework or the plan has all in full precision."""
+        if self.training.weights == "auto" and self.framework.weights.frozen_bytes:
+            return self.framework.weights.frozen_bytes
         return FP32_BYTES if self.training.weights == "fp32" else self.activation_bytes
 
     @cached_property

@@ -149,9 +149,11 @@ def test_going_back() -> None:
 
 def test_what_was_not_understood_comes_first_and_what_was_assumed_ends_the_lead() -> None:
     told = begun().say(tool="check_fit", lost=["not"], assumed=["A100 read as 80 GB SXM; say PCIe where it is that"])
-    first, *_, last = folded(told.answer).lead.split("\n\n")
+    first, *rest = folded(told.answer).lead.split("\n\n")
     assert "'not'" in first
-    assert last.startswith("Assumed: A100 read as")
+    assumed, *steps = [line for line in rest if line.startswith(("Assumed: ", "Next: "))]
+    assert assumed.startswith("Assumed: A100 read as")
+    assert all(line.startswith("Next: ") for line in steps)
 
 
 @pytest.mark.parametrize(
