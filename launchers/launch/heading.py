@@ -8,6 +8,7 @@ from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
 from launchers.launch.serving import ServingLaunch
 from launchers.launch.training import TrainingLaunch
+from launchers.predictions import TrainingPrediction
 
 _GIB = 2.0**30
 # The unit of a figure set by hand, by the end of its name.
@@ -26,16 +27,20 @@ def scheduler_heading(launch: Launch, run: str) -> list[str]:
     return [*warnings(launch), *lines, f"run, from this folder: {one_line(run)}"]
 
 
+_OUT_OF_MEMORY = "WARNING: this plan is predicted to run out of memory"
+
+
 def warnings(launch: Launch) -> list[str]:
     """What a person has to read before anything else: memory that is too little, a run that is too long."""
     lines: list[str] = []
     predicted = launch.prediction
-    if predicted is not None:
-        fits = predicted.fits if launch.kind == "inference" else predicted.memory_bytes <= predicted.capacity_bytes
-        if not fits:
-            lines.append("WARNING: this plan is predicted to run out of memory")
-        elif launch.kind == "training" and predicted.memory_high_bytes > predicted.capacity_bytes:
+    if isinstance(predicted, TrainingPrediction):
+        if predicted.memory_bytes > predicted.capacity_bytes:
+            lines.append(_OUT_OF_MEMORY)
+        elif predicted.memory_high_bytes > predicted.capacity_bytes:
             lines.append("note: the upper end of the memory's interval is over the device's memory")
+    elif predicted is not None and not predicted.fits:
+        lines.append(_OUT_OF_MEMORY)
     return lines + duration_warnings(launch)
 
 

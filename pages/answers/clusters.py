@@ -46,9 +46,10 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
 
 def _with_twice(row: LooserLimit) -> str:
     """The limit that decides, by what twice as much of it would bring."""
-    by_time = row.deadline_h is not None
-    write, name = (figures.hours, "deadline") if by_time else (figures.usd, "budget")
-    twice = float(row.deadline_h if by_time else row.budget_usd or 0.0)
+    if row.deadline_h is not None:
+        write, name, twice = figures.hours, "deadline", row.deadline_h
+    else:
+        write, name, twice = figures.usd, "budget", row.budget_usd or 0.0
     where = f" at {row.provider}" if row.provider else ""
     costs = f" for {figures.usd(row.usd)}" if row.usd is not None else ""
     takes = f" in {figures.hours(row.hours)}" if row.hours is not None else ""

@@ -123,7 +123,7 @@ async def test_nothing_is_written_without_a_yes(keys: tuple[str, ...], approved:
     async with opened() as (app, pilot, sessions):
         await ask(app, pilot, "write it")
         card = app.query_one(ApprovalCard)
-        assert app.focused in card.query(OptionList)
+        assert app.focused in list[object](card.query(OptionList))
         shown = "\n".join(str(line.content) for line in card.query(Static))
         for text in ("Write 3 files?", "runs/llama", "train.yaml  1,234 bytes", "job.slurm  890 bytes"):
             assert text in shown
@@ -150,7 +150,7 @@ async def test_an_approval_is_answered_once_and_before_anything_else() -> None:
         await ask(app, pilot, "something else")
         assert sessions[0].sent == ["write it"]
         assert app.query_one(Prompt).text == "something else"
-        assert app.focused in app.query_one(ApprovalCard).query(OptionList)
+        assert app.focused in list[object](app.query_one(ApprovalCard).query(OptionList))
         await pilot.press("enter", "enter", "escape")
         await settled(app, pilot)
         assert sessions[0].resumed == [True]
@@ -368,7 +368,7 @@ async def test_an_approval_is_in_sight_even_from_the_plan() -> None:
         await pilot.press("f2")
         await ask(app, pilot, "write it")
         assert app.query_one(Conversation).display
-        assert app.focused in app.query_one(ApprovalCard).query(OptionList)
+        assert app.focused in list[object](app.query_one(ApprovalCard).query(OptionList))
         await pilot.press("escape")
         await settled(app, pilot)
         assert sessions[0].resumed == [False]

@@ -16,16 +16,18 @@ from tui.app import ShardwiseApp
 from tui.widgets.prompt import Prompt
 
 
-async def asked(pilot: Pilot[Any], text: str) -> str:
+async def asked(pilot: Pilot[None], text: str) -> str:
     """The whole answer, once everything has come to rest."""
-    pilot.app.query_one(Prompt).post_message(Prompt.Submitted(text))
+    app = pilot.app
+    assert isinstance(app, ShardwiseApp)
+    app.query_one(Prompt).post_message(Prompt.Submitted(text))
     await pilot.pause(0.3)
     for _ in range(1500):
         await pilot.pause(0.02)
-        if pilot.app.turns.current is None:
+        if app.turns.current is None:
             break
     await settle(pilot)
-    return pilot.app.conversation.last_answer
+    return app.conversation.last_answer
 
 
 def written(app: Any, key: str) -> str:

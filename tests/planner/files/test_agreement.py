@@ -22,7 +22,7 @@ from planner.training.planned import Planned, memory_of, time_of
 
 
 @pytest.mark.parametrize("target", SETS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
     plan = data.draw(SETS[target])
