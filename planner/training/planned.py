@@ -179,7 +179,7 @@ def plan_training(
     take it; the usual one's error is raised when none does.
 
     Where the usual ones do not fit on the devices and the plan leaves framework and host memory open, less usual ones
-    and a loss by chunks are tried first, and then both with host memory, unless `offload` or `beyond_usual` is false.
+    are tried, then host memory, then a loss by chunks, unless `offload` or `beyond_usual` is false.
     """
     beyond = beyond_usual and offload and plan.training.framework == "auto" and plan.layout.offload is None
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
@@ -191,7 +191,7 @@ def plan_training(
             hosted, _ = _of_usual(plan, every_framework, offload=True)
             best = hosted or best
         if not best.fits:
-            best = _beyond_usual(plan, best, offload=True) or best
+            best = _beyond_usual(plan, best, offload=True) or _by_chunks(plan, best) or best
     if best is None:
         assert refusal
         raise refusal
@@ -223,18 +223,23 @@ _CHUNKED = Assumption(field="workload.fused_loss", value=True, why="nothing fits
 
 
 def _beyond_usual(plan: Plan, best: Planned, offload: bool) -> Planned | None:
-    """The most used framework that has the run and fits, with a loss by chunks where none does without and the plan
-    leaves that open."""
+    """The most used framework that has the run and fits."""
     able = able_frameworks(best.job.training, best.job.machine.accelerator)
-    names = dict.fromkeys([best.job.framework.name, *able])
-    for chunked in (False, True) if plan.training.fused_loss == "auto" else (False,):
-        changed = plan.patch({"workload.fused_loss": True}) if chunked else plan
-        for name in names:
-            with suppress(PlanError):
-                other = _choose(job_of(changed, (name, "more usual ones do not fit")), offload)
-                if other.fits and (not offload or other.host_needs.host.fits is not False):
-                    return replace(other, conceded=(_CHUNKED,)) if chunked else other
+    for name in dict.fromkeys([best.job.framework.name, *able]):
+        with suppress(PlanError):
+            other = _choose(job_of(plan, (name, "more usual ones do not fit")), offload)
+            if other.fits and (not offload or other.host_needs.host.fits is not False):
+                return other
     return None
+
+
+def _by_chunks(plan: Plan, best: Planned) -> Planned | None:
+    """The same with a loss by chunks, on the devices alone if that is enough; None where the plan names its loss."""
+    if plan.training.fused_loss != "auto":
+        return None
+    chunked = plan.patch({"workload.fused_loss": True})
+    found = _beyond_usual(chunked, best, offload=False) or _beyond_usual(chunked, best, offload=True)
+    return found and replace(found, conceded=(_CHUNKED,))
 
 
 def _is_better(other: Planned, best: Planned) -> bool:
