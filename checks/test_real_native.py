@@ -74,9 +74,10 @@ def titan_plans() -> list[Plan]:
         for number, precision in enumerate(name for name in row if name != "module"):
             compiled = precision in ("fp8", "mxfp8") or number == 1
             workload = {"precision": precision, "compile": compiled, "tp_overlap": compiled and layout.get("tp", 1) > 1,
+                        "fused_loss": True,
                         "steps": 7, "weights": "bf16" if precision == "bf16" and compiled else "auto"}  # fmt: skip
             plans.append(native("torchtitan", model, layout, workload))
-    return [*plans, native("torchtitan", "Qwen/Qwen3-14B", layouts[0], {"cuda_graph": "full"})]
+    return [*plans, native("torchtitan", "Qwen/Qwen3-14B", layouts[0], {"cuda_graph": "full", "fused_loss": True})]
 
 
 def test_torchtitan_reads_the_plan(ask, tmp_path):
