@@ -238,8 +238,8 @@ def _by_chunks(plan: Plan, best: Planned) -> Planned | None:
     if plan.training.fused_loss != "auto":
         return None
     chunked = plan.patch({"workload.fused_loss": True})
-    found = _beyond_usual(chunked, best, offload=False) or _beyond_usual(chunked, best, offload=True)
-    return found and replace(found, conceded=(_CHUNKED,))
+    chosen = _beyond_usual(chunked, best, offload=False) or _beyond_usual(chunked, best, offload=True)
+    return chosen and replace(chosen, conceded=(_CHUNKED,))
 
 
 def _is_better(other: Planned, best: Planned) -> bool:
