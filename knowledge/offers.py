@@ -5,6 +5,8 @@ The table is `limits` of `knowledge/data/frameworks.yaml`, with where each frame
 
 from __future__ import annotations
 
+from functools import cache
+
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Training
@@ -93,9 +95,8 @@ def check_offered(job: Job) -> None:
             raise PlanError(f"workload.{field}", f"{name} has no {value}{here}{where}{who}", list(valid))
 
 
-def _searched() -> list[str]:
-    return framework_tables()["searched"]
-
-
-def _makers() -> list[str]:
-    return list(dict.fromkeys(each for name in _searched() for each in framework(name).limits.devices))
+@cache
+def _makers() -> tuple[str, ...]:
+    """Whose devices are trained on, in the order of the frameworks that plans are moved to."""
+    searched = framework_tables()["searched"]
+    return tuple(dict.fromkeys(each for name in searched for each in framework(name).limits.devices))
