@@ -17,7 +17,6 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, micro_batch_tokens
-from estimator.units import FP32_BYTES
 
 # Elements of `activation_bytes` that an unfused norm keeps for itself per element of its input, beside its output:
 # RMSNorm its input in fp32 and the normalised value (LlamaRMSNorm); Gemma's a half more for its fp32 product with 1 + w
@@ -164,8 +163,13 @@ def _experts(job: Job, block: Block) -> tuple[float, float, float]:
     # Tokens go in permuted (kept for the weights' gradients) and come out to be weighted (kept for the router's).
     # Megatron weighs them inside the experts, so what comes out need not be kept (moe_permute_fusion).
     copies = (1.0 + kept) if hf else kept
-    whole = copies * block.top_k * job.architecture.hidden + 2.0 * block.experts
+    # Experts of a latent are given, and give back, tokens of its width.
+    whole = copies * block.top_k * _expert_input(block) + 2.0 * block.experts
     return whole, _feed(job, block.shared_width, block.gated), expert
+
+
+def _expert_input(block: Block) -> int:
+    return next(matrix.inputs for matrix in block.matrices if matrix.role == "expert" and matrix.split == "column")
 
 
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
@@ -200,9 +204,9 @@ def bytes_by_operator(job: Job, block: Block, layouts: Layouts) -> dict[str, Flo
 
 
 def _score_bytes(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> Floats:
-    """The attention matrix that eager attention keeps: scores after softmax in fp32 and in 16 bits, per head."""
+    """The attention matrices of all heads that eager attention keeps."""
     span = job.seq_len if block.window is None else min(job.seq_len, block.window)
-    return tokens * span * block.heads / layouts.tp * (FP32_BYTES + job.activation_bytes)
+    return tokens * span * block.heads / layouts.tp * job.framework.activations.score_bytes
 
 
 def kept_bytes(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:

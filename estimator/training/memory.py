@@ -37,6 +37,8 @@ COMPONENTS = (
     "allocator_slack",
 )
 Entries = TypeVar("Entries")
+# Cached blocks fill what is left to the last byte but for rounding.
+_ROUNDED = 1.0 + 1e-9
 MOMENTS = ("loss", "backward_start", "backward_end", "optimizer_step", "generation")
 
 
@@ -106,11 +108,21 @@ def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
 
 def fits(job: Job, total: Floats) -> np.ndarray:
     """Whether the upper end of the interval is within what the device can allocate."""
-    return total * (1.0 + job.memory_above) <= job.usable_bytes
+    return total * (1.0 + job.memory_above) <= job.usable_bytes * _ROUNDED
+
+
+def allocator_slack(job: Job) -> float:
+    """What the allocator holds beyond what is used, as a part of activations and temporaries."""
+    return job.calibration.slack if job.framework.allocator == "caching" else 0.0
 
 
 def context_bytes(job: Job, layouts: Layouts) -> Floats:
-    """What the framework and the device's context take, with the buffers of collectives where there are any."""
+    """What the framework and the device's context take, with the buffers of collectives where there are any.
+
+    What XLA may use of a TPU is what is left after both.
+    """
+    if job.machine.accelerator.family == "TPU":
+        return layouts.zeros()
     context = job.framework.context_bytes or job.calibration.context_bytes
     return np.where(world_size(layouts) > 1, context + job.calibration.collective_bytes, context)
 
@@ -170,9 +182,9 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     worst, most = _worst(sums)
     needed = sum_of(always.values()) + most
     cached = zero
-    if _caches(job):
-        logits = [parts.get("logits_and_loss", zero) for parts in moments]
-        cached = _cached(job, needed, _picked(logits, _places(worst, len(moments))))
+    if "allocator_slack" not in job.overridden_bytes and job.framework.allocator == "caching":
+        logits = moments[MOMENTS.index("loss")]["logits_and_loss"]
+        cached = _cached(job, needed, most - sums[MOMENTS.index("loss")], logits)
     if not detail:
         return Memory({}, {}, zero, needed + cached, worst, cached)
     places = _places(worst, len(moments))
@@ -194,12 +206,12 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
     extra = extra_models(job, layouts, states, shape, kept)
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
     left = states.gradients if job.framework.gradients.stay else np.where(layouts.grad_accum > 1, states.gradients, 0)
-    slack, loss_slack = job.calibration.slack, job.calibration.loss_slack
+    slack = allocator_slack(job)
     at_work = kept + working
     moments = [
         {
             "gradients": left, "activations": kept, "logits_and_loss": logits,
-            "communication_buffers": states.head_buffers, "allocator_slack": slack * kept + loss_slack * logits,
+            "communication_buffers": states.head_buffers, "allocator_slack": slack * kept,
         },
         {
             "gradients": left, "activations": at_work, "communication_buffers": states.buffers,
@@ -274,20 +286,21 @@ def resident_buffers(job: Job, layouts: Layouts, states: States) -> Floats:
     return np.where(layouts.zero_stage >= 3, 0.0, states.buffers)
 
 
-def _caches(job: Job) -> bool:
-    """Whether micro-batches differ in length and leave blocks behind: sequences of one length leave nothing."""
-    return not (job.training.packing or job.fused_loss or "allocator_slack" in job.overridden_bytes)
+def varying_lengths(job: Job) -> float:
+    """Logits' worth of blocks that micro-batches of different lengths leave behind: those of one length leave none."""
+    return 0.0 if job.training.packing or job.fused_loss else job.calibration.varying_lengths
 
 
-def _cached(job: Job, needed: Floats, logits: Floats) -> Floats:
-    """What the allocator has cached of earlier, shorter micro-batches, as far as there is room for it.
+def _cached(job: Job, needed: Floats, below_peak: Floats, logits: Floats) -> Floats:
+    """What the allocator has cached beside the logits and of earlier, shorter micro-batches, as far as there is room
+    and the loss, which is `below_peak`, becomes the peak by it.
 
-    Each new longest sequence needs larger blocks for its logits than any that are free, and the old ones stay cached
-    until memory runs short (torch.cuda caching allocator).
+    Logits are blocks of their own, which it gives back and asks for anew when memory runs short (c10,
+    CUDACachingAllocator, release_cached_blocks). Each new longest sequence needs larger ones than any that are free.
     """
-    high = needed * (1.0 + job.memory_above)
-    room = np.maximum(0.0, job.usable_bytes - high)
-    return np.minimum(job.calibration.varying_lengths * logits, room / (1.0 + job.memory_above))
+    cached = (job.calibration.loss_slack + varying_lengths(job)) * logits - below_peak
+    room = job.usable_bytes / (1.0 + job.memory_above) - needed
+    return np.maximum(0.0, np.minimum(cached, room))
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:

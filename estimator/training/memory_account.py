@@ -26,6 +26,7 @@ from estimator.training.memory import (
     MOMENTS,
     Memory,
     activations_held,
+    allocator_slack,
     block_activations,
     in_flight,
     loss_parts,
@@ -365,15 +366,15 @@ def _context(parts: StageParts, prefix: str) -> Account:
     several = bool((world_size(parts.layout) > 1)[0])
     device = job.framework.context_bytes or job.calibration.context_bytes
     terms = [Term("context_bytes", device), Term("collective_bytes", several * job.calibration.collective_bytes)]
+    if not parts.component("framework_and_context"):
+        terms = []
     return _closed(parts, "framework_and_context", parts.component("framework_and_context"), terms)
 
 
 def _slack(parts: StageParts, prefix: str) -> Account:
-    calibration = parts.job.calibration
     busy = parts.component("activations") + parts.component("step_temporaries")
     terms = [
-        Term("slack_bytes.activations", calibration.slack * busy),
-        Term("slack_bytes.loss", calibration.loss_slack * parts.component("logits_and_loss")),
+        Term("slack_bytes.activations", allocator_slack(parts.job) * busy),
         Term("slack_bytes.cached", float(parts.memory.cached[0])),
     ]
     return _closed(parts, "allocator_slack", parts.component("allocator_slack"), terms)

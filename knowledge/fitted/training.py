@@ -69,6 +69,7 @@ def framework(
         name=name,
         fallback_family=rows[name].get("fallback_family", name),
         context_bytes=values["context_bytes"],
+        allocator=values["allocator"],
         source=values["source"],
         **{section: part(**values[section]) for section, part in _PARTS.items()},
     )

@@ -102,6 +102,9 @@ class Activations:
     low_precision: Literal["none", "inputs", "all"]
     """What 8-bit training keeps in 8 bits: nothing, the inputs of its matmuls, or those of the activation function too
     (Megatron-core, activation_func_fp8_input_store)."""
+    score_bytes: float
+    """Per score that attention keeps where scores go through memory (transformers, eager_attention_forward: after
+    softmax in fp32 and in 16 bits)."""
     stage_buffers: float
     """Copies of a stage's boundary per micro-batch that a pipeline allocates to send and receive
     (torch.distributed.pipelining, stage.py)."""
@@ -259,6 +262,9 @@ class Framework:
     limits: Limits
     context_bytes: float | None
     """Bytes of the device context where it is not the fitted one."""
+    allocator: Literal["caching", "planned"]
+    """Whether blocks are cached as they come and go (c10, CUDACachingAllocator), or all placed when the program is
+    compiled (XLA, buffer_assignment)."""
     source: str
 
 

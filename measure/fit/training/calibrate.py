@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -75,7 +76,7 @@ def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory
     """The memory part of the calibration, and how far each framework's peaks are off."""
     sample = memory_fit.peaks(filter(memory_fit.countable, memory_cases()))
     ran = memory_fit.peaks(case for case in training_cases() if case.reason_unscored is None)
-    factors = {name: _rounded(value) for name, value in memory_fit.fit(sample).items()}
+    factors = {name: _rounded(value) for name, value in memory_fit.fit(sample, ran).items()}
     memory = dict(old["memory"]) | factors | {"measured": memory_fit.measured_kinds(sample, ran)}
     return memory, memory_fit.spreads(sample, factors, ran)
 
@@ -83,7 +84,8 @@ def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory
 def _bounds(spread: memory_fit.MemorySpread) -> dict[str, float | int]:
     return {
         "memory_below": _rounded(spread.below),
-        "memory_above": _rounded(spread.above),
+        # Rounded down: a run that bounds it has to stay inside.
+        "memory_above": math.floor(spread.above * 1e4) / 1e4,
         "memory_runs": spread.rows,
         "witnesses": spread.witnesses,
     }

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.training.job import UNMEASURED_MEMORY
+from estimator.training.memory import varying_lengths
 from knowledge.fitted.training import framework_lineage
 from measure.fit.spreads import Miss, blended, spread_of
 from measure.history.scores import Estimate, estimated
@@ -29,7 +30,8 @@ FACTORS = {
     "varying_lengths": (2.5, 0.3),
     "context_bytes": (0.55e9, 0.3),
 }
-_CACHED = "varying_lengths"
+# What the allocator gives back before a run fails.
+_CACHED = ("loss_slack", "varying_lengths")
 _HUBER = 0.1
 _STEPS = 12
 # How far a logarithm of peaks scatters when all factors are right.
@@ -40,7 +42,7 @@ _CONTRADICTING = 0.01
 # A source counts by the root of its rows.
 _SOURCE_POWER = 0.5
 _LEAST_SPREAD = 0.04
-_LEAST_ABOVE = 0.02
+_LEAST_ABOVE = 0.01
 # A framework with fewer rows or sources than this also answers for the spread over all frameworks.
 _FEW_ROWS = 12
 _FEW_SOURCES = 2
@@ -53,7 +55,8 @@ class Peak:
     """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
 
     `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks are given back before a run fails. `unmeasured` counts what no measured peak covers, the
+    can hold: cached blocks are given back before a run fails, and `uncounted_bytes` are there too, which the counter of
+    the peak does not show. `unmeasured` counts what no measured peak covers, the
     framework apart.
     """
 
@@ -62,6 +65,7 @@ class Peak:
     observed_bytes: float | None
     fixed_bytes: float
     slopes: Mapping[str, float]
+    uncounted_bytes: float
     usable_bytes: float
     unmeasured: int
     family: str
@@ -72,14 +76,21 @@ class Peak:
 
     def needed(self, factors: Factors) -> float:
         """Without the blocks that the allocator gives back."""
-        return self.fixed_bytes + sum(self.slopes[name] * factors[name] for name in FACTORS if name != _CACHED)
+        return self.fixed_bytes + sum(self.slopes[name] * factors[name] for name in FACTORS if name not in _CACHED)
+
+    def room(self, factors: Factors) -> float:
+        """By what factor, less one, the device can hold more."""
+        return self.usable_bytes / (self.needed(factors) + self.uncounted_bytes) - 1.0
 
     def estimate(self, factors: Factors) -> float:
         need = self.needed(factors)
-        return need + min(self.slopes[_CACHED] * factors[_CACHED], max(0.0, self.usable_bytes - need))
+        cached = sum(self.slopes[name] * factors[name] for name in _CACHED)
+        return need + min(cached, max(0.0, self.usable_bytes - self.uncounted_bytes - need))
 
     def error(self, factors: Factors) -> float:
-        assert self.observed_bytes is not None
+        """Of a run that ran unread, by how much it would not have."""
+        if self.observed_bytes is None:
+            return max(0.0, -math.log1p(self.room(factors)))
         return math.log(self.estimate(factors) / self.observed_bytes)
 
 
@@ -103,17 +114,25 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
     parts = {name: float(values[0]) for name, values in estimate.all.of(best).memory.components.items()}
     kind = case.observed["peak_kind"]
     held = kind != "allocated"
-    varying = held and not job.training.packing and not job.fused_loss
-    own_context = kind not in ("allocated", "reserved") and job.framework.context_bytes is None
+    caches = held and job.framework.allocator == "caching"
+    varying = caches and varying_lengths(job) > 0
+    own_context = (
+        kind not in ("allocated", "reserved")
+        and job.framework.context_bytes is None
+        and parts["framework_and_context"] > 0
+    )
     slopes = {
-        "slack": held * (parts["activations"] + parts["step_temporaries"]),
-        "loss_slack": held * parts["logits_and_loss"],
-        _CACHED: varying * parts["logits_and_loss"],
+        "slack": caches * (parts["activations"] + parts["step_temporaries"]),
+        "loss_slack": caches * parts["logits_and_loss"],
+        "varying_lengths": varying * parts["logits_and_loss"],
         "context_bytes": float(own_context),
     }
     now = job.calibration
-    fitted = now.slack * slopes["slack"] + now.loss_slack * slopes["loss_slack"]
-    fitted += now.context_bytes * slopes["context_bytes"] + held * float(memory.cached[best])
+    fitted = now.slack * slopes["slack"]
+    fitted += now.context_bytes * slopes["context_bytes"]
+    if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
+        fitted += float(memory.cached[best])
+    total = float(memory.total[best] - memory.cached[best])
     unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
     return Peak(
         case=case,
@@ -121,14 +140,17 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
         observed_bytes=case.observed["peak_bytes"],
         fixed_bytes=estimate.peak_bytes(kind) - fitted,
         slopes=slopes,
+        uncounted_bytes=max(0.0, total - estimate.peak_bytes(kind) + held * float(memory.cached[best])),
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
         family=job.machine.accelerator.family,
     )
 
 
-def fit(sample: Sequence[Peak]) -> Factors:
-    """The factors that make the estimates of `sample` agree best with what was measured."""
+def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
+    """The factors that make the estimates of `sample` agree best with what was measured, and the runs `ran` with that
+    they ran."""
+    sample = [*sample, *(replace(peak, observed_bytes=None) for peak in ran)]
     names = list(FACTORS)
     prior = np.log([FACTORS[name][0] for name in names])
     sigma = np.array([FACTORS[name][1] for name in names])
@@ -170,22 +192,22 @@ class MemorySpread:
 def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> dict[str, MemorySpread]:
     """The spread of each framework, and of all of them as 'default'.
 
-    `ran` are runs that ran, whose peaks cannot have been above what the device holds. They narrow the upper side where
-    a framework's own peaks were not measured.
+    `ran` are runs that ran, whose peaks cannot have been above what the device holds: with those whose peaks were read
+    they bound the upper side.
     """
     misses: dict[str, list[Miss]] = defaultdict(list)
     for peak in sample:
         misses[peak.framework].append(Miss(peak.error(factors), peak.case.source))
     rooms: dict[str, list[float]] = defaultdict(list)
-    for peak in ran:
-        rooms[peak.framework].append(peak.usable_bytes / peak.needed(factors) - 1.0)
+    for peak in {peak.case.id: peak for peak in (*sample, *ran)}.values():
+        rooms[peak.framework].append(peak.room(factors))
     everything = [miss for part in misses.values() for miss in part]
     pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
     widths = {"default": MemorySpread(pooled, pooled, 0, 0)}
     for name in sorted({*misses, *rooms}):
         errors, room = misses.get(name, []), rooms.get(name, [])
         half = _half_width(errors, pooled)
-        above = half if len(errors) >= _FEW_ROWS else min(half, _bound(room))
+        above = min(half, _bound(room))
         widths[name] = MemorySpread(half, max(_LEAST_ABOVE, above), len(errors), len(room))
     return widths
 
@@ -197,7 +219,7 @@ def interval(peak: Peak, factors: Factors, widths: Mapping[str, MemorySpread]) -
     more = UNMEASURED_MEMORY * (peak.unmeasured + (not known_framework))
     below, above = widths[known].below + more, widths[known].above + more
     value = peak.estimate(factors)
-    return value / (1.0 + below), value * (1.0 + above), peak.needed(factors) * (1.0 + above) <= peak.usable_bytes
+    return value / (1.0 + below), value * (1.0 + above), peak.room(factors) >= above
 
 
 def _half_width(errors: list[Miss], pooled: float) -> float:
@@ -212,7 +234,7 @@ def _bound(room: list[float]) -> float:
     """The margin that all but a few of the runs had at least; no bound where there are not enough runs."""
     if len(room) < _FEWEST_WITNESSES:
         return math.inf
-    return sorted(room)[int(_CONTRADICTING * len(room))]
+    return sorted(room)[math.ceil(_CONTRADICTING * len(room))]
 
 
 def measured_kinds(sample: Iterable[Peak], ran: Iterable[Peak]) -> dict[str, list[str]]:

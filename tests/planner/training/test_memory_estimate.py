@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -57,7 +58,11 @@ def test_what_is_usable_less_what_stays_free_is_the_capacity(usable: float, rese
     rows = {row["field"]: row for row in found["overridden"]}
     assert rows["overrides.usable_gib"]["estimated_bytes"] == PLAIN["capacity_bytes"]
     assert rows["overrides.reserve_gib"]["estimated_bytes"] == 0
-    assert found["components"] == PLAIN["components"]
+    # What is cached is given back when memory runs short; nothing else depends on how much there is.
+    plain = deepcopy(PLAIN)
+    slack, plain_slack = (each["components"].pop("allocator_slack") for each in (found, plain))
+    assert found["components"] == plain["components"]
+    assert slack <= plain_slack
 
 
 def test_nothing_set_is_nothing_told() -> None:
@@ -66,11 +71,12 @@ def test_nothing_set_is_nothing_told() -> None:
 
 
 def test_the_capacity_that_was_set_decides_in_every_tool() -> None:
-    small = FIXED | {"usable_gib": PLAIN["high_bytes"] / GIB - 0.01}
+    needed = memory(FIXED | {"usable_gib": 1})["high_bytes"] / GIB
+    small = FIXED | {"usable_gib": needed - 0.01}
     fit = call("check_fit", small)
     assert not fit["fits"]
     assert fit["headroom_bytes"] == pytest.approx(-0.01 * GIB, rel=1e-3)
-    assert call("check_fit", FIXED | {"usable_gib": PLAIN["high_bytes"] / GIB + 0.01})["fits"]
+    assert call("check_fit", FIXED | {"usable_gib": needed + 0.01})["fits"]
     best = call("best_parallelism", FLAT | {"reserve_gib": 60})
     assert best["best"]["headroom_bytes"] + best["best"]["per_device_bytes"] <= PLAIN["capacity_bytes"] - 60 * GIB
     longest = [call("find_limit", FIXED | {"goal": "seq_len", "reserve_gib": free})["value"] for free in (0, 20)]
