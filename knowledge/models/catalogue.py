@@ -123,6 +123,36 @@ def find_model(name: str) -> Match[ModelFacts]:
     return Match(facts, known.noted(match.value, match.note), match.score, match.runner_up)
 
 
+_OTHER_SHAPE = re.compile(
+    r"(?i)moe|merge|prun|draft|eagle|medusa|distil|layers?|minitron|expand|pro|vl|vision|audio|omni|x\d"
+)
+"""Words beside a model's name that make another architecture of it."""
+
+
+def base_in_name(name: str) -> str | None:
+    """The catalogue's model that a fine-tune's name holds whole ('Qwen3-0.6B-Reverse-Text-SFT'); the longest one, None
+    where there is none or where the rest of the name may change its architecture."""
+    known, words = _known(), re.split(r"[-_ ]+", name)
+    spans = ((end - start, start, end) for start in range(len(words)) for end in range(start + 2, len(words) + 1))
+    for length, start, end in sorted(spans, key=lambda span: -span[0]):
+        part = "-".join(words[start:end])
+        id = _sure(known, part) if length < len(words) and re.search(r"\d[bm]$", part, re.IGNORECASE) else None
+        if id is not None:
+            rest = [*words[:start], *words[end:]]
+            sized = any(re.fullmatch(r"(?i)\d+(\.\d+)?[bm]", word) for word in rest)
+            return None if sized or any(_OTHER_SHAPE.match(word) for word in rest) else id
+    return None
+
+
+def _sure(known: _KnownModels, name: str) -> str | None:
+    """The model that all words of a name are of."""
+    try:
+        id = known.names.exact(name) or _named(known, name).value
+    except PlanError:
+        return None
+    return id if all(word in id.lower() for word in name.lower().split("-")) or known.names.exact(name) else None
+
+
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
     """The Architecture of a catalogue name, of a config.json (or the folder it is in), or of inline config fields.
 

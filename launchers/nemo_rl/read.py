@@ -1,7 +1,44 @@
-"""Files of the program, by the table of its fields."""
+"""NeMo RL's YAML, of either backend. Words: fields.yaml."""
 
 from __future__ import annotations
 
-from launchers.reading.mapped import mapped_format
+from dataclasses import replace
 
-FORMATS = (mapped_format("nemo_rl"),)
+from launchers.reading.documents import Keys
+from launchers.reading.findings import Findings, as_number
+from launchers.reading.formats import Format
+from launchers.reading.mapped import mapped_format, read_mapped
+
+_COLOCATED = "policy.generation.colocated"
+
+
+def read(keys: Keys, findings: Findings) -> None:
+    _own_engine(keys, findings)
+    read_mapped("nemo_rl", keys, findings)
+
+
+def _own_engine(keys: Keys, findings: Findings) -> None:
+    """Takes the devices of an engine of its own off those of the cluster, which are of both."""
+    if keys.look(f"{_COLOCATED}.enabled") is not False:
+        return
+    nodes, item = as_number(keys.look("cluster.num_nodes")), keys.items.get(f"{_COLOCATED}.resources.num_nodes")
+    taken = as_number(item.value) if item is not None else None
+    if nodes is not None and item is not None and taken and nodes > taken:
+        keys.take("cluster.num_nodes")
+        findings.put("nodes", int(nodes - taken), replace(item, value=int(nodes - taken)))
+        return
+    devices, item = (
+        as_number(keys.look("cluster.gpus_per_node")),
+        keys.items.get(f"{_COLOCATED}.resources.gpus_per_node"),
+    )
+    taken = as_number(item.value) if item is not None else None
+    if devices is not None and item is not None and taken and devices > taken and nodes in (None, 1):
+        keys.take("cluster.gpus_per_node")
+        findings.put("per_node", int(devices - taken), replace(item, value=int(devices - taken)))
+    else:
+        engine = keys.items[f"{_COLOCATED}.enabled"]
+        findings.block("cluster.count", engine, "gives engines some of the devices; give the training's own")
+
+
+_FORM = mapped_format("nemo_rl")
+FORMATS = (Format(_FORM.name, _FORM.score, read, _FORM.kinds),)

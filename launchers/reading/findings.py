@@ -150,6 +150,9 @@ class Findings:
         if item is None:
             return None
         number = as_number(item.value)
+        if not is_certain(item.value):
+            self.block(field, item, "is known only where it runs")
+            return None
         if number is None or number != int(number) or number < least:
             self.block(field, item, f"is not a whole number from {least}")
             return None
@@ -160,7 +163,7 @@ class Findings:
             return None
         number = as_number(item.value)
         if number is None:
-            self.block(field, item, "is not a number")
+            self.block(field, item, "is not a number" if is_certain(item.value) else "is known only where it runs")
             return None
         return number if self.put(field, number, item) else None
 

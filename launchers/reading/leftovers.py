@@ -9,6 +9,8 @@ from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings
 from launchers.tables import table
 
+# Words of keys that speak of something beside the training.
+_OTHER_ROLES = ("eval", "val", "validation", "rollout", "inference", "generation", "vllm", "sglang")
 _NEUTRAL = "changes neither memory nor time as estimated"
 
 
@@ -44,7 +46,7 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
 def _field_of(key: str) -> str | None:
     """The field of a plan that an unknown key's words speak of."""
     words = " " + " ".join(re.split(r"[\W_]+", key.lower())) + " "
-    if " eval " in words or " val " in words:
+    if any(f" {role} " in words for role in _OTHER_ROLES):
         return None
     rows = ((field, phrase) for field, phrases in table("data/unknown_words").items() for phrase in phrases)
     return next((field for field, phrase in rows if f" {phrase} " in words), None)

@@ -1,9 +1,11 @@
 """Configs whose keys are a plan's fields one by one: a table of the program (<program>/fields.yaml) says which.
 
 `title` and `framework` name the program; `marks` are keys by which a file is told. `whole` and `number` give fields for
-keys; `words` fields with what their values mean; `settled` fields that a key's presence settles; `defaults` what the
-program does where a file is silent, with the reason; `blocks` keys of which nothing can be told, with the reason;
-`model` the keys that name a model, `config` the section that holds a config.json, `world` the sizes of all groups.
+keys (a size of zero or less is one that is off); `besides` those that count where nothing else says the field;
+`words` fields with what their values mean; `settled` fields that a key's presence settles; `defaults` what the program
+does where a file is silent, with the reason; `blocks` keys of which nothing can be told, with the reason; `model` the
+keys that name a model, `config` the section that holds a config.json, `world` the sizes of all groups; `switched`
+sections that count only where a key of theirs is on.
 """
 
 from __future__ import annotations
@@ -13,11 +15,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options, overrides
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
+
+# Sizes that a program cannot switch off.
+_COUNTS = ("workload.micro_batch", "workload.global_batch", "layout.tp", "layout.pp", "devices", "nodes", "per_node")
 
 
 def mapped_format(program: str, kinds: tuple[str, ...] = ("yaml",)) -> Format:
@@ -32,33 +40,78 @@ def mapped_format(program: str, kinds: tuple[str, ...] = ("yaml",)) -> Format:
     return Format(table(f"{program}/fields")["title"], score, read, kinds)
 
 
+def mapped_command(program: str) -> CommandReader:
+    """The reader of a command whose options are such a table's keys."""
+
+    def read(start: Program, setting: ScriptSetting) -> str:
+        keys, rest = options(setting.file, start.words)
+        overrides(keys, rest)
+        read_mapped(program, keys, setting.findings)
+        return table(f"{program}/fields")["title"]
+
+    return read
+
+
 def read_mapped(program: str, keys: Keys, findings: Findings) -> None:
     """Takes what the table knows, and leaves the rest."""
     rows = table(f"{program}/fields")
     _resolve(keys)
     _model(rows, keys, findings)
     _world(rows, keys, findings)
-    for name, field in rows.get("whole", {}).items():
-        if (item := _take(keys, name)) is not None:
-            findings.whole(field, item)
-    for name, field in rows.get("number", {}).items():
-        if (item := _take(keys, name)) is not None:
-            findings.number(field, item)
+    _switch(rows, keys, findings)
+    _settle(rows, keys, findings)
+    _numbers(rows, keys, findings)
     for name, row in rows.get("words", {}).items():
         if (item := _take(keys, name)) is not None:
             findings.word(row["field"], item, _spoken(row["values"]))
     for name, why in rows.get("blocks", {}).items():
         if (item := _take(keys, name)) is not None and item.value not in (False, 0, 1, "none", "null"):
             findings.block(why["field"], item, why["why"])
-    for name, fields in rows.get("settled", {}).items():
-        if (item := _take(keys, name)) is not None and item.value is not False:
-            for field, value in fields.items():
-                findings.put(field, value, item)
+    for name in rows.get("settled", ()):
+        _take(keys, name)
     origin = Item(keys.file, rows["title"], rows["framework"])
     findings.put("workload.framework", rows["framework"], origin)
     for field, (value, why) in rows.get("defaults", {}).items():
         findings.default(field, value, why)
     leave_rest(keys, findings, f"{program}")
+
+
+def _settle(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    """What the presence of a key settles; the keys stay."""
+    for name, fields in rows.get("settled", {}).items():
+        if (written := _key(keys, name)) is not None and keys.look(written) not in (False, 0):
+            for field, value in fields.items():
+                findings.put(field, value, keys.items[written])
+
+
+def _numbers(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    for name, field in rows.get("whole", {}).items():
+        if (item := _take(keys, name)) is not None:
+            _whole(field, item, findings)
+    for name, field in rows.get("besides", {}).items():
+        if (item := _take(keys, name)) is not None:
+            if findings.has(field):
+                findings.leave(item, f"another key says {field}")
+            else:
+                _whole(field, item, findings)
+    for name, field in rows.get("number", {}).items():
+        if (item := _take(keys, name)) is not None:
+            findings.number(field, item)
+
+
+def _whole(field: str, item: Item, findings: Findings) -> None:
+    number = as_number(item.value)
+    if number is not None and number <= 0 and field not in _COUNTS:
+        findings.leave(item, "is off")
+    else:
+        findings.whole(field, item)
+
+
+def _switch(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    for section, switch in rows.get("switched", {}).items():
+        if keys.look(switch) not in (True, "true", "True"):
+            for name in [name for name in keys.below(section) if name != switch]:
+                findings.leave(keys.items.pop(name), f"{switch} is off")
 
 
 def _spoken(values: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -17,12 +17,9 @@ from launchers.shell.setting import Program, ScriptSetting
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
-_READ_ONLY = tuple(
-    f"launchers.{name}"
-    for name in (
-        "litgpt", "nemo", "ms_swift", "gpt_neox", "llm_foundry", "nanotron", "prime_rl", "nemo_automodel", "nemo_rl",
-        "verl",
-    )
+_READ_ONLY = (
+    "gpt_neox", "litgpt", "llm_foundry", "megatron_swift", "ms_swift", "nanotron", "nemo", "nemo_automodel", "nemo_rl",
+    "openrlhf", "prime_rl", "verl",
 )  # fmt: skip
 
 
@@ -55,7 +52,7 @@ def read_start(start: Program, setting: ScriptSetting) -> str | None:
 
 def _readers() -> list[ModuleType]:
     packages = [target.package for target in TARGETS.values() if target.role != "scheduler"]
-    return [import_module(f"{package}.read") for package in (*packages, *_READ_ONLY)]
+    return [import_module(f"{package}.read") for package in (*packages, *(f"launchers.{name}" for name in _READ_ONLY))]
 
 
 def _offered(name: str) -> dict[str, Any]:

@@ -24,6 +24,11 @@ from launchers.shell.setting import ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.unsloth.read import read_python
 
+# Next steps where a file says nothing of a run; what is read stands in docs/launch-targets.md.
+_WHAT_HELPS = (
+    "the script or config that starts the run, with the files that it names",
+    "a plan in words or flags (--model, --on, --framework, --batch, --seq-len)",
+)
 _MOST_FILES = 64
 _MOST_TEXT = 1_000_000
 # The framework of a Plan by program, where nothing shards its states.
@@ -111,6 +116,7 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
     sets = _FileSet(findings)
     for path, text in files.items():
         sets.add(path, text)
+    _layer(sets)
     _read_scripts(sets)
     for path, text in sets.python.items():
         if kind := read_python(_base(path), text, findings):
@@ -123,6 +129,34 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
     for path in [path for path in findings.refers if _base(path) in sets.texts]:
         del findings.refers[path]
     return _settled(findings, arguments or {})
+
+
+def _layer(sets: _FileSet) -> None:
+    """Puts each config over the one of the set that its `defaults` names, which is no run of its own."""
+    for keys in list(sets.by_name.values()):
+        seen = {keys.file}
+        while (item := keys.take("defaults")) is not None:
+            names = item.value if isinstance(item.value, list) else [item.value]
+            base = next((_base(str(name)) for name in names if _base(str(name)) in sets.by_name), None)
+            if base is None or base in seen:
+                keys.items[item.key] = item
+                break
+            seen.add(base)
+            for below in sets.by_name[base].items.values():
+                if below.key not in keys and below.key not in keys.nulls:
+                    keys.items[below.key] = below
+    under = [path for path in sets.documents if _is_base(_base(path), sets)]
+    if len(under) == len(sets.documents):
+        # They name each other.
+        under = under[1:]
+    for path in under:
+        del sets.documents[path], sets.by_name[_base(path)]
+
+
+def _is_base(name: str, sets: _FileSet) -> bool:
+    """Whether another config of the set stands on this one."""
+    others = (text for other, text in sets.texts.items() if other != name)
+    return any(re.search(rf"^defaults:(\s*-)?.*{re.escape(name)}", text, re.MULTILINE) for text in others)
 
 
 def _plan_line(name: str, text: str, findings: Findings) -> None:
@@ -156,7 +190,7 @@ def _read_scripts(sets: _FileSet) -> None:
         sbatch = "sbatch script" if "#SBATCH" in text else ""
         if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
             if len(sets.texts) == 1:
-                raise PlanError("files", f"{name} starts no program that is read here", names())
+                raise PlanError("files", f"{name} starts no program that is read here", _WHAT_HELPS)
             formats = formats or ["script of nothing that is read here"]
         if sbatch and not starts and not setting.written and not _refers_from(findings, name):
             findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
@@ -224,7 +258,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
     blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
     if not plan and not findings.not_read and not blocked:
-        raise PlanError("files", "nothing of them could be read", names())
+        raise PlanError("files", "nothing of them could be read", _WHAT_HELPS)
     return FilesReading(
         plan,
         _tidy(findings.read, arguments),

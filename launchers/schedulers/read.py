@@ -1,4 +1,5 @@
-"""Files that start containers, told from each other: Kubernetes objects, SkyPilot tasks, Docker Compose."""
+"""Files that start containers, told from each other: Kubernetes objects, values of a Helm
+chart, SkyPilot tasks, Docker Compose."""
 
 from __future__ import annotations
 
@@ -10,18 +11,21 @@ from launchers.reading.findings import Findings
 from launchers.schedulers.compose import read as compose
 from launchers.schedulers.containers import Jobs
 from launchers.schedulers.kubernetes import read as kubernetes
+from launchers.schedulers.kubernetes.production_stack import read as production_stack
 from launchers.schedulers.skypilot import read as skypilot
 
 
 def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     """What the file starts, its counts put into the findings; None for what is none of these files."""
-    if not re.search(r"^(apiVersion|resources|services|run|kind)\s*:", text, re.MULTILINE):
+    if not re.search(r"^(apiVersion|resources|services|run|kind|servingEngineSpec)\s*:", text, re.MULTILINE):
         return None
     documents = nested_documents(name, text)
     objects = [part for part in documents if "apiVersion" in part and "kind" in part]
     if objects:
         return kubernetes.read(name, objects, findings)
     for part in documents:
+        if isinstance(part.get("servingEngineSpec"), Mapping):
+            return production_stack.read(name, part, findings)
         if isinstance(part.get("services"), Mapping):
             return compose.read(name, part["services"], findings)
         if isinstance(part.get("run"), str) and any(key in part for key in ("resources", "num_nodes", "setup")):

@@ -204,7 +204,11 @@ class _Reader:
         if words[0].text in _SETS:
             self._export(tokens[1:], words[0].text == "export")
             return
-        self._write([*words, *redirected], next((token for token in tokens if token.operator == "<<"), None))
+        here = next((token for token in tokens if token.operator == "<<"), None)
+        if words[0].text == "read" and here is not None:
+            self._set(words[-1].text, [re.sub(r"\\\n", " ", self._document(here))], False)
+            return
+        self._write([*words, *redirected], here)
         self.commands.append(ShellCommand(words, environment, self.conditional))
 
     def _words_and_redirections(self, tokens: list[Token]) -> tuple[list[Word], list[Word]]:

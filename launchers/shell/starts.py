@@ -300,7 +300,8 @@ _LAUNCHERS: dict[str, Console] = {
 
 
 def _program(name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
-    if re.fullmatch(r"python[0-9.]*", name):
+    if re.fullmatch(r"python[0-9.]*", name) or (name == UNKNOWN and len(words) > 2 and words[1].text == "-m"):
+        # A program that is known only where it runs starts modules as Python does.
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)
     return console(words, environment, setting) if console else []

@@ -17,6 +17,10 @@ from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
+# Arguments without which nothing trains.
+_TRAINS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_batch_size", "train_batch_size")
+# What scripts of one's own call the model.
+_OWN_NAMES = ("model_name", "model_id", "base_model", "model_path", "model")
 SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
@@ -32,10 +36,11 @@ def read(keys: Keys, findings: Findings, script: Item | None = None) -> None:
     words = table("trl/fields")
     is_trl = script is not None or any(name in keys for name in _TRL)
     findings.programs.append("trl" if is_trl else "trainer")
-    name = keys.take("model_name_or_path")
+    own = next((word for word in _OWN_NAMES if word in keys and script is None), None)
+    name = keys.take("model_name_or_path") or (keys.take(own) if own else None)
     hf.model(findings, name)
     _stage(keys, findings, script, is_trl)
-    _method(keys, findings, name)
+    _method(keys, findings, name, own_script=script is None and "per_device_train_batch_size" in keys)
     _lengths(keys, findings, is_trl)
     hf.batch(keys, findings)
     hf.length(keys, findings)
@@ -109,11 +114,14 @@ def _hint(keys: Keys) -> tuple[str, Item] | None:
     return None
 
 
-def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
+def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool) -> None:
     peft, dora = keys.take("use_peft"), keys.take("use_dora")
     four, eight = keys.take("load_in_4bit"), keys.take("load_in_8bit")
     double, kind = keys.take("use_bnb_nested_quant"), keys.take("bnb_4bit_quant_type")
     packed = hf.quantised_checkpoint(findings, model)
+    lora = keys.items.get("lora_r")
+    if peft is None and lora is not None and own_script and (as_number(lora.value) or 0) > 0:
+        peft = replace(lora, value=True)
     if not (is_set(peft) and peft):
         for name in ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_task_type"):
             if (item := keys.take(name)) is not None:
@@ -217,12 +225,19 @@ def read_trainer(start: Program, setting: ScriptSetting) -> str:
         findings.whole("layout.zero_stage", stage, least=0)
         findings.backend = findings.backend or ("deepspeed", replace(stage, value=True))
         findings.default("workload.precision", "bf16", "DeepSpeed computes in 16 bits; which, the script says")
-    if "model_name_or_path" not in keys and "per_device_train_batch_size" not in keys:
+    if not any(name in keys for name in ("per_device_train_batch_size", "gradient_accumulation_steps", *_TRAINS)):
         item = keys.take("deepspeed")
         if item is not None and isinstance(item.value, str):
             setting.findings.refer(item, item.value, "DeepSpeed's ZeRO stage and offload")
+        why = "starts a script with no argument of a training run"
+        setting.findings.blocked.setdefault("workload", f"{start.name.origin}: {why}")
         leave_rest(keys, setting.findings, "hf")
         return "command of a script"
+    if match := re.search(r"grpo|ppo|rloo|reinforce", str(start.name.value).rpartition("/")[2]):
+        why = (
+            f"{match[0]} in a script that is not known here: give stage, group size, rollout and the training's devices"
+        )
+        findings.block("workload.stage", start.name, why)
     read(keys, setting.findings)
     return "arguments of the transformers Trainer"
 

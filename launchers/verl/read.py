@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number
+from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
+from launchers.reading.mapped import read_mapped
 from launchers.shell.options import options, overrides
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _MODEL, _ACTOR, _ROLLOUT = "actor_rollout_ref.model", "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+
+_OWN_CONFIGS = ("ppo_trainer", "ppo_trainer.yaml", "./config", "config")
 
 
 def score(keys: Keys) -> int:
@@ -24,8 +27,7 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.default("workload.stage", "ppo", "adv_estimator is gae unless given")
     if (model := keys.take(f"{_MODEL}.path")) is not None:
         findings.put("model", model.value, model)
-    _lengths(keys, findings)
-    _batches(keys, findings)
+    _batches(keys, findings, _lengths(keys, findings))
     _method(keys, findings)
     findings.whole("per_node", keys.take("trainer.n_gpus_per_node"))
     findings.whole("nodes", keys.take("trainer.nnodes"))
@@ -38,48 +40,103 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.default("layout.recompute", "full", "enable_gradient_checkpointing is on unless given")
     findings.word("workload.precision", keys.take(f"{_ACTOR}.fsdp_config.dtype"), words["precisions"])
     findings.whole("layout.cp", keys.take(f"{_ACTOR}.ulysses_sequence_parallel_size"))
-    if (engine := keys.take(f"{_ACTOR}.strategy")) is not None and engine.value not in ("fsdp", "fsdp2"):
-        findings.block("layout.zero_stage", engine, "is another backend than FSDP, whose layout is not read")
-    rows = [name for name in keys.items if name.startswith((f"{_ACTOR}.megatron.", f"{_ACTOR}.veomni."))]
-    for name in rows:
-        findings.block("layout.tp", keys.items.pop(name), "is of verl's Megatron backend, which is not read")
+    if _on_megatron(keys, findings):
+        return
     findings.put("workload.framework", "verl", Item(keys.file, "verl", "verl"))
     for field, (value, why) in words["defaults"].items():
         findings.default(field, value, why)
     leave_rest(keys, findings, "verl")
 
 
-def _lengths(keys: Keys, findings: Findings) -> None:
-    """A row is a prompt and its answer."""
+def _on_megatron(keys: Keys, findings: Findings) -> bool:
+    """Takes the layout of verl's Megatron backend, where the run is on it."""
+    engine = keys.take(f"{_ACTOR}.strategy") or keys.take("model_engine")
+    below = [name for name in keys.items if name.startswith(f"{_ACTOR}.megatron.")]
+    named = engine is not None and engine.value not in ("fsdp", "fsdp2", "dp")
+    if not named and not below:
+        return False
+    item = engine if engine is not None and named else keys.items[below[0]]
+    for name, field in table("verl/fields")["megatron"].items():
+        findings.whole(field, keys.take(f"{_ACTOR}.megatron.{name}"))
+    findings.block("workload.framework", item, "is another backend than FSDP; nemo-rl stands for one on Megatron-core")
+    leave_rest(keys, findings, "verl")
+    return True
+
+
+def _lengths(keys: Keys, findings: Findings) -> int | None:
+    """The longest row: a prompt and its answer. How long they are on the mean no file says."""
     prompt, answer = keys.take("data.max_prompt_length"), keys.take("data.max_response_length")
     response = findings.whole("workload.response_len", answer)
     length = as_number(prompt.value) if prompt is not None else None
-    if prompt is not None and length is not None and response is not None:
-        most = int(length) + response
-        findings.block(
-            "workload.seq_len", prompt, f"is the longest prompt; rows are at most {most} tokens, give their mean"
-        )
+    if prompt is None or length is None or response is None:
+        return None
+    longest = int(length) + response
+    if not _reaches_longest(keys):
+        why = f"is the longest prompt; rows are at most {longest} tokens, give their mean (--seq-len)"
+        findings.block("workload.seq_len", prompt, why)
+        return longest
+    why = f"{prompt.origin} and the answer at their longest: memory is that of the longest rows, time no more than said"
+    findings.default("workload.seq_len", longest, why)
+    return longest
 
 
-def _batches(keys: Keys, findings: Findings) -> None:
-    """A step takes ppo_mini_batch_size prompts with rollout.n answers each. With use_dynamic_bsz rows are packed by
-    tokens, of which a Plan has no word."""
+def _reaches_longest(keys: Keys) -> bool:
+    """Whether a micro-step holds as much as its longest rows: they are padded, packed up to a number of tokens, or come
+    one by one. Several without padding are as long as their mean."""
+    padded = as_truth(keys.look(f"{_MODEL}.use_remove_padding")) is False
+    packed = as_truth(keys.look(f"{_ACTOR}.use_dynamic_bsz")) is True
+    return padded or packed or keys.look(f"{_ACTOR}.ppo_micro_batch_size_per_gpu") == 1
+
+
+def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
+    """A step takes ppo_mini_batch_size prompts with rollout.n answers each."""
     answers = findings.whole("workload.group_size", keys.take(f"{_ROLLOUT}.n")) or 1
     prompts = keys.take(f"{_ACTOR}.ppo_mini_batch_size")
     count = as_number(prompts.value) if prompts is not None else None
     if prompts is not None and count is not None:
         findings.put("workload.global_batch", int(count) * answers, prompts)
-    micro = keys.take(f"{_ACTOR}.ppo_micro_batch_size_per_gpu")
-    dynamic = keys.look(f"{_ACTOR}.use_dynamic_bsz")
-    if dynamic is True:
-        item = keys.take(f"{_ACTOR}.use_dynamic_bsz")
-        assert item is not None
-        findings.block("workload.micro_batch", item, "packs rows by tokens; give rows a device and micro-step")
+    micro, of_all = keys.take(f"{_ACTOR}.ppo_micro_batch_size_per_gpu"), keys.take(f"{_ACTOR}.ppo_micro_batch_size")
+    if (item := keys.take(f"{_ACTOR}.use_dynamic_bsz")) is not None and is_set(item):
+        _packed(keys, findings, item, longest)
+    elif micro is None and of_all is not None:
+        _shared_out(keys, findings, of_all)
     else:
         findings.whole("workload.micro_batch", micro)
     keys.take("data.train_batch_size")
     findings.put("workload.rollout", "colocated", Item(keys.file, _ROLLOUT, "an engine on the same devices"))
     findings.number("workload.engine_share", keys.take(f"{_ROLLOUT}.gpu_memory_utilization"))
+
+
+def _replicas(keys: Keys) -> int | None:
+    """The data-parallel groups that the file's devices make."""
+    names = ("trainer.n_gpus_per_node", "trainer.nnodes", f"{_ACTOR}.ulysses_sequence_parallel_size")
+    numbers = [as_number(keys.look(name)) if name in keys else 1.0 for name in names]
+    if None in numbers or names[0] not in keys:
+        return None
+    per_node, nodes, split = (int(number or 1) for number in numbers)
+    return max(1, per_node * nodes // split)
+
+
+def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> None:
+    """Rows are packed by tokens: as many of the longest as go in, that divide a device's share of the step."""
+    tokens = keys.take(f"{_ACTOR}.ppo_max_token_len_per_gpu")
+    room = as_number(tokens.value) if tokens is not None else 16384.0
+    dp, batch = _replicas(keys), findings.values.get("workload.global_batch")
+    if longest is None or room is None:
+        findings.block("workload.micro_batch", item, "packs rows by tokens; give rows a device and micro-step")
+        return
+    most, share = max(1, int(room) // longest), batch // dp if dp and batch else None
+    rows = most if not share else max(rows for rows in range(1, min(most, share) + 1) if share % rows == 0)
+    findings.default("workload.micro_batch", rows, f"{item.origin}: so many of the longest rows in {int(room)} tokens")
+
+
+def _shared_out(keys: Keys, findings: Findings, item: Item) -> None:
+    """Before 0.3 ppo_micro_batch_size counted the rows of all devices."""
+    rows, dp = as_number(item.value), _replicas(keys)
+    if rows is None or dp is None:
+        findings.block("workload.micro_batch", item, "is of all devices together; give the rows of one")
+        return
+    findings.put("workload.micro_batch", max(1, int(rows) // dp), item)
 
 
 def _method(keys: Keys, findings: Findings) -> None:
@@ -100,11 +157,30 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     keys = Keys(setting.file)
     arguments, _ = options(setting.file, overrides(keys, start.words))
     for item in arguments.items.values():
-        setting.findings.leave(item, "is an option of Hydra's own")
+        if "megatron" in str(item.value) and item.key in ("config_name", "cn"):
+            keys.put("model_engine", "megatron", item.line)
+        elif item.key in ("config_name", "cn", "config_path", "cp") and item.value not in _OWN_CONFIGS:
+            setting.findings.block("workload", item, "names a config of one's own, which is not given")
+        else:
+            setting.findings.leave(item, "is an option of Hydra's own")
     read(keys, setting.findings)
     return "verl command line"
 
 
+def read_sft_command(start: Program, setting: ScriptSetting) -> str:
+    keys = Keys(setting.file)
+    overrides(keys, start.words)
+    engine = keys.take("engine") or keys.take("model.strategy")
+    if engine is not None and engine.value not in ("fsdp", "fsdp2"):
+        setting.findings.block("workload.framework", engine, "is another backend than FSDP")
+    read_mapped("verl/sft", keys, setting.findings)
+    return table("verl/sft/fields")["title"]
+
+
 FORMATS = (Format("verl YAML", score, read),)
-COMMANDS = {"verl": read_command}
-MODULES = {"verl.trainer.main_ppo": "verl"}
+COMMANDS = {"verl": read_command, "verl-sft": read_sft_command}
+MODULES = {
+    "verl.trainer.main_ppo": "verl",
+    "verl.trainer.sft_trainer": "verl-sft",
+    "verl.trainer.fsdp_sft_trainer": "verl-sft",
+}

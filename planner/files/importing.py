@@ -11,7 +11,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
-from knowledge.models.catalogue import architecture, find_model
+from knowledge.models.catalogue import architecture, base_in_name, find_model
 from launchers.reading.findings import FACTS, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
@@ -172,7 +172,11 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     try:
         known = find_model(last).value.id
     except PlanError:
-        return name, None
+        base = base_in_name(last)
+        if base is None:
+            return name, None
+        why = f"{name} is not in the catalogue, and is named after it: taken for one of its architecture"
+        return base, Assumption(field="model", value=base, why=why)
     return known, Assumption(field="model", value=known, why=f"the name of {name}, of which no config is here")
 
 

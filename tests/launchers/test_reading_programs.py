@@ -70,6 +70,36 @@ distributed: {strategy: fsdp2, tp_size: 2, cp_size: 1}
 packed_sequence: {packed_sequence_size: 4096}
 peft: {_target_: nemo_automodel.components._peft.lora.PeftConfig, dim: 8, alpha: 32}
 """
+OPENRLHF = """read -r -d '' training_commands <<EOF
+openrlhf.cli.train_ppo_ray --actor.num_nodes 1 --actor.num_gpus_per_node 8 --train.colocate_all --vllm.enable_sleep \\
+  --vllm.gpu_memory_utilization 0.5 --algo.advantage.estimator group_norm --rollout.n_samples_per_prompt 8 \\
+  --actor.model_name_or_path Qwen/Qwen2.5-7B-Instruct --train.batch_size 128 --train.micro_batch_size 4 \\
+  --data.max_len 4096 --ds.zero_stage 3 --actor.gradient_checkpointing_enable
+EOF
+ray job submit -- python3 -m $training_commands
+"""
+SWIFT = """NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B-Instruct-2507 --expert_model_parallel_size 8 \\
+  --micro_batch_size 1 --global_batch_size 16 --max_length 8192 --packing true --tuner_type lora --lora_rank 16
+"""
+STACK = """servingEngineSpec:
+  modelSpec:
+    - {name: llama, repository: vllm/vllm-openai, tag: v0.33.0, modelURL: meta-llama/Llama-3.1-70B, replicaCount: 2,
+       requestGPU: 4, vllmConfig: {tensorParallelSize: 4, maxModelLen: 8192, extraArgs: [--kv-cache-dtype, fp8]}}
+"""
+VERL_SFT = """torchrun --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer data.train_batch_size=64 \\
+  data.micro_batch_size_per_gpu=2 data.max_length=4096 engine=fsdp model.path=Qwen/Qwen2.5-7B-Instruct
+"""
+PRIME_RL = """max_steps = 100
+seq_len = 4096
+[model]
+name = "Qwen/Qwen3-8B"
+[orchestrator]
+batch_size = 256
+group_size = 16
+[deployment]
+num_train_gpus = 4
+num_infer_gpus = 4
+"""
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "neox.yml": (NEOX, "GPT-NeoX YAML", {
         "workload.framework": "megatron-deepspeed", "layout.pp": 2, "layout.tp": 2, "layout.zero_stage": 1,
@@ -86,6 +116,22 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "grpo.sh": (VERL, "verl command line", {
         "workload.stage": "grpo", "workload.group_size": 5, "workload.global_batch": 1280, "cluster.count": 16,
         "layout.offload": "params", "workload.rollout": "colocated", "workload.engine_share": 0.6,
+    }),
+    "rlhf.sh": (OPENRLHF, "OpenRLHF command", {
+        "workload.stage": "grpo", "workload.group_size": 8, "workload.micro_batch": 4, "layout.zero_stage": 3,
+        "layout.recompute": "full", "workload.engine_share": 0.5, "workload.rollout": "colocated", "cluster.count": 8,
+    }),
+    "swift.sh": (SWIFT, "Megatron-SWIFT command", {
+        "workload.method": "lora", "layout.ep": 8, "workload.seq_len": 8192, "cluster.count": 8, "layout.zero_stage": 1,
+    }),
+    "values.yaml": (STACK, "vLLM production stack values: vLLM command", {
+        "layout.tp": 4, "workload.max_context": 8192, "workload.kv_dtype": "fp8", "cluster.count": 8,
+    }),
+    "sft.sh": (VERL_SFT, "verl SFT command", {
+        "workload.stage": "sft", "workload.global_batch": 64, "workload.micro_batch": 2, "cluster.count": 8,
+    }),
+    "rl.toml": (PRIME_RL, "prime-rl TOML", {
+        "workload.stage": "grpo", "workload.global_batch": 256, "workload.rollout": "separate", "cluster.count": 4,
     }),
     "rl.yaml": (RL, "NeMo RL YAML", {"layout.tp": 2, "cluster.count": 8, "workload.stage": "sft"}),
     "auto.yaml": (AUTOMODEL, "NeMo AutoModel YAML", {
@@ -111,13 +157,40 @@ def test_a_program_is_told_by_its_keys(path: str) -> None:
     assert {name: told.get(name) for name in expected} == expected
 
 
+def test_a_config_stands_on_the_one_that_its_defaults_name() -> None:
+    run = "defaults: ../base.yaml\npolicy: {megatron_cfg: {enabled: true, tensor_model_parallel_size: 4}}\n"
+    off = RL.replace("enabled: true, tensor", "enabled: false, tensor")
+    layout = read({"base.yaml": off, "run.yaml": run}).plan["layout"]
+    assert (layout["tp"], layout["zero_stage"]) == (4, 1)
+    in_a_ring = read({"run.yaml": run, "base.yaml": off + "\ndefaults: run.yaml\n"})
+    assert in_a_ring.plan["layout"]["tp"] == 4
+
+
+def test_a_megatron_run_of_verl_is_not_judged_as_fsdp() -> None:
+    for words in ("--config-name=ppo_megatron_trainer.yaml", "model_engine=megatron"):
+        found = read({"grpo.sh": VERL.replace("algorithm.adv", f"{words} algorithm.adv")})
+        assert "nemo-rl" in found.blocked["workload.framework"]
+
+
+def test_a_script_without_training_is_not_judged() -> None:
+    expand = "python expand.py --model_name_or_path meta-llama/Llama-3.1-8B --output_dir out --num_expand 8\n"
+    assert "no argument of a training run" in read({"expand.sh": expand}).blocked["workload"]
+    own = expand.replace("--num_expand 8", "--learning_rate 1e-4 --lora_r 8 --per_device_train_batch_size 1")
+    assert read({"train.sh": own}).plan["workload"]["method"] == "lora"
+
+
 def test_neox_is_no_deepspeed_file_and_asks_for_its_model() -> None:
     assert "vocabulary" in read({"neox.yml": NEOX}).blocked["model"]
 
 
 def test_rows_of_answers_are_asked_for() -> None:
-    """At their longest they fit nowhere, and nobody runs them so."""
+    """Several without padding are as long as their mean, which no file says; padded or packed by tokens they take what
+    the longest do."""
     assert "1536 tokens" in read({"grpo.sh": VERL}).blocked["workload.seq_len"]
+    packed = read({"grpo.sh": VERL.rstrip() + " actor_rollout_ref.actor.use_dynamic_bsz=True\n"})
+    told = {row.field: row.value for row in packed.assumed}
+    assert told["workload.seq_len"] == 1536
+    assert told["workload.micro_batch"] == 10
 
 
 @pytest.mark.parametrize(

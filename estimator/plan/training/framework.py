@@ -185,6 +185,11 @@ class Recipe:
     """Whether attention runs in 8 bits where matmuls do (Transformer Engine, fp8_dpa)."""
     moe_capacity: bool
     """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
+    critic: Literal["beside", "apart"]
+    """Whether PPO's critic is trained in the policy's own passes (TRL, PPOTrainer), or in passes after those."""
+    rollout_engine: Literal["stays", "sleeps", "alternates"]
+    """What an engine on the training's devices holds while it does not generate: its part of them, or nothing; and
+    whether the training's states leave the devices while it does ('alternates')."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,42 @@
+"""Megatron-SWIFT's commands (megatron sft, pt, rlhf). Words: fields.yaml."""
+
+from __future__ import annotations
+
+from launchers.reading.documents import Item
+from launchers.reading.mapped import read_mapped
+from launchers.shell.options import options
+from launchers.shell.scripts import Word
+from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
+from launchers.tables import table
+
+_STAGES = {"sft": "sft", "pt": "pretrain"}
+
+
+def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
+    if len(words) < 2 or words[1].text not in ("sft", "pt", "rlhf"):
+        return []
+    counts_of_variables(setting.variables | environment, setting, "NPROC_PER_NODE")
+    item = Item(setting.file, "command", words[1].text, words[1].line)
+    return [Program("megatron-swift", words[2:], item, environment)]
+
+
+def read_command(start: Program, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words)
+    findings, command = setting.findings, str(start.name.value)
+    if command in _STAGES:
+        findings.put("workload.stage", _STAGES[command], start.name)
+    else:
+        findings.word(
+            "workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "grpo": "grpo", "rm": "rm"}
+        )
+        findings.block("workload.framework", start.name, "prefers or reinforces on Megatron; nemo-rl stands for it")
+    if "max_length" not in keys:
+        findings.blocked.setdefault(
+            "workload.seq_len", f"{start.name.origin}: max_length is not there: the model's own"
+        )
+    read_mapped("megatron_swift", keys, findings)
+    return table("megatron_swift/fields")["title"]
+
+
+COMMANDS = {"megatron-swift": read_command}
+CONSOLES = {"megatron": _console}

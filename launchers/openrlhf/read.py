@@ -1,0 +1,62 @@
+"""OpenRLHF's trainers by their command lines. Words: fields.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from launchers.reading.documents import Keys
+from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.mapped import read_mapped
+from launchers.shell.options import options
+from launchers.shell.setting import Program, ScriptSetting
+from launchers.tables import table
+
+_STAGES = {"train_sft": "sft", "train_dpo": "dpo", "train_rm": "rm"}
+
+
+def read_command(start: Program, setting: ScriptSetting) -> str:
+    keys, _ = options(setting.file, start.words)
+    findings, trainer = setting.findings, str(start.name.value).rpartition(".")[2]
+    if trainer in _STAGES:
+        pairs = keys.take("model.ipo_enable") or keys.take("ipo")
+        findings.put("workload.stage", "ipo" if is_set(pairs) else _STAGES[trainer], start.name)
+    elif trainer == "train_ppo_ray":
+        findings.default("workload.stage", "ppo", "the advantage estimator is gae unless given")
+        _generation(keys, findings)
+    else:
+        findings.block("workload.stage", start.name, "is no trainer that is known here")
+    _method(keys, findings)
+    read_mapped("openrlhf", keys, findings)
+    return table("openrlhf/fields")["title"]
+
+
+def _method(keys: Keys, findings: Findings) -> None:
+    four = keys.take("ds.load_in_4bit") or keys.take("load_in_4bit")
+    rank = keys.items.get("ds.lora.rank") or keys.items.get("lora_rank")
+    if rank is not None and (as_number(rank.value) or 0) > 0:
+        findings.put("workload.method", "qlora" if is_set(four) else "lora", four if four and is_set(four) else rank)
+        findings.default("workload.lora.alpha", 16.0, "lora.alpha is 16 unless given")
+
+
+def _generation(keys: Keys, findings: Findings) -> None:
+    """Engines on the training's devices where all share them, which sleep while it trains; else on devices of their
+    own."""
+    shared = keys.take("train.colocate_all") or keys.take("colocate_all_models")
+    sleeps = keys.take("vllm.enable_sleep") or keys.take("vllm_enable_sleep")
+    prompt = keys.take("prompt_max_len")
+    answer, start = keys.items.get("generate_max_len"), as_number(prompt.value) if prompt is not None else None
+    if prompt is not None and answer is not None and start and (tokens := as_number(answer.value)):
+        longest = f"{prompt.origin} and the answer at their longest: time is no more than said"
+        findings.default("workload.seq_len", int(start) + int(tokens), longest)
+    if not is_set(shared) or shared is None:
+        trainer = keys.items.get("actor.num_gpus_per_node") or keys.items.get("actor_num_gpus_per_node")
+        if trainer is not None:
+            findings.put("workload.rollout", "separate", replace(trainer, value="devices of their own"))
+        return
+    findings.put("workload.rollout", "colocated", shared)
+    if not is_set(sleeps):
+        findings.block("workload.rollout", shared, "keeps engines awake while it trains (vllm.enable_sleep is off)")
+
+
+COMMANDS = {"openrlhf": read_command}
+MODULES = {"openrlhf.cli.": "openrlhf"}
