@@ -28,8 +28,11 @@ from agent.events import Discard, Event, Remark, TextPiece, ToolCall
 from agent.figures import headlines
 from agent.grounding.check import mark, ungrounded
 from agent.grounding.figures import Figure
+from agent.grounding.own import own_figures
+from agent.grounding.verdicts import Contradiction, contradictions, marked
+from agent.grounding.verdicts import told as verdicts_told
 from agent.grounding.withheld import withhold
-from agent.history import shortened
+from agent.history import person_words, shortened
 from agent.models import ModelFailed, ThinkingModel, Thought, Turn
 from agent.plan_of_calls import plan_of
 from agent.wire import (
@@ -45,6 +48,7 @@ from agent.wire import (
     text_of,
     thought,
     turn_outcomes,
+    turn_start,
 )
 
 RECURSION_LIMIT = 25
@@ -137,7 +141,7 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
     if final.topic is not None:
         changes["topic"] = storable(final.topic)
         changes["reading"] = changes["topic"].get("reading", {})
-    if calls and not fallen and surroundings.model and _unfounded({**state, "messages": [*turn.messages, content]}):
+    if calls and not fallen and surroundings.model and _unfounded({**state, "messages": [*turn.messages, content]}, True):
         # Words before a tool call are shown, not checked; with figures that nothing gave yet they are not shown.
         write(Discard())
     for call in calls:
@@ -199,22 +203,30 @@ def _check(surroundings: Surroundings, state: State) -> dict[str, Any]:
     write = get_stream_writer()
     messages = state["messages"]
     text = text_of(messages[-1])
-    unfounded = _unfounded(state)
-    shown = list(dict.fromkeys(figure.text for figure in unfounded))
-    if not unfounded:
-        return {"answer": text, "ungrounded": []}
     model = surroundings.model
     drafted = model is not None and messages[-1].get("by") == model.name
-    if drafted:
+    unfounded = _unfounded(state, drafted)
+    shown = list(dict.fromkeys(figure.text for figure in unfounded))
+    outcomes = turn_outcomes(messages)
+    denied = contradictions(text, outcomes, _asked(messages)) if drafted else []
+    told = verdicts_told(outcomes) if drafted else ""
+    if drafted and (unfounded or denied or told):
         write(Discard())
+    if not unfounded and not denied:
+        return {"answer": "\n\n".join(part for part in (told, text) if part), "ungrounded": []}
     if drafted and state["rounds"] < _MOST_ROUNDS and not state["rewritten"]:
-        figures = ", ".join(shown)
-        write(Remark(f"The draft had figures that no tool gave ({figures}); it is rewritten."))
-        return {"messages": [said(_send_back(shown), by="check")], "rewritten": True}
-    text = withhold(text, unfounded, turn_outcomes(messages)) if drafted else mark(text, unfounded)
+        write(Remark(_why_rewritten(shown, denied)))
+        return {"messages": [said(_send_back(shown, denied), by="check")], "rewritten": True}
+    if drafted:
+        # The sentences that deny a verdict first: what is left out of the rest moves them.
+        text = marked(text, denied)
+        text = withhold(text, _unfounded_in(text, state, drafted), () if told else outcomes)
+    else:
+        text = mark(text, unfounded)
     others = [part for part in messages[-1]["parts"] if "text" not in part]
     last = {**messages[-1], "parts": [*others, {"text": text}]}
-    return {"messages": Overwrite([*messages[:-1], last]), "answer": text, "ungrounded": shown}
+    answer = "\n\n".join(part for part in (told, text) if part)
+    return {"messages": Overwrite([*messages[:-1], last]), "answer": answer, "ungrounded": shown}
 
 
 def _after_check(state: State) -> str:
@@ -232,12 +244,26 @@ async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Event], N
     raise ModelFailed(f"The model {model.name} stopped without an answer.")
 
 
-def _unfounded(state: Mapping[str, Any]) -> list[Figure]:
+def _unfounded(state: Mapping[str, Any], drafted: bool) -> list[Figure]:
     """The figures in the last thing said that nothing in this turn gives."""
+    return _unfounded_in(text_of(state["messages"][-1]), state, drafted)
+
+
+def _unfounded_in(text: str, state: Mapping[str, Any], drafted: bool) -> list[Figure]:
+    """Those in a text. What a language model `drafted` may rest on nothing but results and the person's own words; the
+    offline planner writes with code, which tells of errors and plans as well."""
     messages = state["messages"]
-    words = [text_of(content) for content in messages if content.get("by") == "person"] + state["origins"]
-    results = [outcome.response for outcome in turn_outcomes(messages)] + [{"plan": state.get("plan", {})}]
-    return ungrounded(text_of(messages[-1]), results, words)
+    outcomes = turn_outcomes(messages)
+    words = list(person_words(messages))
+    if drafted:
+        return ungrounded(text, [*own_figures(outcomes), {"plan": state.get("topic", {}).get("edited", {})}], words)
+    results = [outcome.response for outcome in outcomes] + [{"plan": state.get("plan", {})}]
+    return ungrounded(text, results, [*words, *state["origins"]])
+
+
+def _asked(messages: list[Content]) -> str:
+    start = turn_start(messages)
+    return text_of(messages[start]) if start >= 0 else ""
 
 
 def _stopped(messages: list[Content]) -> str:
@@ -247,9 +273,16 @@ def _stopped(messages: list[Content]) -> str:
     return f"{_TOO_LONG}{have}\n\nAsk me for the part that you still need."
 
 
-def _send_back(figures: list[str]) -> str:
+def _why_rewritten(figures: list[str], denied: list[Contradiction]) -> str:
+    reasons = [f"had figures that no tool gave ({', '.join(figures)})"] if figures else []
+    reasons += [f"denied a result ({'; '.join(dict.fromkeys(each.truth for each in denied))})"] if denied else []
+    return f"The draft {' and '.join(reasons)}; it is rewritten."
+
+
+def _send_back(figures: list[str], denied: list[Contradiction]) -> str:
+    wrong = [f"These figures in your answer are in no tool result: {', '.join(figures)}."] if figures else []
+    wrong += [f"You wrote {each.text!r}, but the tools say that {each.truth}." for each in denied]
     return (
-        f"These figures in your answer are in no tool result: {', '.join(figures)}. Write the "
-        "answer again with figures from tool "
-        "results only; call a tool if one is missing. Do not mention this message."
+        f"{' '.join(wrong)} Write the answer again with verdicts and figures from tool results only; call a tool if "
+        "one is missing. Do not mention this message."
     )

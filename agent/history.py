@@ -6,7 +6,7 @@ Older ones are folded into one summary, a few lines a turn. The plan is kept apa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agent.figures import headlines
 from agent.wire import Content, text_of, turn_outcomes
@@ -16,6 +16,7 @@ _WORDY_TURNS = 16
 _LONGEST_SUMMARY = 12_000
 _LONGEST_LINE = 400
 _BY = "history"
+_SAID = "- user: "
 _HEAD = "[Earlier in this conversation, shortened; its figures are from tool results of then]"
 
 
@@ -32,6 +33,15 @@ def shortened(messages: Sequence[Content]) -> list[Content]:
 def turns_of(messages: Sequence[Content]) -> list[list[Content]]:
     """The messages turn by turn, each from what the person said."""
     return _split(messages)[1]
+
+
+def person_words(messages: Sequence[Content]) -> Iterator[str]:
+    """What the person said themselves, as far as it is still known."""
+    for content in messages:
+        if content.get("by") == "person":
+            yield text_of(content)
+        elif content.get("by") == _BY:
+            yield from (line[len(_SAID) :] for line in text_of(content).splitlines() if line.startswith(_SAID))
 
 
 def words_only(turn: Sequence[Content]) -> list[Content]:
@@ -67,7 +77,7 @@ def _split(messages: Sequence[Content]) -> tuple[list[Content], list[list[Conten
 def _lines(turn: Sequence[Content]) -> list[str]:
     """A turn in short: what was asked, what the tools gave, how the answer began."""
     short = words_only(turn)
-    lines = [f"- user: {_cut(text_of(turn[0]))}"]
+    lines = [f"{_SAID}{_cut(text_of(turn[0]))}"]
     lines += [f"  {_cut(text_of(content))}" for content in short if content.get("by") == _BY]
     answers = [content for content in short if content["role"] == "model"]
     if answers:

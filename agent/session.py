@@ -123,6 +123,8 @@ class Session:
             before, topic = state.values.get("plan", {}), dict(state.values.get("topic", {}))
             if before and before != plan:
                 topic["plans"] = [*topic.get("plans", []), before][-_MOST_PLANS:]
+            # The person's own figures, like their words.
+            topic["edited"] = storable(plan)
             new = {"plan": storable(plan), "topic": topic}
             await graph.aupdate_state(self._config, new, as_node="check")
 

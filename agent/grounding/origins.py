@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from agent.grounding.figures import figures_in
+from agent.grounding.spelled import spelled
 from knowledge.figures import length_in_tokens
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
@@ -17,7 +18,6 @@ from knowledge.figures import length_in_tokens
 _HOUR_S, _DAY_S = 3600.0, 86400.0
 # Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
 _NEVER_TOLD = frozenset({"plots", "pareto"})
-_DIGIT = re.compile(r"\d")
 _RATES = ("tokens_per_s", "samples_per_s", "replica_limit")
 _PARTS_OF_MEMORY = frozenset({"components", "own_peaks", "phases"})
 _SIZES = ("per_device_bytes", "low_bytes", "high_bytes")
@@ -66,11 +66,11 @@ def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set
 def in_text(text: str) -> tuple[Origin, ...]:
     """Figures written in a string, and every bare number in it (of names, versions and dates) as a count. Kept, since
     results say the same sentences again and again."""
-    if not _DIGIT.search(text):
-        return ()
     figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
     bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
-    return (*figures, *(Origin("count", float(number.replace(",", ""))) for number in bare))
+    # A small number in words counts things here, as whoever says "two nodes" may be told of 2.
+    small = (Origin("count", each.value) for each in spelled(text, 0.0) if not each.unit and not each.share)
+    return (*figures, *small, *(Origin("count", float(number.replace(",", ""))) for number in bare))
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Origin]:

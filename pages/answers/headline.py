@@ -9,10 +9,11 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge import figures
 from pages.answers.plan import hardware_words
+from pages.results.overview import latency_limit
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.money.results import CostEstimate
-from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate
-from planner.serving.results import ServingEstimate, ServingMemoryEstimate
+from planner.results import BestParallelism, FitCheck, Limit, MemoryEstimate, TrainingEstimate
+from planner.serving.results import BestServing, ServingEstimate, ServingMemoryEstimate, SizedServing
 
 if TYPE_CHECKING:
     from planner.compare.rows import ServingFigures, TrainingFigures
@@ -49,19 +50,42 @@ def serving(estimate: ServingEstimate) -> list[str]:
         f"time per output token {figures.seconds(estimate.latency.tpot_s)}",
         f"output {figures.rate(estimate.throughput.output_tokens_per_s)} tokens/s",
         f"replicas {figures.whole(estimate.replicas)}",
+        *map(latency_limit, estimate.slo),
     ]
 
 
+def layout(found: BestParallelism) -> list[str]:
+    best = found.best
+    return ["fits", f"best {best.summary}", f"memory per device {figures.gib(best.per_device_bytes)}",
+            f"step time {figures.seconds(best.step_s)}", f"training speed {figures.rate(best.tokens_per_s)} tokens/s",
+            f"MFU {figures.percent(best.mfu)}"]  # fmt: skip
+
+
+def deployment(found: BestServing | SizedServing) -> list[str]:
+    best = found.best
+    if best is None:
+        return ["nothing serves this load within the limits"]
+    met = [] if best.meets_slo is None else ["limits of latency met" if best.meets_slo else "limits of latency missed"]
+    return [_fits(best.fits), *met, f"best {best.summary}", *_known("time to first token", best.ttft_s, figures.seconds),
+            *_known("time per output token", best.tpot_s, figures.seconds),
+            f"output {figures.rate(best.output_tokens_per_s)} tokens/s",
+            *_known("cost per hour", best.usd_per_hour, figures.usd)]  # fmt: skip
+
+
+
 def fit(check: FitCheck) -> list[str]:
-    return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}"]
+    met = [] if check.meets_slo is None else ["limits of latency met" if check.meets_slo else "limits of latency missed"]
+    return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}", *met]
 
 
 def limit(found: Limit) -> list[str]:
-    return [*_memory(found.memory), *([] if found.value is None else [f"limit {figures.plain(found.value)}"])]
+    return [*_memory(found.memory), *(["none fits"] if found.value is None else [f"limit {figures.plain(found.value)}"])]
 
 
 def cost(bill: CostEstimate) -> list[str]:
-    return [*_run(bill), *_known("cost per month", bill.usd_per_month, figures.usd)]
+    goals = (("budget", bill.within_budget), ("deadline", bill.within_deadline))
+    kept = [f"{'within' if met else 'beyond'} the {name}" for name, met in goals if met is not None]
+    return [*_run(bill), *_known("cost per month", bill.usd_per_month, figures.usd), *kept]
 
 
 def recommended(clusters: RecommendedCluster) -> list[str]:

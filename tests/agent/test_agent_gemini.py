@@ -75,7 +75,8 @@ def test_three_parallel_calls_and_their_signature_come_back_byte_for_byte(fake: 
         "describe_hardware",
     ]
     assert len(of(events, ToolResult)) == 3
-    assert events[-1].answer == "The model is known, the H900 is not."
+    assert events[-1].answer.startswith("**What the tools say**")
+    assert events[-1].answer.endswith("\n\nThe model is known, the H900 is not.")
     assert events[-1].plan["cluster"] == {"accelerator": "h100", "count": 8}
 
     sent = fake.requests[1]["contents"]
@@ -220,7 +221,7 @@ def test_an_answer_with_made_up_figures_is_sent_back_once(fake: FakeGemini) -> N
     ]
     events = say(open_session(model="gemini"), "does it fit?")
     assert "333.3 GiB" in of(events, Remark)[0].text
-    assert events[-1].answer == "It fits."
+    assert events[-1].answer.endswith("\n\nIt fits.")
     assert events[-1].ungrounded == []
     assert "333.3 GiB" in fake.requests[2]["contents"][-1]["parts"][0]["text"]
 
@@ -231,9 +232,9 @@ def test_sentences_with_figures_made_up_again_give_way_to_the_tools_own(fake: Fa
     events = say(open_session(model="gemini"), "does it fit?")
     answer = events[-1].answer
     assert "333" not in answer
-    assert answer.startswith("It fits. *(left out: a figure that no tool gave)* Start it today.")
+    assert answer.endswith("It fits. *(left out: a figure that no tool gave)* Start it today.")
     needed = of(events, ToolResult)[0].outcome.response["memory"]["per_device_bytes"] / 2**30
-    assert f"memory per device {needed:,.1f} GiB" in answer.partition("The tools' own figures:")[2]
+    assert f"memory per device {needed:,.1f} GiB" in answer.partition("It fits.")[0]
     assert events[-1].ungrounded == ["333.3 GiB"]
     assert len(fake.requests) == 3
 

@@ -1,0 +1,145 @@
+"""The verdicts of a turn, told by code whichever model speaks; and sentences that say the opposite of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from agent.figures import headlines
+from agent.wire import Outcome
+
+_HEAD = "**What the tools say**"
+_SENTENCE_END = re.compile(r"(?<=[.!?;])[*_)]*\s+(?=\S)|\n+")
+# Of what is only supposed, wished or asked no verdict is told; and what another plan would do is none of this one.
+_SUPPOSED = re.compile(
+    r"\b(?:would|could|might|may|if|unless|until|when|once|whether|should|to\s+(?:make\s+it\s+)?(?:fit|meet|stay)|"
+    r"instead)\b|\?\s*$|^\W*(?:with|using|after|by)\b",
+    re.IGNORECASE,
+)
+_NOT = re.compile(
+    r"\b(?:not|never|no|cannot|without|nor|neither|fails?|failed|unable|hardly|misses|miss|missed|exceeds?|exceeded|"
+    r"exceeding|over|above|beyond|too|violates?|broken?|late)\b|n[’']t\b",
+    re.IGNORECASE,
+)
+_BAD_ALONE = re.compile(r"\b(?:oom|(?:runs?|running|ran)\s+out\s+of\s+(?:\w+\s+)?memory|out[\s-]of[\s-]memory)\b", re.I)
+_YES_NO = re.compile(r"^\W*(?P<word>yes|yep|yeah|sure|absolutely|certainly|of course|no|nope)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A verdict: the fields of results that hold it, and the words that speak of it."""
+
+    name: str
+    fields: tuple[str, ...]
+    words: re.Pattern[str]
+    yes: str
+    no: str
+
+
+_KINDS = (
+    _Kind(
+        "fits", ("fits",),
+        re.compile(
+            r"\b(?:fits?|fitting|(?:enough|plenty\s+of|sufficient|spare)\s+(?:\w+\s+)?(?:memory|room|vram|headroom)|"
+            r"within\s+(?:the\s+)?(?:\w+\s+)?(?:memory|capacity)|(?:exceeds?|over)\s+(?:the\s+)?(?:\w+\s+)?"
+            r"(?:memory|capacity|vram)|too\s+(?:large|big))\b",
+            re.IGNORECASE,
+        ),
+        "it fits", "it does not fit",
+    ),
+    _Kind(
+        "meets_slo", ("meets_slo", "met"),
+        re.compile(r"\b(?:slos?|latency\s+(?:limits?|targets?|goals?)|(?:ttft|tpot)\s+(?:limits?|targets?))\b", re.I),
+        "the limits of latency are met", "the limits of latency are not met",
+    ),
+    _Kind("budget", ("within_budget",), re.compile(r"\bbudget\b", re.I), "it is within the budget", "it is over the budget"),
+    _Kind(
+        "deadline", ("within_deadline",), re.compile(r"\b(?:deadline|in\s+time|on\s+time)\b", re.I),
+        "it meets the deadline", "it misses the deadline",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A sentence of a text, from `start` to `end`, and what the tools say instead."""
+
+    text: str
+    truth: str
+    start: int
+    end: int
+
+
+def told(outcomes: Sequence[Outcome]) -> str:
+    """The main figures and verdicts of what the tools gave, as a block of Markdown; '' where they gave none."""
+    lines = list(dict.fromkeys(headlines(outcome for outcome in outcomes if outcome.error is None)))
+    return "\n".join([_HEAD, "", *(f"- {line}" for line in lines)]) if lines else ""
+
+
+def contradictions(text: str, outcomes: Iterable[Outcome], asked: str) -> list[Contradiction]:
+    """The sentences of `text` that deny a verdict on which all results of the turn agree. `asked` is what the person
+    said: to "does it fit?" a bare yes is a verdict too."""
+    verdicts = _verdicts([outcome.response for outcome in outcomes if outcome.error is None])
+    denied: list[Contradiction] = []
+    for start, end in _sentences(text):
+        sentence = text[start:end]
+        for kind in _KINDS:
+            truth = verdicts.get(kind.name)
+            claim = _claim(sentence, kind, asked if start == 0 or not text[:start].strip() else "")
+            if truth is not None and claim is not None and claim != truth:
+                denied.append(Contradiction(sentence.strip(), kind.yes if truth else kind.no, start, end))
+                break
+    return denied
+
+
+def marked(text: str, denied: Iterable[Contradiction]) -> str:
+    """`text` with each such sentence struck out, and the truth behind it."""
+    for each in sorted(denied, key=lambda each: -each.start):
+        sentence = text[each.start : each.end]
+        body = sentence.strip()
+        lead = sentence[: len(sentence) - len(sentence.lstrip())]
+        after = sentence[len(sentence.rstrip()) :]
+        text = f"{text[: each.start]}{lead}~~{body}~~ (wrong: {each.truth}){after}{text[each.end :]}"
+    return text
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    edges = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    yield from ((first, last) for first, last in pairwise(edges) if text[first:last].strip())
+
+
+def _claim(sentence: str, kind: _Kind, asked: str) -> bool | None:
+    """What a sentence says of a verdict; None where it says nothing of it."""
+    if _SUPPOSED.search(sentence):
+        return None
+    word = _YES_NO.match(sentence) if asked and kind.words.search(asked) else None
+    if kind.name == "fits" and _BAD_ALONE.search(sentence):
+        return bool(_NOT.search(_BAD_ALONE.sub("", sentence)))
+    if kind.words.search(sentence):
+        rest = sentence[word.end() :] if word else sentence
+        return not _NOT.search(rest)
+    return not word["word"].lower().startswith("no") if word else None
+
+
+def _verdicts(responses: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
+    """Each verdict on which all results agree."""
+    said: dict[str, set[bool]] = {}
+    for response in responses:
+        memory = response.get("memory")
+        for each in (response, memory if isinstance(memory, Mapping) else {}, *_rows(response)):
+            for kind in _KINDS:
+                values = (each.get(name) for name in kind.fields)
+                said.setdefault(kind.name, set()).update(value for value in values if isinstance(value, bool))
+    return {name: values.pop() for name, values in said.items() if len(values) == 1}
+
+
+def _rows(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The rows that are answers of their own: of a comparison, of options, of limits of latency."""
+    for name in ("rows", "options", "slo", "best", "chosen"):
+        rows = response.get(name)
+        for row in rows if isinstance(rows, list) else [rows]:
+            if isinstance(row, Mapping):
+                yield row

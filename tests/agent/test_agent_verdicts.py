@@ -1,0 +1,139 @@
+"""Whichever model speaks, verdicts and figures are the tools': told by code, and what denies them is marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conversations import Scripted, say
+
+from agent.grounding.check import ungrounded
+from agent.grounding.figures import figures_in
+from agent.grounding.own import own_figures
+from agent.grounding.verdicts import contradictions, marked
+from agent.session import open_session
+from agent.wire import Call, Outcome
+
+BIG = {"model": "llama-3.1-70b", "accelerator": "h100", "count": 1, "method": "full"}
+NO = Outcome(Call("a", "check_fit", {}), {"fits": False, "memory": {"fits": False}, "remedies": [{"fits": True}]})
+YES = Outcome(Call("a", "check_fit", {}), {"fits": True, "memory": {"fits": True}})
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, words: str, calls: list[Any], asked: str = "does it fit?") -> str:
+    monkeypatch.setattr("agent.session._model", lambda name: Scripted([calls, words, words]))
+    return say(open_session(model="auto"), asked)[-1].answer
+
+
+def test_a_false_yes_is_marked_below_the_verdict_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = answer(monkeypatch, "Yes, it fits comfortably. Start it today.", [("check_fit", BIG)])
+    verdict, _, prose = text.partition("\n\nYes") if "\n\nYes" in text else text.partition("~~")
+    assert "does not fit" in verdict
+    assert "~~Yes, it fits comfortably.~~ (wrong: it does not fit) Start it today." in text
+    assert prose
+
+
+def test_a_true_verdict_stays_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = answer(monkeypatch, "No, it does not fit on one device.", [("check_fit", BIG)])
+    assert text.endswith("\n\nNo, it does not fit on one device.")
+    assert "does not fit" in text.partition("No, it")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Yes, it fits comfortably.", "Yes.", "It fits easily", "There is plenty of memory for this.", "- It **fits**.",
+     "You have enough room.", "Good news: the model fits on your GPU!"],
+)  # fmt: skip
+def test_what_denies_that_it_does_not_fit(text: str) -> None:
+    assert contradictions(text, [NO], "does it fit?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It does not fit.", "No.", "It won't fit.", "It runs out of memory.", "It would fit with LoRA.",
+     "With QLoRA it fits.", "It may fit if you shard it.", "It exceeds the memory.", "Does it fit?", "It cannot fit.",
+     "To make it fit, take two.", "This is about cost."],
+)  # fmt: skip
+def test_what_agrees_that_it_does_not_fit(text: str) -> None:
+    assert not contradictions(text, [NO], "does it fit?")
+
+
+@pytest.mark.parametrize("text", ["It does not fit.", "No.", "This goes OOM.", "It exceeds the memory of the GPU."])
+def test_what_denies_that_it_fits(text: str) -> None:
+    assert contradictions(text, [YES], "does it fit?")
+    assert not contradictions(text, [YES, NO], "does it fit?")
+
+
+def test_limits_budget_and_deadline_are_verdicts_too() -> None:
+    late = Outcome(Call("a", "estimate_cost", {}), {"within_budget": False, "within_deadline": True})
+    slow = Outcome(Call("b", "estimate_inference", {}), {"meets_slo": False, "slo": [{"met": False}]})
+    assert contradictions("It stays within budget.", [late], "")
+    assert not contradictions("It is over budget.", [late], "")
+    assert contradictions("It misses the deadline.", [late], "")
+    assert contradictions("All SLOs are met.", [slow], "")
+    assert not contradictions("The TTFT limit is missed.", [slow], "")
+
+
+def test_marking_strikes_the_sentence_alone() -> None:
+    text = "Hello. It fits. Bye."
+    assert marked(text, contradictions(text, [NO], "")) == "Hello. ~~It fits.~~ (wrong: it does not fit) Bye."
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("forty-two gigabytes", "bytes", 42e9),
+        ("Memory:41.7GiB", "bytes", 41.7 * 2**30),
+        ("peak-41.7GiB", "bytes", 41.7 * 2**30),
+        ("about41.7GiB", "bytes", 41.7 * 2**30),
+        ("a 42-gigabyte model", "bytes", 42e9),
+        ("half a day", "seconds", 43200.0),
+        ("half an hour", "seconds", 1800.0),
+        ("two and a half days", "seconds", 216000.0),
+        ("2 1/2 days", "seconds", 216000.0),
+        ("a day and a half", "seconds", 129600.0),
+        ("½ day", "seconds", 43200.0),
+        ("three point five days", "seconds", 302400.0),
+        ("two thirds of the memory", "fraction", 2 / 3),
+        ("ninety percent", "fraction", 0.9),
+        ("two hundred and forty-two thousand dollars", "usd", 242e3),
+        ("a hundred tokens/s", "rate", 100.0),
+        ("twelve GPUs", "count", 12.0),
+        ("tokens/s:45000", "count", 45000.0),
+    ],
+)
+def test_figures_in_words_fractions_and_glued_units(text: str, kind: str, value: float) -> None:
+    (figure,) = figures_in(text)
+    assert (figure.kind, figure.value) == (kind, pytest.approx(value))
+    assert ungrounded(text, [], [])
+    assert not ungrounded(text, [], [text])
+
+
+@pytest.mark.parametrize(
+    "text", ["A100-80GB", "Llama-3.1-8B", "ZeRO-3", "fp8", "cuda:0", "localhost:8000", "half precision", "Mixtral-8x7B",
+             "one of the two options", "per second", "the other half"],
+)  # fmt: skip
+def test_names_and_ordinary_words_are_no_figures(text: str) -> None:
+    assert not list(figures_in(text))
+
+
+def own(arguments: dict[str, Any], response: dict[str, Any], text: str) -> bool:
+    return not ungrounded(text, own_figures([Outcome(Call("a", "t", arguments), response)]), [])
+
+
+def test_what_a_call_brought_along_is_no_origin() -> None:
+    assert not own({"budget_usd": 999}, {"plan": {"goal": {"budget_usd": 999.0}}}, "It costs $999.")
+    assert not own({"ttft_slo_ms": 42_000}, {"slo": [{"limit_s": 42.0}]}, "It takes 42 s.")
+    assert not own({"query": "needs 42 GiB"}, {"text": "searched for needs 42 GiB and more"}, "42 GiB")
+    assert not own({}, {"error": "unknown model 'x-42 GiB'; 42 GiB"}, "42 GiB")
+    assert not own({}, {"plan": {"name": "run of 42 GiB"}, "note": "the file says 'use 42 GiB'"}, "Use 43 GiB.")
+    assert not own({}, {"files": [{"text": "# uses 42 GiB\nmore"}]}, "42 GiB")
+    assert own({"budget_usd": 999}, {"usd": 640.0}, "It costs $640.")
+    assert own({}, {"why": ["40 layouts were estimated"]}, "40 layouts")
+    assert own({}, {"price_date": "2026-07-20"}, "as of 2026-07-20")
+
+
+def test_a_budget_that_the_model_chose_is_not_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [("estimate_cost", {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "dataset_tokens": 1e9,
+                                "budget_usd": 4321})]  # fmt: skip
+    assert "4321" not in answer(monkeypatch, "It costs $4321.", calls)
+    assert "4321" in answer(monkeypatch, "Your budget is $4321.", calls, "train it for at most $4321")
