@@ -141,7 +141,12 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
     if final.topic is not None:
         changes["topic"] = storable(final.topic)
         changes["reading"] = changes["topic"].get("reading", {})
-    if calls and not fallen and surroundings.model and _unfounded({**state, "messages": [*turn.messages, content]}, True):
+    if (
+        calls
+        and not fallen
+        and surroundings.model
+        and _unfounded({**state, "messages": [*turn.messages, content]}, True)
+    ):
         # Words before a tool call are shown, not checked; with figures that nothing gave yet they are not shown.
         write(Discard())
     for call in calls:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 # How many values an error names, and how alike (difflib's ratio) they are at the least: assumptions, what reads well.
 _NEAREST, _LIKENESS = 5, 0.4
+
+
+_LONGEST_NAME, _LONGEST_WORD = 300, 300
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ENDLESS = re.compile(r"\S{301,}")
 
 
 class PlanError(ValueError):
@@ -17,13 +23,23 @@ class PlanError(ValueError):
     """
 
     def __init__(self, field: str, problem: str, valid: Iterable[object] = ()) -> None:
-        self.field = field
-        self.problem = problem
-        self.valid = [str(value) for value in valid]
-        text = f"{field}: {problem}"
+        self.field = told(field, _LONGEST_NAME)
+        self.problem = told(problem)
+        self.valid = [told(value, _LONGEST_NAME) for value in valid]
+        text = f"{self.field}: {self.problem}"
         if self.valid:
             text += f"; valid: {' '.join(self.valid) if _are_short(self.valid) else ', '.join(self.valid)}"
         super().__init__(text)
+
+
+def told(value: object, longest: int = 4000) -> str:
+    """Somebody's words as an error can repeat them: nothing that steers a terminal, no word without end, not too
+    much."""
+    text = str(value)
+    if len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    text = _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return _ENDLESS.sub(lambda match: f"{match[0][:_LONGEST_WORD]}…", text)
 
 
 def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[str]:

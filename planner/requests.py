@@ -8,6 +8,8 @@ a field that only serving has makes the plan one for serving.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -54,15 +56,53 @@ _SERVING: _Sections = (
 Request = TypeVar("Request", bound=BaseModel)
 
 
+# What nobody trains, serves or pays lies far inside; beyond, arithmetic overflows.
+_LEAST, _MOST = 1e-9, 1e42
+_DEEPEST = 64
+_TINY = re.compile(r"[+-]?[\d.]{1,20}e-?\d{1,6}", re.IGNORECASE)
+
+
 def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
     """Plain arguments as a request. Raises PlanError naming the argument and what is wrong with it."""
     if not isinstance(arguments, Mapping):
         raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
+    _refuse_unfit(arguments)
     refuse_bools(request, arguments)
     try:
         return request.model_validate(dict(arguments))
     except ValidationError as error:
         raise plan_error(error, request) from None
+
+
+def _refuse_unfit(arguments: Mapping[str, Any]) -> None:
+    """PlanError for what no argument is, whichever face it came through: containers that lie in each other too deeply,
+    numbers that are none or beyond all measure; without recursion, as it may be by thousands."""
+    layer: list[tuple[str, Any]] = [(str(name), value) for name, value in arguments.items()]
+    for _ in range(_DEEPEST):
+        inner: list[tuple[str, Any]] = []
+        for name, value in layer:
+            if isinstance(value, Mapping):
+                inner += ((name, each) for each in value.values())
+            elif isinstance(value, list | tuple):
+                inner += ((name, each) for each in value)
+            elif problem := _beyond_measure(value):
+                raise PlanError(name, problem)
+        if not (layer := inner):
+            return
+    raise PlanError(layer[0][0], f"is nested deeper than {_DEEPEST} levels")
+
+
+def _beyond_measure(value: Any) -> str:
+    """What is wrong with a number, or a text that is one; '' of anything else."""
+    if isinstance(value, str) and _TINY.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        return ""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"got {value}, but it must be a finite number"
+    if abs(value) > _MOST:
+        return "is a number too large to be meant"
+    return "" if abs(value) >= _LEAST else f"got {value}, a number too near to zero to be meant"
 
 
 def flag_of(name: str) -> str:

@@ -105,6 +105,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     _add_planning(commands, command, every_flag)
     _add_scenarios(commands)
     _add_servers(commands)
+    _add_trust(commands)
 
     _catalogues(commands)
 
@@ -227,6 +228,14 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--model", choices=("auto", "offline", "gemini"), default="auto", help="who thinks")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
+
+
+def _add_trust(commands: Any) -> None:
+    trust = commands.add_parser("trust", help="use the hardware, models and prices in ./.shardwise")
+    trust.add_argument("folder", nargs="?", default=".", help="the folder of the project (default: this one)")
+    trust.add_argument("-y", "--yes", action="store_true", help="trust it without being asked")
+    trust.add_argument("--withdraw", action="store_true", help="use them no longer")
+    trust.set_defaults(run="tui.commands.trust")
 
 
 def _add_sessions(commands: Any) -> None:

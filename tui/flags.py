@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
 from knowledge.machines.counted import find_devices
-from knowledge.own.files import parsed, read_stream
+from knowledge.own.files import parsed, read_stream, read_text
 from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
@@ -279,16 +279,11 @@ def read_plan(source: str, field: str = "--plan") -> dict[str, Any] | str:
         if source != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in source:
             saved_plan(source, field)
             return source
-        if source == "-":
-            text = read_stream(sys.stdin, field)
-        else:
-            with path.open(encoding="utf-8-sig") as stream:
-                text = read_stream(stream, field)
-    except PlanError:
-        raise
-    except (OSError, RuntimeError, ValueError) as error:  # also of names that no file can have
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise PlanError(field, f"cannot read {source}: {reason}") from None
+        text = read_stream(sys.stdin, field) if source == "-" else read_text(path, field)
+    except (RuntimeError, ValueError) as error:  # of names that no file can have
+        if isinstance(error, PlanError):
+            raise
+        raise PlanError(field, f"cannot read {source[:80]!r}: no file can have that name") from None
     plan = parsed(text, field)
     if not isinstance(plan, dict):
         raise PlanError(field, f"{source} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])

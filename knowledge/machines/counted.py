@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -46,6 +47,8 @@ class NamedDevices:
 def find_devices(text: str) -> NamedDevices:
     """What a text that names an accelerator, a machine or several of them stands for. Raises PlanError as
     `find_accelerator` does, also for parts of machines that are no whole devices."""
+    # Digits of other scripts count as well.
+    text = unicodedata.normalize("NFKC", text)
     try:
         return _of_machines(find_accelerator(text), text, [], False)
     except PlanError as error:

@@ -3,6 +3,9 @@
 Data (sessions, scenarios) is in one folder: SHARDWISE_DATA, else SHARDWISE_HOME, else the platform's. Rows are YAML
 files in hardware/, models/ and prices/ below the user's configuration folder (SHARDWISE_HOME, else the platform's) and
 below ./.shardwise, the nearer of which wins; SHARDWISE_CONFIG names the one folder to take instead of both.
+
+Rows below ./.shardwise may be anybody's, as those of a repository that was cloned: they count once the person has said
+that they trust the folder, for as long as its files stay as they were then.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -24,6 +28,7 @@ from estimator.errors import PlanError
 
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
+_TRUSTS = "trusted.json"
 LARGEST_BYTES = 1_000_000
 _MOST_FILES = 2000
 _DEEPEST = 64
@@ -67,6 +72,64 @@ def project_folder() -> Path:
     return user_folder() if os.environ.get("SHARDWISE_CONFIG") else Path.cwd() / PROJECT_FOLDER
 
 
+def trusted(folder: Path) -> bool:
+    """Whether rows of a project's folder may be used: the user's own are, others after `trust`."""
+    if folder == user_folder():
+        return True
+    held = _digest(folder, _rows_stamp(folder))
+    return not held or _trusts().get(str(folder)) == held
+
+
+def trust(folder: Path) -> list[str]:
+    """Uses the rows of a folder from here on, as they are now; returns its files. Raises PlanError."""
+    files = [path for path, _, _ in _rows_stamp(folder)]
+    if files:
+        _keep_trusts({**_trusts(), str(folder): _digest(folder, _rows_stamp(folder))})
+    return files
+
+
+def distrust(folder: Path) -> None:
+    """Uses the rows of a folder no longer. Raises PlanError."""
+    _keep_trusts({path: digest for path, digest in _trusts().items() if path != str(folder)})
+
+
+def _keep_trusts(trusts: dict[str, str]) -> None:
+    path = user_folder() / _TRUSTS
+    write_file(path, json.dumps(trusts, indent=1) + "\n", True, str(path))
+
+
+def _trusts() -> dict[str, str]:
+    """Folders, and the digests of what stood there when they were trusted; none where nobody said so."""
+    path = user_folder() / _TRUSTS
+    return _trusts_of(str(path), _stat(path))
+
+
+@lru_cache(maxsize=4)
+def _trusts_of(path: str, _state: Stamp) -> dict[str, str]:
+    try:
+        value = json.loads(read_text(Path(path)))
+    except (PlanError, ValueError, RecursionError):
+        return {}
+    return {key: each for key, each in value.items() if isinstance(each, str)} if isinstance(value, dict) else {}
+
+
+def _rows_stamp(folder: Path) -> Stamp:
+    return tuple(row for kind in ROW_KINDS for row in _stamp_of(folder / kind))
+
+
+@lru_cache(maxsize=16)
+def _digest(folder: Path, files: Stamp) -> str:
+    """Of the names and contents of the files; '' where there are none, which need no trust."""
+    digest = hashlib.sha256()
+    for path, _, _ in files:
+        try:
+            text = read_text(Path(path))
+        except PlanError as error:
+            text = error.problem
+        digest.update(json.dumps([str(Path(path).relative_to(folder)), text]).encode())
+    return digest.hexdigest() if files else ""
+
+
 _PLACES = ("SHARDWISE_CONFIG", "SHARDWISE_HOME", "XDG_CONFIG_HOME", "HOME")
 
 
@@ -81,9 +144,25 @@ def _row_folders(kind: str, *_surroundings: str | None) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([user_folder() / kind, project_folder() / kind]))
 
 
+@contextlib.contextmanager
+def shipped_alone() -> Iterator[None]:
+    """Within it nobody's own rows count, in this process and those that it starts."""
+    before = os.environ.get("SHARDWISE_CONFIG")
+    with tempfile.TemporaryDirectory(prefix="shardwise-") as empty:
+        os.environ["SHARDWISE_CONFIG"] = empty
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["SHARDWISE_CONFIG"]
+            else:
+                os.environ["SHARDWISE_CONFIG"] = before
+
+
 def stamp(kind: str) -> Stamp:
     """Of the files with the user's rows of a kind; () where there are none."""
     stamps = [row for folder in row_folders(kind) for row in _stamp_of(folder)]
+    stamps += _stat(user_folder() / _TRUSTS) if stamps else ()
     followed = [row for path in sorted(_followed[kind]) for row in _stat(path)] if stamps else []
     return (*stamps, *followed)
 

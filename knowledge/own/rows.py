@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from estimator.errors import PlanError
 from estimator.plan.schema import plan_error, refuse_bools
-from knowledge.own.files import parsed, read_text, row_folders, yaml_files
+from knowledge.own.files import parsed, read_text, row_folders, trusted, yaml_files
 
 Row = TypeVar("Row", bound="UserRow")
 
@@ -181,12 +181,18 @@ def read_rows(kind: str, row: type[Row]) -> tuple[list[Own[Row]], list[LeftOut]]
     entries: dict[str, Own[Row]] = {}
     left_out: list[LeftOut] = []
     for folder in row_folders(kind):
+        foreign = not trusted(folder.parent)
         here: dict[str, Path] = {}
         for path in yaml_files(folder):
             try:
                 pieces = list(_pieces(path))
             except PlanError as error:
                 left_out.append(LeftOut(path, (path.stem.casefold(),), error))
+                continue
+            if foreign:
+                problem = "is in a folder that you have not trusted, or that has changed since: shardwise trust"
+                names = tuple(name for _, data in pieces for name in _names(data, path))
+                left_out.append(LeftOut(path, names, PlanError(str(path), problem)))
                 continue
             for place, data in pieces:
                 try:

@@ -44,6 +44,12 @@ class Keys:
     twice: list[str] = field(default_factory=list)
     nulls: set[str] = field(default_factory=set)
     """Keys that are null, where a program means something by that."""
+    _heads: dict[str, dict[str, None]] = field(default_factory=dict)
+    """All names that there ever were, by what they begin with: files of thousands of keys are asked key by key."""
+
+    def __post_init__(self) -> None:
+        for name in self.items:
+            self._heads.setdefault(name.partition(".")[0], {})[name] = None
 
     def take(self, name: str) -> Item | None:
         return self.items.pop(name, None)
@@ -58,7 +64,10 @@ class Keys:
 
     def below(self, prefix: str) -> Iterator[str]:
         """The names that stand below `prefix`, itself included."""
-        return iter([name for name in self.items if name == prefix or name.startswith(prefix + ".")])
+        names = self._heads.get(prefix.partition(".")[0], ())
+        return iter(
+            [name for name in names if name in self.items and (name == prefix or name.startswith(prefix + "."))]
+        )
 
     def put(self, key: str, value: Any, line: int | None = None) -> None:
         if value is None:
@@ -66,6 +75,7 @@ class Keys:
             self.nulls.add(key)
         else:
             self.items[key] = Item(self.file, key, value, line)
+            self._heads.setdefault(key.partition(".")[0], {})[key] = None
 
 
 def check_size(name: str, text: str) -> None:

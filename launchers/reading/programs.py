@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -55,6 +56,7 @@ def _readers() -> list[ModuleType]:
     return [import_module(f"{package}.read") for package in (*packages, *(f"launchers.{name}" for name in _READ_ONLY))]
 
 
+@lru_cache
 def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
 

@@ -187,10 +187,12 @@ class _Reader:
     def _command(self, tokens: list[Token]) -> None:
         environment: dict[str, Word] = {}
         assignments: list[tuple[str, list[str], bool]] = []
-        while tokens and (assigned := self._assigned(tokens[0])):
+        for token in tokens:
+            if (assigned := self._assigned(token)) is None:
+                break
             assignments.append(assigned)
-            environment[assigned[0]] = Word(" ".join(assigned[1]), tokens[0].line)
-            tokens = tokens[1:]
+            environment[assigned[0]] = Word(" ".join(assigned[1]), token.line)
+        tokens = tokens[len(assignments) :]
         if not tokens:
             for name, values, appended in assignments:
                 self._set(name, values, appended)

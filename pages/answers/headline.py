@@ -72,14 +72,18 @@ def deployment(found: BestServing | SizedServing) -> list[str]:
             *_known("cost per hour", best.usd_per_hour, figures.usd)]  # fmt: skip
 
 
-
 def fit(check: FitCheck) -> list[str]:
-    met = [] if check.meets_slo is None else ["limits of latency met" if check.meets_slo else "limits of latency missed"]
+    met = (
+        [] if check.meets_slo is None else ["limits of latency met" if check.meets_slo else "limits of latency missed"]
+    )
     return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}", *met]
 
 
 def limit(found: Limit) -> list[str]:
-    return [*_memory(found.memory), *(["none fits"] if found.value is None else [f"limit {figures.plain(found.value)}"])]
+    return [
+        *_memory(found.memory),
+        *(["none fits"] if found.value is None else [f"limit {figures.plain(found.value)}"]),
+    ]
 
 
 def cost(bill: CostEstimate) -> list[str]:

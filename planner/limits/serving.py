@@ -100,12 +100,22 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     taken = 0 if not prompt else int(output)
     most = min(_LONGEST, context - taken) if context else _LONGEST
     probes: dict[int, LimitProbe] = {}
+    slow: dict[int, str] = {}
+    slo = slo_of(plan.inference, "mean")
 
     def fits(values: Floats) -> np.ndarray:
         lengths = values if prompt else values - output
         candidates = deployments(job, [{"input_len": float(length)} for length in lengths])
         memory = serving_memory(job, candidates)
-        able = (memory.fits & (memory.max_concurrency >= clients)).reshape(len(values), -1)
+        holds = memory.fits & (memory.max_concurrency >= clients)
+        able = holds.reshape(len(values), -1)
+        if slo.limits_any:
+            in_time, reasons = most_clients(job, candidates, slo)
+            prompt_too_long = able.any(axis=1) & ~(holds & (in_time >= clients)).reshape(able.shape).any(axis=1)
+            named = np.asarray(reasons).reshape(able.shape)
+            for place in np.flatnonzero(prompt_too_long):
+                slow[int(values[place])] = str(named[place][able[place]][0])
+            able = (holds & (in_time >= clients)).reshape(able.shape)
         least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
         fitting = np.asarray(able.any(axis=1))
         for value, ok, size in zip(values.tolist(), fitting.tolist(), least_bytes, strict=True):
@@ -120,8 +130,12 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     each = f"{clients} requests at once" if clients > 1 else "one request"
     shown = list(probes.values())
     if value is None:
-        why = f"not even the shortest of {each} fits"
-        return _Furthest(plan_at, None, least, least, "kv_cache", why, shown)
+        by = f"{slow[least]}_slo_ms" if least in slow else "kv_cache"
+        why = f"not even the shortest of {each} {'is fast enough' if least in slow else 'fits'}"
+        return _Furthest(plan_at, None, least, least, by, why, shown)
+    if too_slow := next((reason for length, reason in sorted(slow.items()) if length > value), None):
+        why = f"with more than {value:,} {unit} the limit of {too_slow} is missed"
+        return _Furthest(plan_at, value, least, value + 1, f"{too_slow}_slo_ms", why, shown)
     if value >= most:
         why = f"the model reads no more than {context:,} tokens, and {each} of them fit"
         return _Furthest(plan_at, value, least, None, "model context" if context else "range", why, shown)

@@ -13,7 +13,7 @@ from estimator.errors import PlanError
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
 from knowledge.models.catalogue import models, models_left_out, own_facts, own_models, read_config
-from knowledge.own.files import file_stem, project_folder, user_folder, write_file
+from knowledge.own.files import file_stem, project_folder, trust, trusted, user_folder, write_file
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
 from planner.records.scenarios import ScenarioFile, StoredFile
@@ -214,7 +214,12 @@ def _shown(path: Path, name: str, row: UserRow) -> ShownRow:
 
 def _added(shown: ShownRow, overwrite: bool) -> AddedRow:
     file = shown.files[0]
+    project = Path(shown.folder).parent
+    keeps = trusted(project)
     write_file(Path(shown.folder) / file.path, file.text, overwrite, "id")
+    if keeps and project != user_folder():
+        # What the person writes there themselves they trust; what stood there untrusted stays so.
+        trust(project)
     stored = StoredFile(path=file.path, bytes=len(file.text.encode()))
     return AddedRow(
         id=shown.id, folder=shown.folder, files=[stored], assumptions=shown.assumptions, warnings=shown.warnings

@@ -14,7 +14,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.memory import cache_bytes
-from estimator.serving.space import deployments
+from estimator.serving.space import Deployments, deployments
 from knowledge.evidence import served_before
 from knowledge.jobs.serving import serving_job
 from planner.result import Assumption, TimeLimit
@@ -354,7 +354,7 @@ def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
     candidates = estimates.deployments
     output, total = float(estimates.output_tokens_per_s[entry]), float(estimates.total_tokens_per_s[entry])
     usd = finite(pool.usd_per_hour[index])
-    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), _rate(candidates, entry)
     devices = int(pool.devices[index])
     return ServingChoice(
         accelerator=job.machine.accelerator.id,
@@ -389,6 +389,11 @@ def choice(pool: Pool, index: int, slo: Slo) -> ServingChoice:
     )
 
 
+def _rate(candidates: Deployments, entry: int) -> float:
+    """Requests per second; 0 where the load is a number of clients."""
+    return finite(candidates.request_rate[entry]) or 0.0
+
+
 def summary(pool: Pool, index: int) -> str:
     """'2 x tp4, fp8, vllm, 64 requests in flight'."""
     estimates, entry = pool.of(index)
@@ -396,7 +401,7 @@ def summary(pool: Pool, index: int) -> str:
     names = [f"{name}{size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
     replicas = int(candidates.replicas[entry])
     copies = f"{replicas} x " if replicas > 1 else ""
-    clients, rate = float(candidates.concurrency[entry]), float(candidates.request_rate[entry])
+    clients, rate = float(candidates.concurrency[entry]), _rate(candidates, entry)
     load = f"{rate:.3g} requests/s" if rate else "all at once" if math.isinf(clients) else f"{clients:.0f} in flight"
     job = pool.job(index)
     return f"{copies}{' '.join(names)}, {job.inference.weight_dtype}, {job.engine.name}, {load}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 from estimator.errors import PlanError
-from knowledge.own.files import LARGEST_BYTES, read_stream
+from knowledge.own.files import LARGEST_BYTES, open_regular, read_stream
 from tools import call
 from tools.registry import find, registry
 from tui.jsonout import to_json, write_json
@@ -91,11 +93,7 @@ def _opened(path: str) -> Iterator[TextIO]:
     if path == "-":
         yield sys.stdin
         return
-    try:
-        file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 (closed below, whoever reads it)
-    except OSError as error:
-        raise PlanError("--jsonl", f"cannot read {path}: {error.strerror}") from None
-    with file:
+    with io.TextIOWrapper(open_regular(Path(path), "--jsonl"), encoding="utf-8", errors="replace") as file:
         yield file
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
+from knowledge.own.files import open_regular
 from pages.blocks import Block
 from pages.rendering import terminal
 from pages.rendering.clean import one_line
@@ -85,18 +87,14 @@ def _files(paths: list[str]) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
-    name = one_line(path)
+    """The text of a file, one character more than may be: what is longer is refused with all that is wrong."""
+    if path.is_dir():
+        raise PlanError("files", f"{one_line(path)} is a folder", ["the files in it"])
     try:
-        if path.is_dir():
-            raise PlanError("files", f"{name} is a folder", ["the files in it"])
-        with path.open(encoding="utf-8") as stream:
+        with io.TextIOWrapper(open_regular(path, "files"), encoding="utf-8") as stream:
             return stream.read(_LARGEST + 1)
-    except PlanError:
-        raise
-    except OSError as error:
-        raise PlanError("files", f"cannot read {name}: {error.strerror}") from None
-    except ValueError:  # of bytes that are no text, and of names that no file can have
-        raise PlanError("files", f"{name} is not a text file") from None
+    except UnicodeDecodeError:
+        raise PlanError("files", f"{one_line(path)} is not a text file") from None
 
 
 def _beside(paths: list[str], named: list[str], files: dict[str, str]) -> dict[str, str]:

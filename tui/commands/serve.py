@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from estimator.errors import PlanError
-from knowledge.own.files import read_stream
+from knowledge.own.files import read_text
 from server.http.guard import guard_for, is_loopback
 from server.http.server import serve
 from tui.root_folder import root_folder
@@ -40,11 +40,7 @@ def _token(path: str | None) -> str | None:
         if not token:
             return None
     else:
-        try:
-            with Path(path).expanduser().open(encoding="utf-8") as stream:
-                name, token = "--token-file", read_stream(stream, "--token-file").strip()
-        except OSError as error:
-            raise PlanError("--token-file", f"cannot read {path}: {error.strerror}") from None
+        name, token = "--token-file", read_text(Path(path).expanduser(), "--token-file").strip()
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise PlanError(name, f"must be at least {_SHORTEST_TOKEN} printable ASCII characters without spaces")
     return token
