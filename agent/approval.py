@@ -15,9 +15,8 @@ from agent.wire import Call
 from estimator.errors import PlanError
 from pages.rendering.clean import plain
 from planner.files.render import writing_below
+from planner.files.standing import before, standing
 from tools.registry import Tool
-
-_LARGEST_SHOWN = 400_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Proposal:
         """What the person is asked, and the digest that the answer must come with."""
         call, place = self.call.cleaned, self.root / self.folder
         files = [
-            ShownFile(path=plain(path), bytes=len(text.encode()), text=plain(text), before=_before(place / path))
+            ShownFile(path=plain(path), bytes=len(text.encode()), text=plain(text), before=_shown_before(place / path))
             for path, text in self.files
         ]
         preview = Preview(folder=plain(self.folder), files=files)
@@ -66,8 +65,8 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     else:
         # What is kept in the user's own folders has its place there.
         folder = result.folder
-    standing = tuple(_standing(root / folder / path, text) for path, text in files)
-    return Proposal(Call(call.id, call.name, arguments), root, folder, files, standing)
+    there = tuple(standing(root / folder / path, text) for path, text in files)
+    return Proposal(Call(call.id, call.name, arguments), root, folder, files, there)
 
 
 def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool], root: Path) -> dict[str, Any]:
@@ -86,27 +85,9 @@ def _below(root: Path) -> contextlib.AbstractContextManager[None]:
     return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
 
 
-def _standing(path: Path, text: str) -> str | None:
-    """What would be lost if `text` were written at `path`: the digest of a file there with other content."""
-    try:
-        if path.stat().st_size > _LARGEST_SHOWN:
-            status = path.stat()
-            return f"{status.st_size} bytes of {status.st_mtime_ns}"
-        if not path.is_file():
-            return None
-        there = path.read_bytes()
-    except OSError:
-        return None
-    return hashlib.sha256(there).hexdigest() if there != text.encode() else None
-
-
-def _before(path: Path) -> str | None:
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_SHOWN:
-            return None
-        return plain(path.read_text())
-    except (OSError, ValueError):
-        return None
+def _shown_before(path: Path) -> str | None:
+    text = before(path)
+    return None if text is None else plain(text)
 
 
 def _takes_folder(tool: Tool) -> bool:

@@ -99,7 +99,7 @@ def _hear(state: State) -> dict[str, Any]:
     messages = state.get("messages", [])
     before = shortened([*messages, *repair(messages)])
     # The planner knows its turn by where it starts, and that has moved.
-    topic = {key: value for key, value in state.get("topic", {}).items() if key != "turn"}
+    topic = {key: value for key, value in _topic(state).items() if key != "turn"}
     return {
         "messages": Overwrite([*before, said(state["heard"])]),
         "topic": topic,
@@ -122,7 +122,7 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
         write(TextPiece(text))
         return {"messages": [thought("shardwise", text)], "asked": []}
     tools = surroundings.tools
-    turn = Turn(state["messages"], state.get("plan", {}), state.get("topic", {}), tools, surroundings.now())
+    turn = Turn(state["messages"], state.get("plan", {}), _topic(state), tools, surroundings.now())
     final, fallen = await _thought_of(surroundings, turn, write, state["fallen"])
     if final.notice:
         write(Remark(final.notice))
@@ -261,9 +261,13 @@ def _unfounded_in(text: str, state: Mapping[str, Any], drafted: bool) -> list[Fi
     outcomes = turn_outcomes(messages)
     words = list(person_words(messages))
     if drafted:
-        return ungrounded(text, [*own_figures(outcomes), {"plan": state.get("topic", {}).get("edited", {})}], words)
+        return ungrounded(text, [*own_figures(outcomes), {"plan": _topic(state).get("edited", {})}], words)
     results = [outcome.response for outcome in outcomes] + [{"plan": state.get("plan", {})}]
     return ungrounded(text, results, [*words, *state["origins"]])
+
+
+def _topic(state: Mapping[str, Any]) -> dict[str, Any]:
+    return state.get("topic", {})
 
 
 def _asked(messages: list[Content]) -> str:

@@ -280,10 +280,10 @@ def read_plan(source: str, field: str = "--plan") -> dict[str, Any] | str:
             saved_plan(source, field)
             return source
         text = read_stream(sys.stdin, field) if source == "-" else read_text(path, field)
-    except (RuntimeError, ValueError) as error:  # of names that no file can have
-        if isinstance(error, PlanError):
-            raise
-        raise PlanError(field, f"cannot read {source[:80]!r}: no file can have that name") from None
+    except PlanError:
+        raise
+    except (OSError, RuntimeError, ValueError):
+        raise PlanError(field, f"{source[:80]!r} is no name that a file can have") from None
     plan = parsed(text, field)
     if not isinstance(plan, dict):
         raise PlanError(field, f"{source} does not hold a plan", ["a YAML or JSON mapping with model, workload, …"])

@@ -82,7 +82,7 @@ def _kept(word: str) -> str:
 def _is_measured(glued: re.Match[str]) -> bool:
     """Whether a number at the end of a word is a figure: one with a unit of more than a letter, which names have after
     digits alone (A100-80GB); or, after what joins no name, one too long for the number of a device."""
-    unit, number = glued["unit"], glued["figure"]
+    unit, number = glued.group("unit", "figure")
     if unit:
         return len(unit) > 1
     before = glued.string[: glued.start("figure")]

@@ -9,39 +9,14 @@ from dataclasses import dataclass
 from agent.grounding.units import UNIT
 
 _ONES = {
-    word: float(value)
-    for value, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ]
-    )
-}
-_TENS = dict(
-    zip(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
-        (20.0 + 10 * n for n in range(8)),
-        strict=True,
-    )
-)
+    "zero": 0.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "eight": 8.0,
+    "nine": 9.0, "ten": 10.0, "eleven": 11.0, "twelve": 12.0, "thirteen": 13.0, "fourteen": 14.0, "fifteen": 15.0,
+    "sixteen": 16.0, "seventeen": 17.0, "eighteen": 18.0, "nineteen": 19.0,
+}  # fmt: skip
+_TENS = {
+    "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "seventy": 70.0, "eighty": 80.0,
+    "ninety": 90.0,
+}  # fmt: skip
 _MANY = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _SHARES = {"half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "tenth": 1 / 10}
 _SIGNS = {"½": 1 / 2, "¼": 1 / 4, "¾": 3 / 4, "⅓": 1 / 3, "⅔": 2 / 3}
@@ -101,7 +76,7 @@ def _read(match: re.Match[str]) -> tuple[float, float, str | None, bool]:
         return 1.5, 0.25, unit, False
     if match["whole"]:
         return _whole(match["whole"]) + _part(match["rest"]), 0.125, unit, False
-    if part := match["share"] or match["of"]:
+    if part := match.group("share") or match.group("of"):
         value = _part(part)
         return value, 0.25 * value if unit else 0.05, unit, not unit
     value = _whole(match["number"])

@@ -11,6 +11,7 @@ from typing import Any
 from agent.figures import headlines
 from agent.wire import Outcome
 
+_HOLDERS = ("memory", "rows", "options", "slo", "best", "chosen")
 _HEAD = "**What the tools say**"
 _SENTENCE_END = re.compile(r"(?<=[.!?;])[*_)]*\s+(?=\S)|\n+")
 # Of what is only supposed, wished or asked no verdict is told; and what another plan would do is none of this one.
@@ -55,7 +56,10 @@ _KINDS = (
         re.compile(r"\b(?:slos?|latency\s+(?:limits?|targets?|goals?)|(?:ttft|tpot)\s+(?:limits?|targets?))\b", re.I),
         "the limits of latency are met", "the limits of latency are not met",
     ),
-    _Kind("budget", ("within_budget",), re.compile(r"\bbudget\b", re.I), "it is within the budget", "it is over the budget"),
+    _Kind(
+        "budget", ("within_budget",), re.compile(r"\bbudget\b", re.I),
+        "it is within the budget", "it is over the budget",
+    ),
     _Kind(
         "deadline", ("within_deadline",), re.compile(r"\b(?:deadline|in\s+time|on\s+time)\b", re.I),
         "it meets the deadline", "it misses the deadline",
@@ -126,20 +130,17 @@ def _claim(sentence: str, kind: _Kind, asked: str) -> bool | None:
 
 def _verdicts(responses: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
     """Each verdict on which all results agree."""
-    said: dict[str, set[bool]] = {}
+    answers: dict[str, set[bool]] = {}
     for response in responses:
-        memory = response.get("memory")
-        for each in (response, memory if isinstance(memory, Mapping) else {}, *_rows(response)):
+        for part in (response, *_parts(response)):
             for kind in _KINDS:
-                values = (each.get(name) for name in kind.fields)
-                said.setdefault(kind.name, set()).update(value for value in values if isinstance(value, bool))
-    return {name: values.pop() for name, values in said.items() if len(values) == 1}
+                values = (part.get(name) for name in kind.fields)
+                answers.setdefault(kind.name, set()).update(value for value in values if isinstance(value, bool))
+    return {name: values.pop() for name, values in answers.items() if len(values) == 1}
 
 
-def _rows(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The rows that are answers of their own: of a comparison, of options, of limits of latency."""
-    for name in ("rows", "options", "slo", "best", "chosen"):
-        rows = response.get(name)
-        for row in rows if isinstance(rows, list) else [rows]:
-            if isinstance(row, Mapping):
-                yield row
+def _parts(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The parts of a result, and its rows, that hold verdicts of its own; not what another plan would do."""
+    for name in _HOLDERS:
+        value = response.get(name)
+        yield from (row for row in (value if isinstance(value, list) else [value]) if isinstance(row, Mapping))

@@ -65,9 +65,8 @@ class Keys:
     def below(self, prefix: str) -> Iterator[str]:
         """The names that stand below `prefix`, itself included."""
         names = self._heads.get(prefix.partition(".")[0], ())
-        return iter(
-            [name for name in names if name in self.items and (name == prefix or name.startswith(prefix + "."))]
-        )
+        here = [name for name in names if name == prefix or name.startswith(prefix + ".")]
+        return iter([name for name in here if name in self.items])
 
     def put(self, key: str, value: Any, line: int | None = None) -> None:
         if value is None:

@@ -54,36 +54,31 @@ def serving(estimate: ServingEstimate) -> list[str]:
     ]
 
 
-def layout(found: BestParallelism) -> list[str]:
-    best = found.best
+def layout(search: BestParallelism) -> list[str]:
+    best = search.best
     return ["fits", f"best {best.summary}", f"memory per device {figures.gib(best.per_device_bytes)}",
             f"step time {figures.seconds(best.step_s)}", f"training speed {figures.rate(best.tokens_per_s)} tokens/s",
             f"MFU {figures.percent(best.mfu)}"]  # fmt: skip
 
 
-def deployment(found: BestServing | SizedServing) -> list[str]:
-    best = found.best
+def deployment(search: BestServing | SizedServing) -> list[str]:
+    best = search.best
     if best is None:
         return ["nothing serves this load within the limits"]
-    met = [] if best.meets_slo is None else ["limits of latency met" if best.meets_slo else "limits of latency missed"]
-    return [_fits(best.fits), *met, f"best {best.summary}", *_known("time to first token", best.ttft_s, figures.seconds),
+    return [_fits(best.fits), *_met(best.meets_slo), f"best {best.summary}",
+            *_known("time to first token", best.ttft_s, figures.seconds),
             *_known("time per output token", best.tpot_s, figures.seconds),
             f"output {figures.rate(best.output_tokens_per_s)} tokens/s",
             *_known("cost per hour", best.usd_per_hour, figures.usd)]  # fmt: skip
 
 
 def fit(check: FitCheck) -> list[str]:
-    met = (
-        [] if check.meets_slo is None else ["limits of latency met" if check.meets_slo else "limits of latency missed"]
-    )
-    return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}", *met]
+    return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}", *_met(check.meets_slo)]
 
 
 def limit(found: Limit) -> list[str]:
-    return [
-        *_memory(found.memory),
-        *(["none fits"] if found.value is None else [f"limit {figures.plain(found.value)}"]),
-    ]
+    value = "none fits" if found.value is None else f"limit {figures.plain(found.value)}"
+    return [*_memory(found.memory), value]
 
 
 def cost(bill: CostEstimate) -> list[str]:
@@ -113,6 +108,10 @@ def plan(found: AutoConfigured | ImportedConfig) -> list[str]:
 def _memory(memory: MemoryEstimate | ServingMemoryEstimate) -> list[str]:
     used, room = figures.gib(memory.per_device_bytes), figures.gib(memory.capacity_bytes)
     return [_fits(memory.fits), f"memory per device {used}", f"capacity {room}"]
+
+
+def _met(met: bool | None) -> list[str]:
+    return [] if met is None else ["limits of latency met" if met else "limits of latency missed"]
 
 
 def _fits(fits: bool) -> str:

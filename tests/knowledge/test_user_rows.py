@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, aliases, find_accelerator, machine
 from knowledge.models.catalogue import architecture, find_model, models, models_left_out
+from knowledge.own.files import trust
 from knowledge.own.rows import HardwareRow, validated
 from knowledge.prices.book import left_out, prices, providers
 
@@ -85,13 +86,16 @@ def test_the_nearer_file_wins_and_replacing_has_to_be_said(home: Path, tmp_path:
     project = tmp_path / "project" / ".shardwise"
     put(home, "hardware", "a", CHIP)
     put(project, "hardware", "b", CHIP | {"memory_gib": 48})
+    trust(project)
     assert find_accelerator("my-chip").value.memory_bytes == 48 * 2**30
     assert not accelerators_left_out()
     real = find_accelerator("h100-sxm").value
     put(project, "hardware", "c", {"id": "h100-sxm", "memory_gib": 40})
+    trust(project)
     assert find_accelerator("h100-sxm").value == real
     assert "say replaces: true" in str(accelerators_left_out()[0])
     put(project, "hardware", "c", {"id": "h100-sxm", "memory_gib": 40, "replaces": True})
+    trust(project)
     mine = find_accelerator("H100 SXM5 80GB").value
     assert (mine.memory_bytes, mine.peak_flops, mine.name) == (40 * 2**30, real.peak_flops, real.name)
     assert mine.timed_as == "h100-sxm"

@@ -61,7 +61,7 @@ class TestCall:
             (["multiply", "{}"], "tool: there is no tool 'multiply'; valid: divide"),
             (["multiply", "--schema"], "tool: there is no tool 'multiply'; valid: divide"),
             (["--schema"], "--schema: needs a tool's name"),
-            (["--jsonl", "/nonexistent/file"], "--jsonl: cannot read /nonexistent/file: No such file"),
+            (["--jsonl", "/nonexistent/file"], "--jsonl: /nonexistent/file cannot be read: No such file"),
             (["divide", "--jsonl", "-"], "--jsonl: takes the tools' names from the file"),
         ],
     )

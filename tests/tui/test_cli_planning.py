@@ -271,7 +271,7 @@ class TestPlan:
         (("fit", *SMALL, "--set", "layout.tpp=1"), "layout.tpp: there is no such field; valid: tp"),
         (("fit", *SMALL, "--overrides", "{"), "--overrides: is not valid JSON"),
         (("fit", *SMALL, "--overrides", "weights_gib"), "--overrides: 'weights_gib' is not KEY=VALUE"),
-        (("fit", "--plan", "none.yaml"), "--plan: cannot read none.yaml: No such file"),
+        (("fit", "--plan", "none.yaml"), "--plan: none.yaml cannot be read: No such file"),
         (("fit", "--plan", "nobody"), "--plan: there is no scenario 'nobody'"),
         (("fit", "--plan", "\0"), "--plan: "),
         (("fit", "--plan", "x" * 5000), "--plan: "),

@@ -17,12 +17,12 @@ def run(arguments: argparse.Namespace) -> int:
     files = [path for kind in ROW_KINDS for path in yaml_files(folder / kind)]
     if arguments.withdraw:
         distrust(folder)
-        print(f"{one_line(folder)} is not used any more.")
+        say(f"{one_line(folder)} is not used any more.")
         return 0
     if not files:
         raise PlanError("folder", f"there are no rows in {folder}", [f"files in {'/, '.join(ROW_KINDS)}/"])
     if trusted(folder):
-        print(f"{one_line(folder)} is trusted already.")
+        say(f"{one_line(folder)} is trusted already.")
         return 0
     for path in files:
         say(f"--- {one_line(path.relative_to(folder))}")
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         say("It stays unused.")
         return 0
     trust(folder)
-    print(f"{one_line(folder)} is used from here on, until one of its {len(files)} files changes.")
+    say(f"{one_line(folder)} is used from here on, until one of its {len(files)} files changes.")
     return 0
 
 
