@@ -27,6 +27,10 @@ _NORM_GEMMA_EAGER = 3.5
 _NORM_FP32_PRODUCT = 4.0
 _NORM_FROZEN = 2.0
 _NORM_FUSED = 1.0
+# Elements per channel of a routed token that weighing it in fp32 takes: its fp32 copy for the gradient of the score. While
+# gradients are made, those of the product and of the copy in fp32, and those that go into and out of the grouped matmuls.
+_WEIGHED_KEPT = 2.0
+_WEIGHED_WORKING = 6.0
 # Elements per channel of the inner width that a state-space layer keeps: input, convolution's output, gate, the scan's
 # output and gated norm (mamba_ssm's fused scan).
 _SCAN = 6.0
@@ -163,13 +167,30 @@ def _experts(job: Job, block: Block) -> tuple[float, float, float]:
     # Tokens go in permuted (kept for the weights' gradients) and come out to be weighted (kept for the router's).
     # Megatron weighs them inside the experts, so what comes out need not be kept (moe_permute_fusion).
     copies = (1.0 + kept) if hf else kept
-    # Experts of a latent are given, and give back, tokens of its width.
-    whole = copies * block.top_k * _expert_input(block) + 2.0 * block.experts
+    copies += _WEIGHED_KEPT * job.framework.activations.weighs_in_fp32
+    whole = copies * _routed_channels(block) + 2.0 * block.experts
     return whole, _feed(job, block.shared_width, block.gated), expert
 
 
-def _expert_input(block: Block) -> int:
-    return next(matrix.inputs for matrix in block.matrices if matrix.role == "expert" and matrix.split == "column")
+def _routed_channels(block: Block) -> int:
+    """Channels that a token sends to its experts; those of a latent are given, and give back, tokens of its width."""
+    return block.top_k * next(
+        matrix.inputs for matrix in block.matrices if matrix.role == "expert" and matrix.split == "column"
+    )
+
+
+def gathered_key_elements(job: Job, block: Block) -> float:
+    """Keys, values and their gradients of one token more, where context parallelism gathers those of the sequence."""
+    if block.mixer != "attention" or not job.framework.gathering.gathers_keys:
+        return 0.0
+    return 2.0 * block.kv_heads * (block.head_dim + block.v_head_dim)
+
+
+def expert_working_elements(job: Job, block: Block) -> float:
+    """Temporaries per token of routed experts while their gradients are made."""
+    if block.feed != "moe" or not job.framework.activations.weighs_in_fp32:
+        return 0.0
+    return _WEIGHED_WORKING * _routed_channels(block)
 
 
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:

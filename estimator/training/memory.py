@@ -14,7 +14,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from estimator.kernels.activations import block_bytes, boundary_bytes, final_norm_elements, kept_bytes
+from estimator.kernels.activations import (
+    block_bytes,
+    boundary_bytes,
+    expert_working_elements,
+    final_norm_elements,
+    gathered_key_elements,
+    kept_bytes,
+)
 from estimator.kernels.adapters import leaked_bytes, matrix_working_bytes, working_elements
 from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts
@@ -360,8 +367,12 @@ def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats,
 
     def compute() -> tuple[Floats, Floats, Floats]:
         everything = block_bytes(job, block, layouts)
-        casts = job.activation_bytes * micro_batch_tokens(job, layouts) * working_elements(job, block) / layouts.tp
-        temporary = casts + matrix_working_bytes(job, block, layouts)
+        elements = (
+            working_elements(job, block) / layouts.tp + expert_working_elements(job, block) / layouts.outside_split
+        )
+        elements = elements + gathered_key_elements(job, block) * (layouts.cp - 1) / layouts.tp
+        temporary = job.activation_bytes * micro_batch_tokens(job, layouts) * elements
+        temporary = temporary + matrix_working_bytes(job, block, layouts)
         return everything, kept_bytes(job, block, layouts, everything), temporary
 
     return layouts.memoised(("block activations", job, block), compute)

@@ -153,7 +153,9 @@ def gradients_held(job: Job, layouts: Layouts, held: Held) -> Floats:
 def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     """Gathered weights (while the loss is made, while blocks run backward), and gradients on their way to be reduced.
 
-    DeepSpeed bounds them by its live parameters; FSDP has a unit at work and the next one, and its root all the time.
+    DeepSpeed bounds them by its live parameters; FSDP has a unit at work and the next one, and its root all the time,
+    frozen weights without the copies that gradients need (torch.distributed.fsdp, _fully_shard/_fsdp_param_group.py
+    wait_for_unshard: what was gathered is freed once it is copied out).
     """
     framework = job.framework
     size, reduce_bytes = framework.weights.compute_bytes, framework.gradients.reduce_bytes
@@ -171,11 +173,11 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     # What is quantised is gathered as it is kept, packed; embeddings and head are not quantised.
     most = held.outside * size + (held.total - held.outside) * packed
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
-    copies = max(framework.gathering.gathered_copies - (not trains), 1.0)
+    copies = framework.gathering.gathered_copies if trains else framework.gathering.live_units
     backward = unit * (copies * packed + framework.gathering.reduced_copies * reduce_bytes * trains)
-    backward = backward + root * (
-        max(copies - 1.0, 1.0) * size + framework.gathering.reduced_copies * reduce_bytes * trains
-    )
+    # The root stays gathered; its gradient waits for the end of backward, where it is copied once to be reduced.
+    waiting = min(framework.gathering.reduced_copies, 1.0) * reduce_bytes * trains
+    backward = backward + root * (min(max(copies - 1.0, 1.0), 2.0) * size + waiting)
     # Without resharding all is gathered, and gradients on their way come on top; a pipeline that accumulates them whole
     # reduces one unit at a time.
     kept = _keeps_gathered(job, layouts, held)

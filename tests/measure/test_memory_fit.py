@@ -41,10 +41,10 @@ def peak(
         "context_bytes": float(index % 2),
     }
     made = Peak(
-        case(f"{source}-{index}", source), (framework,), 1.0, 5 * GIB, slopes, 0.0, usable, unmeasured, "Hopper"
+        case(f"{source}-{index}", source), (framework,), 1.0, 5 * GIB, slopes, (0.0, 0.0), usable, unmeasured, "Hopper"
     )
     observed = made.estimate(TRUE) * math.exp(error)
-    return Peak(made.case, (framework,), observed, 5 * GIB, slopes, 0.0, usable, unmeasured, "Hopper")
+    return Peak(made.case, (framework,), observed, 5 * GIB, slopes, (0.0, 0.0), usable, unmeasured, "Hopper")
 
 
 def test_known_factors_are_found_again():

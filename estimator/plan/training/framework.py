@@ -83,6 +83,9 @@ class Gathering:
     _fully_shard/_fsdp_collectives.py)."""
     reduced_copies: float
     """The same in the dtype of the reduction."""
+    gathers_keys: bool
+    """Whether context parallelism gathers keys and values of the whole sequence, where others pass them on
+    (torch.distributed.tensor.experimental, set_rotate_method)."""
     splits_root: bool
     """Whether embedding and head are units of their own (torchtitan, distributed/fsdp.py apply_fsdp_to_decoder)."""
     hook_s: float
@@ -105,6 +108,8 @@ class Activations:
     score_bytes: float
     """Per score that attention keeps where scores go through memory (transformers, eager_attention_forward: after
     softmax in fp32 and in 16 bits)."""
+    weighs_in_fp32: bool
+    """Whether tokens of experts are weighed by their scores in fp32 (torchtitan, models/common/moe.py)."""
     stage_buffers: float
     """Copies of a stage's boundary per micro-batch that a pipeline allocates to send and receive
     (torch.distributed.pipelining, stage.py)."""

@@ -55,8 +55,8 @@ class Peak:
     """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
 
     `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks are given back before a run fails, and `uncounted_bytes` are there too, which the counter of
-    the peak does not show. `unmeasured` counts what no measured peak covers, the
+    can hold: cached blocks are given back before a run fails. `not_shown` is what the counter of the peak leaves out: device
+    contexts (one or none) and other bytes. `unmeasured` counts what no measured peak covers, the
     framework apart.
     """
 
@@ -65,7 +65,7 @@ class Peak:
     observed_bytes: float | None
     fixed_bytes: float
     slopes: Mapping[str, float]
-    uncounted_bytes: float
+    not_shown: tuple[float, float]
     usable_bytes: float
     unmeasured: int
     family: str
@@ -80,12 +80,17 @@ class Peak:
 
     def room(self, factors: Factors) -> float:
         """By what factor, less one, the device can hold more."""
-        return self.usable_bytes / (self.needed(factors) + self.uncounted_bytes) - 1.0
+        return self.usable_bytes / (self.needed(factors) + self.hidden(factors)) - 1.0
+
+    def hidden(self, factors: Factors) -> float:
+        """What is there and the counter of the peak does not show."""
+        contexts, rest_bytes = self.not_shown
+        return contexts * factors["context_bytes"] + rest_bytes
 
     def estimate(self, factors: Factors) -> float:
         need = self.needed(factors)
         cached = sum(self.slopes[name] * factors[name] for name in _CACHED)
-        return need + min(cached, max(0.0, self.usable_bytes - self.uncounted_bytes - need))
+        return need + min(cached, max(0.0, self.usable_bytes - self.hidden(factors) - need))
 
     def error(self, factors: Factors) -> float:
         """Of a run that ran unread, by how much it would not have."""
@@ -116,23 +121,20 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
     held = kind != "allocated"
     caches = held and job.framework.allocator == "caching"
     varying = caches and varying_lengths(job) > 0
-    own_context = (
-        kind not in ("allocated", "reserved")
-        and job.framework.context_bytes is None
-        and parts["framework_and_context"] > 0
-    )
+    contexts = float(job.framework.context_bytes is None and parts["framework_and_context"] > 0)
+    shown = contexts * (kind not in ("allocated", "reserved"))
     slopes = {
         "slack": caches * (parts["activations"] + parts["step_temporaries"]),
         "loss_slack": caches * parts["logits_and_loss"],
         "varying_lengths": varying * parts["logits_and_loss"],
-        "context_bytes": float(own_context),
+        "context_bytes": shown,
     }
     now = job.calibration
     fitted = now.slack * slopes["slack"]
     fitted += now.context_bytes * slopes["context_bytes"]
     if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
         fitted += float(memory.cached[best])
-    total = float(memory.total[best] - memory.cached[best])
+    hidden = float(memory.total[best]) - estimate.peak_bytes(kind) - (not held) * float(memory.cached[best])
     unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
     return Peak(
         case=case,
@@ -140,7 +142,7 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
         observed_bytes=case.observed["peak_bytes"],
         fixed_bytes=estimate.peak_bytes(kind) - fitted,
         slopes=slopes,
-        uncounted_bytes=max(0.0, total - estimate.peak_bytes(kind) + held * float(memory.cached[best])),
+        not_shown=(contexts - shown, hidden - (contexts - shown) * now.context_bytes),
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
         family=job.machine.accelerator.family,

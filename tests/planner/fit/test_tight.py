@@ -24,7 +24,8 @@ def estimated(usable_gib: float | None = None) -> TrainingEstimate:
 
 @pytest.mark.parametrize("free", [-0.05, -0.001, 0.001, 0.015, 0.029, 0.031, 0.2])
 def test_tight_is_a_fit_with_less_than_three_percent_free(free: float):
-    high_gib = estimated().memory.high_bytes / 2**30
+    # Where memory is short, as cached blocks are given back then.
+    high_gib = estimated(1.0).memory.high_bytes / 2**30
     found = estimated(high_gib / (1 - free))
     assert found.memory.fits == (free > 0)
     assert found.memory.tight == (0 < free < 0.03)
