@@ -55,8 +55,8 @@ class Peak:
     """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
 
     `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks are given back before a run fails. `not_shown` is what the counter of the peak leaves out: device
-    contexts (one or none) and other bytes. `unmeasured` counts what no measured peak covers, the
+    can hold: cached blocks are given back before a run fails. `not_shown` is what the counter of the peak leaves out:
+    device contexts (one or none) and other bytes. `unmeasured` counts what no measured peak covers, the
     framework apart.
     """
 
