@@ -28,7 +28,7 @@ _NORM_FP32_PRODUCT = 4.0
 _NORM_FROZEN = 2.0
 _NORM_FUSED = 1.0
 # Elements per channel of a routed token that weighing it in fp32 takes: its fp32 copy for the gradient of the score.
-# While gradients are made, those of the product and of the copy in fp32, and of what the grouped matmuls read and write.
+# While gradients are made, those of the product and of the copy in fp32, and of what grouped matmuls read and write.
 _WEIGHED_KEPT = 2.0
 _WEIGHED_WORKING = 6.0
 # Elements per channel of the inner width that a state-space layer keeps: input, convolution's output, gate, the scan's
