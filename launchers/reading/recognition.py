@@ -9,10 +9,11 @@ from launchers.reading.documents import Keys, json_keys, toml_keys, yaml_keys
 from launchers.reading.formats import Format
 from launchers.reading.programs import formats
 
-OTHERS = (
-    "bash or sbatch script", "command line", "Python script on the Trainer, TRL or Unsloth", "Kubernetes objects",
-    "SkyPilot task", "Compose file",
-)  # fmt: skip
+# Next steps where a file says nothing of a run.
+WHAT_HELPS = (
+    "the script or config that starts the run, with the files that it names",
+    "a plan in words or flags (--model, --on, --framework, --batch, --seq-len)",
+)
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".sbatch", ".slurm", ".bash", ".pbs")
 _COMMAND = re.compile(
@@ -20,10 +21,6 @@ _COMMAND = re.compile(
     r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set|"
     r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang) "
 )
-
-
-def names() -> list[str]:
-    return [*(form.name for form in formats()), *OTHERS]
 
 
 def is_script(name: str, text: str) -> bool:
@@ -59,7 +56,7 @@ def config(name: str, text: str) -> tuple[Format, Keys] | None:
         best, form = max(scores, key=lambda row: row[0])
         if best > 0:
             return form, keys
-        errors.append(PlanError("files", f"{name} is of no format that is read here", names()))
+        errors.append(PlanError("files", f"{name} is of no format that is read here", WHAT_HELPS))
         break
     if name.endswith(_CONFIGS):
         raise errors[-1]

@@ -15,7 +15,7 @@ from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
-from launchers.reading.recognition import config, is_python, is_script, names
+from launchers.reading.recognition import WHAT_HELPS, config, is_python, is_script
 from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
@@ -24,11 +24,6 @@ from launchers.shell.setting import ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.unsloth.read import read_python
 
-# Next steps where a file says nothing of a run; what is read stands in docs/launch-targets.md.
-_WHAT_HELPS = (
-    "the script or config that starts the run, with the files that it names",
-    "a plan in words or flags (--model, --on, --framework, --batch, --seq-len)",
-)
 _MOST_FILES = 64
 _MOST_TEXT = 1_000_000
 # The framework of a Plan by program, where nothing shards its states.
@@ -122,7 +117,7 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
         if kind := read_python(_base(path), text, findings):
             findings.formats[path] = kind
         elif len(files) == 1:
-            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", names())
+            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", WHAT_HELPS)
     left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
         form.read(keys, findings)
@@ -190,7 +185,7 @@ def _read_scripts(sets: _FileSet) -> None:
         sbatch = "sbatch script" if "#SBATCH" in text else ""
         if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
             if len(sets.texts) == 1:
-                raise PlanError("files", f"{name} starts no program that is read here", _WHAT_HELPS)
+                raise PlanError("files", f"{name} starts no program that is read here", WHAT_HELPS)
             formats = formats or ["script of nothing that is read here"]
         if sbatch and not starts and not setting.written and not _refers_from(findings, name):
             findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
@@ -258,7 +253,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
     blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
     if not plan and not findings.not_read and not blocked:
-        raise PlanError("files", "nothing of them could be read", _WHAT_HELPS)
+        raise PlanError("files", "nothing of them could be read", WHAT_HELPS)
     return FilesReading(
         plan,
         _tidy(findings.read, arguments),

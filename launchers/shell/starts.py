@@ -117,10 +117,19 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
                 return _program(started[0].text, [*started, *words[image + 1 :]], environment, setting)
             if place is None:
                 return []
-            words = words[place:]
+            words = _entered(words, place)
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _entered(words: list[Word], place: int) -> list[Word]:
+    """The program of a container; where it is an entry point, its arguments come after the image."""
+    if words[place - 1].text != "--entrypoint":
+        return words[place:]
+    after = range(place + 1, len(words))
+    start = next((at for at in after if re.search(r"^-m$|\.(py|ya?ml|sh)$", words[at].text)), len(words))
+    return [words[place], *words[start:]]
 
 
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}

@@ -36,6 +36,8 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise PlanError("files", f"{name} is not readable Python: {str(error)[:120]}") from None
     names = _constants(tree)
+    if any(key.startswith(".") for key in names):
+        findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
     calls = sorted(
         ((_called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
     )
@@ -166,7 +168,43 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
                         again.add(name)
                     simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
                     values[name] = _value(node.value, values) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
-    return {name: UNKNOWN if name in again else value for name, value in values.items()}
+    values = {name: UNKNOWN if name in again else value for name, value in values.items()}
+    return values | _defaults(tree, values)
+
+
+def _defaults(tree: ast.Module, names: dict[str, Any]) -> dict[str, Any]:
+    """What attributes of parsed arguments and of dataclasses are unless the command says otherwise, as '.name'; names
+    with several defaults are not known."""
+    values: dict[str, Any] = {}
+    rows: list[tuple[str, Any]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node).endswith(".add_argument"):
+            flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            words = {word.arg: _value(word.value, names) for word in node.keywords if word.arg}
+            flag = next((flag for flag in flags if flag.startswith("--")), None)
+            if flag is not None:
+                usual = False if words.get("action") == "store_true" else words.get("default", UNKNOWN)
+                rows.append((str(words.get("dest", flag.lstrip("-").replace("-", "_"))), usual))
+        elif isinstance(node, ast.ClassDef):
+            fields = [
+                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            ]
+            rows += [(part.target.id, _value(part.value, names)) for part in fields
+                     if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
+    for name, value in rows:
+        values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
+    return values
+
+
+def _looked_up(node: ast.expr, names: dict[str, Any]) -> Any:
+    """An attribute by its default, or an entry of a mapping of literals."""
+    if isinstance(node, ast.Attribute):
+        return names.get(f".{node.attr}", UNKNOWN)
+    if isinstance(node, ast.Subscript):
+        whole, key = _value(node.value, names), _value(node.slice, names)
+        if isinstance(whole, dict) and isinstance(key, str):
+            return whole.get(key, UNKNOWN)
+    return UNKNOWN
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
@@ -190,7 +228,7 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
         return -node.operand.value if isinstance(node.operand.value, int | float) else UNKNOWN
     if isinstance(node, ast.Call) and _called(node).endswith(("is_bfloat16_supported", "is_bf16_supported")):
         return _BF16
-    return UNKNOWN
+    return _looked_up(node, names)
 
 
 def _run(tree: ast.AST) -> Iterator[ast.AST]:

@@ -181,6 +181,7 @@ FORMATS = (Format("verl YAML", score, read),)
 COMMANDS = {"verl": read_command, "verl-sft": read_sft_command}
 MODULES = {
     "verl.trainer.main_ppo": "verl",
+    "recipe.dapo.main_dapo": "verl",
     "verl.trainer.sft_trainer": "verl-sft",
     "verl.trainer.fsdp_sft_trainer": "verl-sft",
 }
