@@ -107,6 +107,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
     ),
+    "verl": Target(
+        "verl",
+        "program",
+        "verl Bash script: GRPO and PPO with vLLM on the same devices over Ray, and SFT, with FSDP; full and LoRA",
+    ),
     "torchrun": Target(
         "torchrun",
         "program",

@@ -22,6 +22,8 @@ from launchers.yaml_text import Tree
 
 PATH = "megatron_bridge.sh"
 _DATA = "SET_ME_DATA"
+# Text that Hydra takes as it stands and for no number, truth or null.
+_PLAIN = re.compile(r"(?i)(?!(true|false|null|nan|inf)$)[a-z][\w/.-]*")
 _CHECKPOINT = "SET_ME_CHECKPOINT"
 
 
@@ -176,7 +178,7 @@ def hydra(value: Tree) -> str:
         return f"{{_target_:{value},_call_:false}}"
     if isinstance(value, str) and re.fullmatch(r"megatron(\.\w+)+", value):
         return value
-    if isinstance(value, str) and not value.replace("_", "").replace("-", "").replace("/", "").isalnum():
+    if isinstance(value, str) and not _PLAIN.fullmatch(value):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
     return str(value)

@@ -5,7 +5,6 @@ The YAML does not carry the number of devices: accelerate's file does. Words: tr
 
 from __future__ import annotations
 
-from estimator.errors import PlanError
 from launchers.accelerate.write import accelerate_launch
 from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
@@ -14,6 +13,7 @@ from launchers.hf.write import batch_comment, learning_rate, length, optimizer, 
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
+from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
@@ -139,7 +139,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
             whole = training.stage == "sft" and attention_of(launch) not in ("sdpa", "eager")
             fields["packing_strategy"] = "bfd" if whole else "wrapped"
     elif training.stage == "grpo":
-        answer = _answer(launch)
+        answer = answer_tokens(launch)
         fields |= {"max_prompt_length": launch.seq_len - answer, "max_completion_length": answer}
     else:
         fields["max_length"] = launch.seq_len
@@ -151,23 +151,10 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     return fields
 
 
-def _answer(launch: TrainingLaunch) -> int:
-    """Tokens generated per sample: half of seq_len unless the plan says."""
-    answer = launch.training.response_len or launch.seq_len // 2
-    if not 0 < answer < launch.seq_len:
-        problem = f"{answer} generated tokens leave no room for a prompt in seq_len={launch.seq_len}"
-        raise PlanError("workload.response_len", problem, [max(1, launch.seq_len // 2)])
-    return answer
-
-
 def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """GRPO's groups, rewards and the engine that generates. The batch counts samples, not prompts."""
     training = launch.training
-    size = training.group_size
-    if launch.global_batch % size:
-        low = launch.global_batch // size * size
-        problem = f"{launch.global_batch} samples are not whole groups of group_size={size}"
-        raise PlanError("workload.global_batch", problem, [count for count in (low, low + size) if count])
+    size = samples_per_prompt(launch)
     fields: dict[str, Tree] = {
         "num_generations": size,
         "generation_batch_size": launch.global_batch,

@@ -31,8 +31,8 @@ def read(keys: Keys, findings: Findings) -> None:
     _method(keys, findings)
     findings.whole("per_node", keys.take("trainer.n_gpus_per_node"))
     findings.whole("nodes", keys.take("trainer.nnodes"))
-    findings.number("workload.epochs", keys.take("trainer.total_epochs"))
-    findings.whole("workload.steps", keys.take("trainer.total_training_steps"))
+    _length(keys, findings)
+    _types(keys, findings, f"{_ACTOR}.fsdp_config", _MODEL)
     findings.truth("workload.packing", keys.take(f"{_MODEL}.use_remove_padding"))
     findings.word(
         "layout.recompute", keys.take(f"{_MODEL}.enable_gradient_checkpointing"), {"true": "full", "false": "none"}
@@ -46,6 +46,29 @@ def read(keys: Keys, findings: Findings) -> None:
     for field, (value, why) in words["defaults"].items():
         findings.default(field, value, why)
     leave_rest(keys, findings, "verl")
+
+
+def _length(keys: Keys, findings: Findings) -> None:
+    """Steps win over passes."""
+    steps, passes = keys.take("trainer.total_training_steps"), keys.take("trainer.total_epochs")
+    if findings.whole("workload.steps", steps) is None:
+        findings.number("workload.epochs", passes)
+
+
+def _types(keys: Keys, findings: Findings, engine: str, model: str) -> None:
+    """What weights are held in, the shard group, the loss, and what goes to the host."""
+    held = keys.take(f"{engine}.model_dtype")
+    if held is not None and held.value in ("bfloat16", "bf16"):
+        findings.put("workload.weights", "bf16", held)
+    group = keys.take(f"{engine}.fsdp_size")
+    if group is not None and (as_number(group.value) or 0) > 0:
+        findings.whole("layout.shard_group", group)
+    findings.truth("workload.fused_loss", keys.take(f"{model}.use_fused_kernels"))
+    weights, states = keys.take(f"{engine}.param_offload"), keys.take(f"{engine}.optimizer_offload")
+    if is_set(weights) and weights:
+        findings.put("layout.offload", "params", weights)
+    elif is_set(states) and states:
+        findings.put("layout.offload", "optimizer", states)
 
 
 def _on_megatron(keys: Keys, findings: Findings) -> bool:
@@ -125,7 +148,8 @@ def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> 
     if longest is None or room is None:
         findings.block("workload.micro_batch", item, "packs rows by tokens; give rows a device and micro-step")
         return
-    most, share = max(1, int(room) // longest), batch // dp if dp and batch else None
+    split = as_number(keys.look(f"{_ACTOR}.ulysses_sequence_parallel_size")) or 1
+    most, share = max(1, int(room * split) // longest), batch // dp if dp and batch else None
     rows = most if not share else max(rows for rows in range(1, min(most, share) + 1) if share % rows == 0)
     findings.default("workload.micro_batch", rows, f"{item.origin}: so many of the longest rows in {int(room)} tokens")
 
@@ -146,11 +170,6 @@ def _method(keys: Keys, findings: Findings) -> None:
         findings.whole("workload.lora.rank", rank)
         findings.number("workload.lora.alpha", keys.take(f"{_MODEL}.lora_alpha"))
     findings.default("workload.method", "full", "lora_rank is 0 unless given")
-    moved = {name: keys.take(f"{_ACTOR}.fsdp_config.{name}_offload") for name in ("param", "optimizer")}
-    if (item := moved["param"]) is not None and item.value is True:
-        findings.put("layout.offload", "params", item)
-    elif (item := moved["optimizer"]) is not None and item.value is True:
-        findings.put("layout.offload", "optimizer", item)
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
@@ -170,6 +189,8 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
 def read_sft_command(start: Program, setting: ScriptSetting) -> str:
     keys = Keys(setting.file)
     overrides(keys, start.words)
+    _length(keys, setting.findings)
+    _types(keys, setting.findings, "engine", "model")
     engine = keys.take("engine") or keys.take("model.strategy")
     if engine is not None and engine.value not in ("fsdp", "fsdp2"):
         setting.findings.block("workload.framework", engine, "is another backend than FSDP")

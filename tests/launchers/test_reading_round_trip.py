@@ -123,6 +123,11 @@ SETS = {
         optimizer=optimizers, precision=st.sampled_from(["bf16", "fp16"]), fused_loss=st.just("auto"),
         dp=st.sampled_from([1, 2]), offload=st.sampled_from(["none", "none", "activations"]),
     ),
+    "verl": plans(
+        "verl", method=st.sampled_from(["full", "lora"]), stage=st.sampled_from(["sft", "grpo", "ppo"]),
+        rollout=st.just("colocated"), group_size=st.sampled_from([2, 4]), zero=st.just(3), cp=st.sampled_from([1, 2]),
+        offload=st.sampled_from(["none", "none", "optimizer", "params"]), precision=st.sampled_from(["bf16", "fp16"]),
+    ),
     "torchrun": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
         offload=st.sampled_from(["none", "optimizer"]),
@@ -185,7 +190,7 @@ def test_a_written_set_is_read_back(target: str, data: Any):
     if target in ("trl", "torchtune", "unsloth") and plan.training.stage == "pretrain":
         # Their scripts train on plain text as on conversations.
         del expected["workload.stage"]
-    if plan.cluster.count == 1 and target in ("torchtune", "torchtitan", "maxtext"):
+    if plan.cluster.count == 1 and target in ("torchtune", "torchtitan", "maxtext", "verl"):
         # A recipe of one device shards nothing.
         values["layout.zero_stage"] = expected["layout.zero_stage"]
     if target == "maxtext" and plan.layout.dp == 1:

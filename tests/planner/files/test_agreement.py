@@ -29,7 +29,7 @@ def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
     if plan.training.stage not in ("pretrain", "sft"):
         # Pairs are never packed: what a plan says of it is whether they are full, which no file has a word for.
         plan = plan.patch({"workload.packing": True})
-    if target == "torchtune" and plan.cluster.count == 1:
+    if target in ("torchtune", "verl") and plan.cluster.count == 1:
         # A recipe of one device shards nothing.
         plan = plan.patch({"layout.zero_stage": 0})
     try:
