@@ -73,8 +73,12 @@ class Keys:
             self.items.pop(key, None)
             self.nulls.add(key)
         else:
-            self.items[key] = Item(self.file, key, value, line)
-            self._heads.setdefault(key.partition(".")[0], {})[key] = None
+            self.adopt(Item(self.file, key, value, line))
+
+    def adopt(self, item: Item) -> None:
+        """Keeps a value of this file or of one that it stands on."""
+        self.items[item.key] = item
+        self._heads.setdefault(item.key.partition(".")[0], {})[item.key] = None
 
 
 def check_size(name: str, text: str) -> None:

@@ -134,12 +134,12 @@ def _layer(sets: _FileSet) -> None:
             names = item.value if isinstance(item.value, list) else [item.value]
             base = next((_base(str(name)) for name in names if _base(str(name)) in sets.by_name), None)
             if base is None or base in seen:
-                keys.items[item.key] = item
+                keys.adopt(item)
                 break
             seen.add(base)
             for below in sets.by_name[base].items.values():
                 if below.key not in keys and below.key not in keys.nulls:
-                    keys.items[below.key] = below
+                    keys.adopt(below)
     under = [path for path in sets.documents if _is_base(_base(path), sets)]
     if len(under) == len(sets.documents):
         # They name each other.
