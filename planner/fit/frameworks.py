@@ -8,14 +8,9 @@ from typing import Any
 from estimator.plan.schema import Layout, Plan
 from knowledge.offers import able_frameworks
 from planner.results import Remedy
-from planner.training.planned import Planned, varied
+from planner.training.concessions import CONCESSIONS
+from planner.training.planned import Planned, first_that_fits
 
-# What is given up besides, the least first: the search of layouts has recompute, splits and host memory in it.
-_CONCESSIONS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({}, ""),
-    ({"workload.fused_loss": True}, "chunked loss"),
-    ({"workload.fused_loss": True, "workload.optimizer": "adamw_8bit"}, "chunked loss, 8-bit optimizer states"),
-)
 _MOST_TOLD = 3
 
 
@@ -43,18 +38,18 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
     """(How much is given up, the change) for one framework; nothing where it never fits."""
     free: dict[str, Any] = {"layout": dict.fromkeys(Layout.model_fields), "workload.micro_batch": None}
     batch = planned.job.global_batch
-    for level, (concession, words) in enumerate(_CONCESSIONS):
-        if "workload.optimizer" in concession and not _has_moments(planned):
+    for level, concession in enumerate(CONCESSIONS):
+        if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
-        changes = {"workload.framework": name, "workload.global_batch": batch} | concession
-        other = varied(asked, free | changes)
-        if other is None or not other.fits or other.host_needs.host.fits is False:
+        changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
+        other = first_that_fits(asked, free | changes, [name], offload=True)
+        if other is None:
             continue
         patch = changes | {
             "layout": other.plan.layout.model_dump(mode="json"),
             "workload.micro_batch": other.plan.training.micro_batch,
         }
-        how = ", ".join(filter(None, (other.estimates.layouts.summary(other.index), words)))
+        how = ", ".join(filter(None, (other.estimates.layouts.summary(other.index), concession.words)))
         before, after = (float(each.estimates.memory.total[each.index]) for each in (planned, other))
         seconds = [float(each.estimates.step.seconds[each.index]) for each in (planned, other)]
         yield (

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.engines import SERVERS
+from planner.deciding import ranked, size
 from planner.result import Decisive, NeighbourFigures
 from planner.serving.planned import Served, latency_of, plan_serving, throughput_of
 
 _LEAST = 0.05
-_MOST = 4
-_ENGINES = ("vllm", "sglang", "tensorrt-llm")
 _CHOICES = ("workload.engine", "workload.weight_dtype", "workload.kv_dtype")
 # Figures of which the one that moves most is told.
 _MOVING = ("ttft_s", "tpot_s", "output_tokens_per_s")
@@ -19,13 +19,7 @@ _MOVING = ("ttft_s", "tpot_s", "output_tokens_per_s")
 
 def decides(served: Served) -> list[Decisive]:
     """Those that matter most first: what loses or wins the fit, then by the change of the figure that moves most."""
-    by_field: dict[str, Decisive] = {}
-    for field, other in _others(served):
-        row = _tried(served, field, other)
-        if row and (field not in by_field or _weight(row) > _weight(by_field[field])):
-            by_field[field] = row
-    rows = [row for row in by_field.values() if _weight(row) >= _LEAST]
-    return sorted(rows, key=lambda row: (row.fits != served.fits, _weight(row)), reverse=True)[:_MOST]
+    return ranked((_tried(served, field, other) for field, other in _others(served)), served.fits, _LEAST)
 
 
 def _others(served: Served) -> Iterator[tuple[str, Any]]:
@@ -44,7 +38,7 @@ def _others(served: Served) -> Iterator[tuple[str, Any]]:
     if "workload.prefix_hit" in assumed and not serving.prefix_hit:
         yield "workload.prefix_hit", 0.5
     if "workload.engine" in assumed:
-        yield from (("workload.engine", name) for name in _ENGINES if name != serving.engine)
+        yield from (("workload.engine", name) for name in SERVERS if name != serving.engine)
 
 
 def _tried(served: Served, field: str, other: Any) -> Decisive | None:
@@ -59,7 +53,7 @@ def _tried(served: Served, field: str, other: Any) -> Decisive | None:
     moved = {name: now / then - 1.0 for name, (then, now) in both.items() if then and now}
     if not moved:
         return None
-    figure = max(moved, key=lambda name: _size(moved[name]))
+    figure = max(moved, key=lambda name: size(moved[name]))
     better = moved[figure] < 0 if figure != "output_tokens_per_s" else moved[figure] > 0
     if field in _CHOICES and not (neighbour.fits and better):
         # What is a free choice is told where there is a better one.
@@ -79,12 +73,3 @@ def _figures(served: Served) -> NeighbourFigures:
         tpot_s=latency.tpot_s,
         output_tokens_per_s=throughput_of(served).output_tokens_per_s,
     )
-
-
-def _size(change: float) -> float:
-    """The same for twice as much and half as much."""
-    return abs(change) if change > 0 else 1.0 / (1.0 + change) - 1.0
-
-
-def _weight(row: Decisive) -> float:
-    return _size(row.change(row.figure)) if row.fits else 1e6

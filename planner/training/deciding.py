@@ -7,27 +7,24 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Layout
+from knowledge.fitted.training import timed_framework
+from knowledge.offers import able_frameworks
+from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
 from planner.training.planned import Planned, plan_training, run_of, throughput_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
 _LEAST = 0.03
-_MOST = 4
 _OPEN: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
-# Frameworks that run on the same devices, those never timed left out when they are estimated.
 _CHOICES = ("workload.framework", "workload.compile", "workload.attention")
-_FRAMEWORKS = ("megatron-bridge", "torchtitan", "deepspeed", "fsdp2")
+# Of the frameworks that have the run, the most used ones that were timed themselves.
+_MOST_FRAMEWORKS = 4
 
 
 def decides(planned: Planned) -> list[Decisive]:
     """Those that matter most first: what loses or wins the fit, then by the change of time; each field once."""
-    by_field: dict[str, Decisive] = {}
-    for field, other in _others(planned):
-        row = _tried(planned, field, other)
-        if row and (field not in by_field or _weight(row) > _weight(by_field[field])):
-            by_field[field] = row
-    rows = [row for row in by_field.values() if _weight(row) >= _LEAST]
-    return sorted(rows, key=lambda row: (row.fits != planned.fits, _weight(row)), reverse=True)[:_MOST]
+    tried = (_tried(planned, field, other) for field, other in _others(planned))
+    return ranked(tried, planned.fits, _LEAST, "tokens_per_s")
 
 
 def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
@@ -49,8 +46,10 @@ def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
         yield "workload.attention", "flash3"
     if "cluster.interconnect" in assumed and (slower := _slower(job.machine.network.name)) and job.machine.nodes > 1:
         yield "cluster.interconnect", slower
-    if "workload.framework" in assumed and job.machine.accelerator.vendor == "NVIDIA":
-        yield from (("workload.framework", name) for name in _FRAMEWORKS if name != job.framework.name)
+    if "workload.framework" in assumed:
+        able = able_frameworks(training, job.machine.accelerator)
+        timed = [name for name in able if timed_framework(name)[0] == name][:_MOST_FRAMEWORKS]
+        yield from (("workload.framework", name) for name in timed if name != job.framework.name)
 
 
 def _slower(network: str) -> str | None:
@@ -99,9 +98,3 @@ def _figures(planned: Planned) -> NeighbourFigures:
         tokens_per_s=throughput_of(planned).tokens_per_s,
         hours=run.hours if run else None,
     )
-
-
-def _weight(row: Decisive) -> float:
-    """How far it moves the time, the same for twice as fast and half as fast; a fit that is lost or won is the most."""
-    change = row.change("tokens_per_s")
-    return 10.0 if not row.fits else change if change > 0 else 1.0 / (1.0 + change) - 1.0

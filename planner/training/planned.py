@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -35,6 +35,7 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
+from planner.training.concessions import CONCESSIONS
 from planner.training.host import HostNeeds, host_needs
 
 _SEARCHED = "the best of the layouts searched"
@@ -179,19 +180,14 @@ def plan_training(
     take it; the usual one's error is raised when none does.
 
     Where the usual ones do not fit on the devices and the plan leaves framework and host memory open, less usual ones
-    are tried, then host memory, then a loss by chunks, unless `offload` or `beyond_usual` is false.
+    are tried, then host memory, then what `CONCESSIONS` gives up, unless `offload` or `beyond_usual` is false.
     """
     beyond = beyond_usual and offload and plan.training.framework == "auto" and plan.layout.offload is None
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if refusal and not past_errors:
         raise refusal
     if beyond and best and not best.fits:
-        best = _beyond_usual(plan, best, offload=False) or best
-        if not best.fits:
-            hosted, _ = _of_usual(plan, every_framework, offload=True)
-            best = hosted or best
-        if not best.fits:
-            best = _beyond_usual(plan, best, offload=True) or _by_chunks(plan, best) or best
+        best = _conceded(plan, best, every_framework)
     if best is None:
         assert refusal
         raise refusal
@@ -219,27 +215,42 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
     return best, refusal
 
 
-_CHUNKED = Assumption(field="workload.fused_loss", value=True, why="nothing fits with the logits of all tokens at once")
-
-
-def _beyond_usual(plan: Plan, best: Planned, offload: bool) -> Planned | None:
-    """The most used framework that has the run and fits."""
+def _conceded(plan: Plan, best: Planned, every_framework: bool) -> Planned:
+    """The plan with the least given up with which it fits; where nothing is enough, the best in host memory."""
+    hosted = best
     able = able_frameworks(best.job.training, best.job.machine.accelerator)
-    for name in dict.fromkeys([best.job.framework.name, *able]):
+    names = list(dict.fromkeys([best.job.framework.name, *able]))
+    for concession in CONCESSIONS:
+        if not (concession.same_training and concession.left_open(_named(plan))):
+            continue
+        told = tuple(Assumption(field=path, value=value, why=_WHY) for path, value in concession.changes.items())
+        for offload in (False, True):
+            if offload and not concession.changes:
+                hosted = _of_usual(plan, every_framework, offload=True)[0] or best
+                if hosted.fits:
+                    return hosted
+            if chosen := first_that_fits(plan, concession.changes, names, offload):
+                return replace(chosen, conceded=told)
+    return hosted
+
+
+_WHY = "nothing fits with the logits of all tokens at once"
+
+
+def _named(plan: Plan) -> set[str]:
+    """Fields of the workload that the plan has a wish about."""
+    return {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
+
+
+def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str], offload: bool) -> Planned | None:
+    """Of these frameworks the first that has the changed plan and on which it fits, hosts included where `offload` uses
+    them."""
+    for name in names:
         with suppress(PlanError):
-            other = _choose(job_of(plan, (name, "more usual ones do not fit")), offload)
+            other = _choose(job_of(plan.patch(changes), (name, "more usual ones do not fit")), offload)
             if other.fits and (not offload or other.host_needs.host.fits is not False):
                 return other
     return None
-
-
-def _by_chunks(plan: Plan, best: Planned) -> Planned | None:
-    """The same with a loss by chunks, on the devices alone if that is enough; None where the plan names its loss."""
-    if plan.training.fused_loss != "auto":
-        return None
-    chunked = plan.patch({"workload.fused_loss": True})
-    chosen = _beyond_usual(chunked, best, offload=False) or _beyond_usual(chunked, best, offload=True)
-    return chosen and replace(chosen, conceded=(_CHUNKED,))
 
 
 def _is_better(other: Planned, best: Planned) -> bool:

@@ -36,7 +36,11 @@ def memory(arguments: dict[str, Any]) -> dict[str, Any]:
 PLAIN = memory(FIXED)
 
 
-@given(st.sampled_from(COMPONENTS), st.floats(0, 200))
+# None at all, or what somebody may mean.
+AMOUNTS = st.just(0.0) | st.floats(1e-3, 200)
+
+
+@given(st.sampled_from(COMPONENTS), AMOUNTS)
 @settings(max_examples=25, deadline=None)
 def test_a_component_that_is_set_is_taken_as_it_is(name: str, value: float) -> None:
     found = memory(FIXED | {"overrides": {f"{name}_gib": value}})
@@ -49,7 +53,7 @@ def test_a_component_that_is_set_is_taken_as_it_is(name: str, value: float) -> N
     assert found["per_device_bytes"] == pytest.approx(sum(found["components"].values()))
 
 
-@given(st.floats(1, 300), st.floats(0, 20))
+@given(st.floats(1, 300), AMOUNTS.filter(lambda gib: gib <= 20))
 @settings(max_examples=15, deadline=None)
 def test_what_is_usable_less_what_stays_free_is_the_capacity(usable: float, reserve: float) -> None:
     found = memory(FIXED | {"usable_gib": usable, "reserve_gib": reserve})
