@@ -73,7 +73,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         vendor=device.vendor,
         family=device.family,
         memory_bytes=device.memory_bytes,
-        usable_bytes=device.usable_bytes,
+        usable_bytes=device.torch_bytes,
         memory_bandwidth_bytes_per_s=device.memory_bandwidth,
         peak_tflops={name: rate / 1e12 for name, rate in device.peak_flops.items()},
         scaleup_link=device.scaleup_link,

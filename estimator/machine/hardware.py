@@ -14,7 +14,8 @@ class Accelerator:
 
     `peak_flops` holds dense matrix rates in FLOP/s by precision (only those that the device has). Bandwidths are
     bytes/s in one direction; `scaleup_bandwidth` is all links of the device together, `peer_bandwidth` what one pair
-    of devices gets (equal to it behind a switch). `usable_bytes` is what a process can really allocate.
+    of devices gets (equal to it behind a switch). `usable_bytes` is what the driver says there is, `torch_bytes` what a
+    training process can allocate of it, where somebody printed that; else they are equal.
     """
 
     id: str
@@ -23,6 +24,7 @@ class Accelerator:
     family: str
     memory_bytes: float
     usable_bytes: float
+    torch_bytes: float
     memory_bandwidth: float
     peak_flops: dict[str, float]
     vector_flops: float

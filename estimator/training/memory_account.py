@@ -121,7 +121,7 @@ def _total(parts: StageParts, prefix: str) -> Account:
 def _capacity(job: Job) -> Account:
     overrides = job.plan.overrides
     device = "usable_bytes" if overrides.usable_gib is None else "overrides.usable"
-    usable = job.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+    usable = job.machine.accelerator.torch_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
     reserve = (overrides.reserve_gib or 0.0) * GIB
     if reserve > usable:
         return Account("inputs", (Term(device, usable), Term("overrides.reserve", reserve, "-")))

@@ -173,6 +173,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         family=row["family"],
         memory_bytes=max(memory, usable),  # vendors round down too (TPU v5p)
         usable_bytes=usable,
+        torch_bytes=_torch_bytes().get(row["id"], usable),
         memory_bandwidth=bandwidth,
         peak_flops=peaks,
         vector_flops=peaks.get("fp32") or matrix * VECTOR_SHARE,
@@ -192,6 +193,12 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         like=row.get(LIKE, ""),
         announced=row["status"] == "announced",
     )
+
+
+@cache
+def _torch_bytes() -> dict[str, float]:
+    """What torch says that a device has, by accelerator."""
+    return {row["id"]: float(row["gib"]) * GIB for row in rows("torch_memory.csv")}
 
 
 def _peaks(row: dict[str, str]) -> dict[str, float]:

@@ -107,7 +107,7 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
             name=device.name,
             vendor=device.vendor,
             family=device.family,
-            usable_bytes=device.usable_bytes,
+            usable_bytes=device.torch_bytes,
             memory_bandwidth_bytes_per_s=device.memory_bandwidth,
             bf16_tflops=rate / 1e12 if (rate := device.peak_flops.get("bf16")) else None,
             per_node=device.per_node,

@@ -327,7 +327,7 @@ def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
     job, overrides = planned.job, planned.job.plan.overrides
     rows: list[tuple[str, float, float]] = []
     if overrides.usable_gib is not None:
-        rows.append(("usable_gib", overrides.usable_gib * GIB, job.machine.accelerator.usable_bytes))
+        rows.append(("usable_gib", overrides.usable_gib * GIB, job.machine.accelerator.torch_bytes))
     if overrides.reserve_gib is not None:
         rows.append(("reserve_gib", overrides.reserve_gib * GIB, 0.0))
     if job.overridden_bytes:

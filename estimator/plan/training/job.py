@@ -174,7 +174,7 @@ class Job:
     def usable_bytes(self) -> float:
         """What a device can allocate, less what is to stay free; the user's own figures come first."""
         overrides = self.plan.overrides
-        usable = self.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
+        usable = self.machine.accelerator.torch_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
         return max(0.0, usable - (overrides.reserve_gib or 0.0) * GIB)
 
     @cached_property
