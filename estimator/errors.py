@@ -10,7 +10,8 @@ from collections.abc import Iterable
 _NEAREST, _LIKENESS = 5, 0.4
 
 
-_LONGEST_NAME, _LONGEST_WORD = 300, 300
+# Characters of a name, of a word and of a problem that an error repeats: assumptions, longer than any that is meant.
+_LONGEST_NAME, _LONGEST_WORD, _LONGEST_PROBLEM = 300, 300, 4000
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ENDLESS = re.compile(r"\S{301,}")
 
@@ -32,7 +33,7 @@ class PlanError(ValueError):
         super().__init__(text)
 
 
-def told(value: object, longest: int = 4000) -> str:
+def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
     """Somebody's words as an error can repeat them: nothing that steers a terminal, no word without end, not too
     much."""
     text = str(value)

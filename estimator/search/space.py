@@ -108,7 +108,7 @@ def enumerated(job: Job, space: Space) -> Enumerated:
     rows = _chunks(job, space, rows)
     rows = _sequence(job, space, rows)
     rows["group"] = np.arange(len(rows["base"]))
-    rows = _recompute(job, space, rows)
+    rows = _checkpoints(job, bases, _recompute(job, space, rows))
     if not len(rows["base"]):
         raise _none_valid(job, space)
     every = Enumerated(bases, rows)
@@ -223,7 +223,8 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
     offload = job.plan.layout.offload
-    return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in ([offload] if offload else space.offloads)]})
+    names = [offload] if offload else dict.fromkeys((*space.offloads, job.framework.recipe.offload))
+    return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in names]})
 
 
 def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
@@ -335,6 +336,14 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
     if not space.whole or not split.any():
         return rows | {"sequence_parallel": split.astype(np.int64)}
     return _crossed(rows, {"sequence_parallel": [1, 0]}, np.column_stack([split, np.ones_like(split)]))
+
+
+def _checkpoints(job: Job, bases: Rows, rows: Rows) -> Rows:
+    """Without activations in host memory that are no checkpoints, where a framework's recipe offloads those alone."""
+    activations = OFFLOAD.index("activations")
+    if job.plan.layout.recompute or job.framework.recipe.offload != "activations":
+        return rows
+    return _kept(rows, (bases["offload"][rows["base"]] != activations) | (rows["recompute"] != RECOMPUTE.index("none")))
 
 
 def _recompute(job: Job, space: Space, rows: Rows) -> Rows:

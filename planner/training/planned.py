@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import Layouts
+from estimator.plan.layouts import OFFLOAD, Layouts
 from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import option_words, recipe_options
 from estimator.plan.training.job import Job
@@ -64,7 +64,8 @@ class Planned:
     @property
     def fits_on_device(self) -> bool:
         """Whether it fits with nothing in host memory but what the plan puts there."""
-        offloaded = bool(self.estimates.layouts.offload[self.index])
+        usual = OFFLOAD.index(self.job.framework.recipe.offload)
+        offloaded = int(self.estimates.layouts.offload[self.index]) not in (0, usual)
         return self.fits and not (offloaded and self.job.plan.layout.offload is None)
 
     @property

@@ -188,6 +188,8 @@ class Recipe:
     """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
     fp8_attention: bool
     """Whether attention runs in 8 bits where matmuls do (Transformer Engine, fp8_dpa)."""
+    offload: Literal["none", "activations"]
+    """What goes to host memory unless a plan says, where that makes room (Unsloth, use_gradient_checkpointing)."""
     moe_capacity: bool
     """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
     critic: Literal["beside", "apart"]
