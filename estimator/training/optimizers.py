@@ -90,6 +90,8 @@ def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) 
 
 def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     facts, master = job.optimizer, job.framework.optimizer.master_bytes
+    if job.framework.optimizer.remainders and job.compute_bytes == job.activation_bytes < master:
+        master -= job.activation_bytes
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master
     states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
@@ -100,7 +102,7 @@ def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Fl
         return states
     # Adapters are small matrices themselves, too small to be projected to a low rank.
     plain = facts.state_elements if facts.matrix_elements is None or facts.rank else facts.matrix_elements
-    updated = master or job.framework.adapters.held_bytes
+    updated = job.framework.optimizer.master_bytes or job.framework.adapters.held_bytes
     return states + held.sharded(1, held.adapters * (plain * updated + facts.state_bytes + master))
 
 

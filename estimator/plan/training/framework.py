@@ -62,6 +62,9 @@ class OptimizerStep:
 
     master_bytes: float
     """A full-precision copy of the weights that the optimizer owns (Micikevicius et al. 2018, section 3.1)."""
+    remainders: bool
+    """Whether of the master copy of a 16-bit weight the lower 16 bits alone are kept (Apex, DistributedFusedAdam
+    store_param_remainders)."""
     step_bytes: float
     """Temporaries of the step besides the optimizer's own (DeepSpeed, runtime/zero/stage3.py step)."""
     fused: bool
