@@ -237,3 +237,20 @@ def test_a_limit_is_where_it_stops_fitting(count: int, method: str, goal: str, m
         assert not fits(arguments | {goal: found["next_value"]["value"]})
     roomier = call("find_limit", arguments | {"goal": goal, "accelerator": "a100-sxm-80gb"})
     assert roomier["value"] >= found["value"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"framework": "torchtune", "method": "lora", "count": 1},
+        {"framework": "fsdp2", "method": "full", "count": 8, "global_batch": 8},
+        {"framework": "deepspeed", "method": "full", "count": 4, "global_batch": 4, "fused_loss": True},
+        {"framework": "megatron-lm", "method": "full", "count": 8, "tp": 8, "stage": "sft"},
+    ],
+    ids=lambda each: each["framework"],
+)
+def test_limit_and_verdict_agree(arguments: dict[str, Any]) -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm"} | arguments
+    found = call("find_limit", asked | {"goal": "seq_len"})
+    assert call("check_fit", asked | {"seq_len": found["value"]})["fits"]
+    assert not call("check_fit", asked | {"seq_len": found["next_value"]["value"]})["fits"]
