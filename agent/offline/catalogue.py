@@ -15,6 +15,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import find_model, models
 from knowledge.own.files import ROW_KINDS, stamp
 from knowledge.prices.book import prices
@@ -42,6 +43,7 @@ class Catalogue:
     find_accelerator: Callable[[str], tuple[str, str | None]]
     per_node: Callable[[str], int]
     per_rack: Callable[[str], int | None]
+    per_machine: Callable[[str], int | None]
     models_of_size: Callable[[float], list[str]]
     memory_gb: Callable[[str], float | None]
 
@@ -82,13 +84,17 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         return row.value.id, row.note
 
     def accelerator(name: str) -> tuple[str, str | None]:
-        row = find_accelerator(name)
+        row = find_devices(name).match
         return row.value.id, row.note
 
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""
         row = find_accelerator(id).value
         return row.scaleup_domain if row.topology == "switch" and row.scaleup_domain > row.per_node else None
+
+    def per_machine(name: str) -> int | None:
+        """Devices of what a name stands for, where that is a machine or a rack: 'DGX H100', 'GB200 NVL72'."""
+        return find_devices(name).count
 
     def of_size(parameters: float) -> list[str]:
         near = [row for row in models() if row.parameters and abs(row.parameters / parameters - 1) < 0.1]
@@ -115,6 +121,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         find_accelerator=accelerator,
         per_node=lambda id: find_accelerator(id).value.per_node,
         per_rack=per_rack,
+        per_machine=per_machine,
         models_of_size=of_size,
         memory_gb=memory_gb,
     )

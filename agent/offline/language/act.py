@@ -18,7 +18,7 @@ from agent.offline.language.features import Context
 from agent.offline.language.mentions import SERVING, Mentions
 
 if TYPE_CHECKING:
-    from agent.offline.language.reading import Page
+    from agent.offline.language.reading.page import Page
 
 WEIGHTS = Path(__file__).parent / "weights.npz"
 NO_TOOL = "none"

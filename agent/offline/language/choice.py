@@ -8,10 +8,10 @@ from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
-from agent.offline.language.own import any_goal, has_model, limit_goal
+from agent.offline.language.own.limits import any_goal, has_model, limit_goal
 
 if TYPE_CHECKING:
-    from agent.offline.language.reading import Page
+    from agent.offline.language.reading.page import Page
 
 # What a change alone goes on with where it was asked before: a limit, a range, a search, a comparison.
 _REPEATED = ("find_limit", "sweep", "size_serving", "best_serving", "recommend_cluster", "auto_configure", "compare",

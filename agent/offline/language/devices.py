@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from agent.offline.language.amounts import Amount, Found, Unit
 from agent.offline.language.assign import Filled, Row
@@ -123,6 +124,8 @@ def devices(
         count = _whole(own.values[0]) if own else None
         if name.count:
             found.append(Devices(name, name.count * (count or 1)))
+        elif count and not pair and name.box and _is_board(read, name, count):
+            found.append(Devices(name, count))
         elif count and not pair and (name.box or _of_machines(read, name)):
             times = own is not None and not name.box and read.tokens[own.row.end].norm in ("x", "×", "*")
             # 'One 8xH100 box' has eight; 'eight H100 boxes' are eight machines.
@@ -142,7 +145,24 @@ def _alone(read: Mentions, name: Name) -> int | None:
     """One, of 'a 4090' and 'an L4'."""
     before = read.tokens[name.start - 1].norm if name.start else ""
     plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
-    return 1 if before in lexicon().articles and not plural and not _of_machines(read, name) else None
+    machine = is_machine(read, name) or _of_machines(read, name)
+    return 1 if before in lexicon().articles and not plural and not machine else None
+
+
+def _is_rack(read: Mentions, name: Name) -> bool:
+    """Whether a device is named as a rack of them: 'GB200 NVL72'."""
+    inside = read.tokens[name.start : name.end]
+    return any(token.norm == "nvl" and behind.kind == "number" for token, behind in pairwise(inside))
+
+
+def is_machine(read: Mentions, name: Name) -> bool:
+    """Whether a name is one of a machine, or a rack, of several devices."""
+    return name.box or _is_rack(read, name)
+
+
+def _is_board(read: Mentions, name: Name, count: int) -> bool:
+    """Whether devices on their board are counted: '8x HGX H100', not '2 HGX H100' or '8 HGX H100 servers'."""
+    return "hgx" in name.text.lower() and not count % _USUAL and not _of_machines(read, name)
 
 
 def _of_machines(read: Mentions, name: Name) -> bool:

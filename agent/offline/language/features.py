@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.offline.language.mentions import Mentions
-from agent.offline.language.own import limit_goal
+from agent.offline.language.own.limits import limit_goal
 from agent.offline.language.relative import another
 
 if TYPE_CHECKING:
-    from agent.offline.language.reading import Page
+    from agent.offline.language.reading.page import Page
 
 _SETTING_BESIDE = ("compare", "versus", "or", "and")
 _MOST_WORDS = 160

@@ -16,7 +16,8 @@ FOLDER = Path(__file__).parent / "lexicon"
 _SHORTEST_SLIP = 5
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
-         "programs", "settings", "letting_go", "pointing")  # fmt: skip
+         "programs", "settings", "letting_go", "pointing", "into",
+         "placing", "machines")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -113,6 +114,9 @@ class Lexicon:
     settings: frozenset[str]
     letting_go: frozenset[str]
     pointing: frozenset[str]
+    into: frozenset[str]
+    placing: frozenset[str]
+    machines: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""

@@ -19,7 +19,7 @@ from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 if TYPE_CHECKING:
     from agent.offline.language.assign import Filled
     from agent.offline.language.mentions import Mentions
-    from agent.offline.language.reading import Page
+    from agent.offline.language.reading.page import Page
 
 _REACH = 7
 _NEAR = 3

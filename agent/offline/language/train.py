@@ -19,7 +19,7 @@ from agent.offline.catalogue import known
 from agent.offline.language import act, features
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mentions, mode_of_field
-from agent.offline.language.reading import understood
+from agent.offline.language.reading.page import understood
 from agent.offline.language.sentences import sentences
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 

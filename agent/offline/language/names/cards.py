@@ -1,0 +1,186 @@
+"""Names of accelerators in a text, known and unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.names.known import (
+    Known,
+    Looked,
+    Name,
+    counts,
+    is_strange,
+    looked_up,
+    makers,
+    runs_on,
+    said_of,
+    tails,
+    walked,
+)
+from agent.offline.language.tokens import Glyphs
+from knowledge.machines.offered import cores_of
+
+_GIGABYTES = ("gb", "g", "gib", "gi")
+
+
+def card_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
+    ends = [end for end, _ in walked(known.accelerators, text, at)]
+    ends = [end for end in ends if not runs_on(text, end) or (len(text[end].norm) > 1 and text[end].norm in tails())]
+    if not ends:
+        return _unknown_accelerator(text, at, known, catalogue, whole)
+    if text[at].kind == "number" and not _is_card(text, at, max(ends)):
+        return None
+    stop, said, looked = _card(text, at, max(ends), catalogue, max(walked(known.accelerators, text, at))[1])
+    cores, stop = _slice(text, looked[0], stop)
+    if cores is None and looked[3] is None and (more := _memory_behind(text, stop, said, catalogue)):
+        stop, looked = more
+    start, box = at, False
+    if looked[3] is None and (lead := _memory_before(text, at)):
+        fuller = looked_up(catalogue, "accelerator", f"{said} {lead[1]}gb")
+        if fuller[3] is None:
+            start, looked = lead[0], fuller
+    while start and text[start - 1].norm in makers() and text[start].space:
+        box |= text[start - 1].norm in ("dgx", "hgx")
+        start -= 1
+    stop += stop < len(text) and text[stop].norm == "s" and not text[stop].space
+    return Name("accelerator", start, stop, said_of(whole, text, start, stop), *looked, box=box, count=cores)
+
+
+def _card(text: Sequence[Glyphs], start: int, least: int, catalogue: Catalogue, name: str) -> tuple[int, str, Looked]:
+    """(Token behind, its words, what the catalogue says) of a card: the longest name that it knows, at least up to
+    `least`, which the catalogue calls `name`."""
+    end = _tail(text, least)
+    for stop in range(end, least - 1, -1):
+        said = _card_text(text, start, stop)
+        looked = looked_up(catalogue, "accelerator", said)
+        if looked[3] is None:
+            return stop, said, looked
+    return least, name, looked_up(catalogue, "accelerator", name)
+
+
+def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catalogue) -> tuple[int, Looked] | None:
+    """(Token behind, the card) of 'A100-80' and 'A100 40': a number that is a memory of the card that is named."""
+    at = end + (end < len(text) and text[end].text == "-")
+    if at >= len(text) or text[at].kind != "number" or not text[at].norm.isdigit():
+        return None
+    plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    if counts(text, at) and not plural:
+        return None
+    found = looked_up(catalogue, "accelerator", f"{said} {text[at].norm}gb")
+    fits = found[3] is None and f"{text[at].norm}gb" in (found[0] or "".join(found[2][:1]))
+    return (at + 1 + plural, found) if fits else None
+
+
+def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None, int]:
+    """(Chips, token behind) of 'v5p-128'."""
+    if not (id or "").startswith("tpu") or end + 1 >= len(text) or text[end].text != "-" or text[end].space:
+        return None, end
+    number = text[end + 1]
+    if number.kind != "number" or number.space or "." in number.norm:
+        return None, end
+    return max(int(number.norm) // cores_of(str(id)), 1), end + 2
+
+
+def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
+    """Whether a number alone is a card's name: '4090', '2x3090', 'my 5090', not '4090 tokens'."""
+    norm = text[at].norm
+    if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"):
+        return True
+    if at and text[at - 1].text in "$€£=.:/":
+        return False
+    plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    for word in lexicon().at(text, at + 1) if not plural else ():
+        if any(sense.name != "devices" for sense in word.all("unit")) or word.get("scale"):
+            return False
+        if any(sense.name in ("seq_len", "input_len", "output_len") for sense in word.all("field")):
+            return False
+    return len(norm) == 4 and norm[0] in "2345" and norm[1] == "0" and norm[2] in "6789" and norm[3] == "0"
+
+
+def _tail(text: Sequence[Glyphs], end: int) -> int:
+    """Where the words behind a card's name end that say which one it is: 'SXM5 80GB', 'NVL72', '(80GB)'."""
+    at = end
+    while at < len(text) and at - end < 6:
+        token = text[at]
+        if (token.joins and not token.space) or token.text in "()":
+            at += 1
+            continue
+        memory = (
+            token.kind == "number" and at + 1 < len(text) and text[at + 1].norm in _GIGABYTES and not text[at + 1].space
+        )
+        if (token.norm in tails() and (len(token.norm) > 1 or not token.space)) or (
+            token.kind == "number" and not token.space and at > end - 1 and text[at - 1].kind == "word"
+        ):
+            at, end = at + 1, at + 1
+        elif memory:
+            at, end = at + 2, at + 2
+            end += end < len(text) and text[end].text == ")"
+            at = end
+        else:
+            break
+    return end
+
+
+def _card_text(text: Sequence[Glyphs], start: int, end: int) -> str:
+    """The words of a card's name, with a space where one was written, and before a word that says which: '3080Ti'."""
+    parts: list[str] = []
+    for at in range(start, end):
+        token = text[at]
+        if token.text in "()":
+            continue
+        which = token.norm in tails() and token.norm not in _GIGABYTES and text[at - 1].kind == "number"
+        parts.append(f" {token.text}" if at > start and (token.space or which) else token.text)
+    return "".join(parts).strip(" -")
+
+
+def _memory_before(text: Sequence[Glyphs], at: int) -> tuple[int, str] | None:
+    """(Token, gigabytes) of '80GB A100'."""
+    at -= at > 1 and text[at - 1].text == "-"
+    if at >= 2 and text[at - 2].kind == "number" and text[at - 1].norm in _GIGABYTES and not text[at - 1].space:
+        return at - 2, text[at - 2].norm
+    return None
+
+
+def _unknown_accelerator(
+    text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str
+) -> Name | None:
+    """What is written like a card that the catalogue does not have: 'H300', 'RTX 6090', '8 Zorg Z900 cards'."""
+    if end := _strange_card(text, at, known):
+        said = _card_text(text, at, end)
+        return Name("accelerator", at, end, said_of(whole, text, at, end), *looked_up(catalogue, "accelerator", said))
+    token = text[at]
+    if token.kind != "word" or at + 1 >= len(text):
+        return None
+    number = text[at + 1]
+    family = token.norm in ("rtx", "gtx", "rx", "titan", "gh", "gb", "mi", "tpu", "quadro", "tesla", "geforce")
+    counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
+    letter = token.norm in ("a", "b", "h", "l", "v", "p") and (token.text.isupper() or counts)
+    if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:
+        return None
+    if not (family or (letter and not number.space)) or (token.norm in ("gb", "mi") and number.space):
+        return None
+    end = at + 2
+    if runs_on(text, end) and text[end].norm in ("b", "k", "m"):
+        return None
+    end = _tail(text, end)
+    said = _card_text(text, at, end)
+    id, note, options, problem = looked_up(catalogue, "accelerator", said)
+    return Name("accelerator", at, end, said_of(whole, text, at, end), id, note, options, problem)
+
+
+def _strange_card(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
+    """Where words that nobody knows end that stand for a card: they are counted or follow a maker's name, are written
+    as letters and digits in one, or stand before a word such as 'cards'; two of the three."""
+    before = text[at - 1] if at else None
+    counted = before is not None and before.kind == "number" and before.norm.isdigit() and text[at].space
+    end, glued = at, False
+    while end < len(text) and (is_strange(text, end, known) or (end > at and text[end].kind == "number")):
+        glued |= end > at and text[end].kind == "number" and not text[end].space
+        end += 1
+    if end == at or (text[end - 1].kind == "number" and end == at + 1):
+        return None
+    devices = any(sense.name == "devices" for word in lexicon().at(text, end) for sense in word.all("unit"))
+    told = counted or (before is not None and before.norm in makers())
+    return end if told + glued + devices > 1 and (devices or len(text[end - 1].norm) > 1) else None

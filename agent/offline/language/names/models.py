@@ -1,0 +1,161 @@
+"""Names of models in a text, known and unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.language.lexicon import lexicon, plain_words
+from agent.offline.language.names.known import (
+    Known,
+    Name,
+    counts,
+    goes_on,
+    is_size,
+    is_strange,
+    looked_up,
+    said_of,
+    walked,
+)
+from agent.offline.language.tokens import Glyphs
+
+_MOST_WORDS = 9
+MOST_GLUED = 24
+
+
+def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
+    exact = max(walked(known.models, text, at), default=None)
+    head = text[at].norm
+    if head not in known.heads:
+        if exact and not _ends_glued(text, exact[0]) and _bears(text, at, exact[0]):
+            return model_named(text, at, exact[0], exact[1], catalogue, whole)
+        return _unknown_model(text, at, known, catalogue, whole)
+    end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
+    sized = any(is_size(text, one) for one in range(at, end))
+    if not sized and end == at + 1 and (head in plain_words() or len(head) < 4 or _of_a_program(text, end)):
+        return None
+    turned = None
+    start = at
+    if not sized and at >= 2 and is_size(text, at - 2) and at - 1 < len(text) and text[at].space:
+        turned, start = f"{said_of(whole, text, at, end)} {said_of(whole, text, at - 2, at)}", at - 2
+    for stop in range(end, at, -1):
+        if sized and not any(is_size(text, one) for one in range(at, stop)):
+            break
+        if stop < end and any(one.kind == "number" and not one.space for one in text[stop:end]):
+            # 'gpt-5' is no 'gpt'.
+            return model_named(text, start, end, said_of(whole, text, at, end), catalogue, whole)
+        if text[stop - 1].joins or (
+            stop < len(text) and not text[stop].space and text[stop].kind != "sign" and stop != end
+        ):
+            continue
+        name = model_named(text, start, stop, turned or said_of(whole, text, at, stop), catalogue, whole)
+        if name.id or (name.options and not name.problem):
+            ordinary = head in plain_words() and stop == at + 1 and not sized
+            return None if ordinary else name
+        if turned:
+            break
+    if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
+        return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
+    return None
+
+
+def _ends_glued(text: Sequence[Glyphs], end: int) -> bool:
+    return end < len(text) and not text[end].space and text[end].kind in ("word", "number")
+
+
+def _bears(text: Sequence[Glyphs], start: int, end: int) -> bool:
+    """Whether a short alias ('R1', 'V3', '70b') is more than a letter and a digit that happen to stand together."""
+    first = text[start]
+    return first.text[:1].isupper() or len(first.norm) > 1 or end - start > 2
+
+
+def _of_a_program(text: Sequence[Glyphs], end: int) -> bool:
+    following = text[end].norm if end < len(text) else ""
+    behind = text[end + 1].norm if end + 1 < len(text) and text[end].joins else following
+    return behind in ("factory", "cpp", "board", "format", "trainer", "server")
+
+
+def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
+    """Where a model name that begins with a family's word ends."""
+    at = end = start + 1
+    sized = False
+    while at < len(text) and at - start < 2 * _MOST_WORDS:
+        token = text[at]
+        joined = False
+        while at < len(text) and (text[at].joins or text[at].text == ":") and not text[at].space:
+            joined, at = True, at + 1
+        if at >= len(text) or (joined and text[at].space):
+            break
+        token = text[at]
+        if token.kind == "number":
+            if is_size(text, at):
+                if sized and token.space and not joined:
+                    break
+                sized = True
+                at += 4 if text[at + 1].norm == "x" else 2
+                end = at
+                continue
+            near = joined or not token.space
+            version = token.norm in known or is_size(text, at + 1)
+            if not near and (not version or counts(text, at)):
+                break
+            at += 1
+            end = at
+            continue
+        if token.kind != "word":
+            break
+        following = text[at + 1] if at + 1 < len(text) else None
+        versioned = bool(following and following.kind == "number" and not following.space)
+        glued = versioned and joined and not token.space
+        if token.norm not in known and not (versioned and token.norm in ("v", "a", "e")) and not glued:
+            break
+        if token.space and not joined and token.norm in ("a", "v", "e", "it", "base", "with", "on") and not versioned:
+            break
+        at += 1
+        end = at
+    return end
+
+
+def model_named(text: Sequence[Glyphs], start: int, end: int, said: str, catalogue: Catalogue, whole: str) -> Name:
+    shown = said_of(whole, text, start, end)
+    sized = any(is_size(text, one) for one in range(start, end))
+    id, note, options, problem = looked_up(catalogue, "model", said)
+    return Name("model", start, end, shown, id, note, options, problem, sized=sized)
+
+
+def _unknown_model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
+    """What is written like a model of no known family: 'SuperLM-13B', 'org/Name-7B', 'Hermes 3 8B'."""
+    token = text[at]
+    if token.kind != "word" or len(token.norm) < 3:
+        return None
+    if end := _strange_model(text, at, known):
+        return model_named(text, at, end, said_of(whole, text, at, end), catalogue, whole)
+    at_size = at + 1
+    while (
+        at_size < min(len(text), at + MOST_GLUED)
+        and not text[at_size].space
+        and (text[at_size].joins or text[at_size].kind == "word")
+    ):
+        at_size += 1
+    glued = at_size > at + 1 and text[at_size - 1].text in "-_"
+    if not glued or not is_size(text, at_size) or text[at_size].space or text[at_size + 1].norm != "b":
+        return None
+    if token.norm in plain_words() or lexicon().at(text, at):
+        return None
+    end = at_size + 2
+    while end < len(text) and not text[end].space and (text[end].joins or text[end].kind in ("word", "number")):
+        end += 1
+    end -= text[end - 1].joins
+    return model_named(text, at, end, said_of(whole, text, at, end), catalogue, whole)
+
+
+def _strange_model(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
+    """Where words that nobody knows end together with the size that is said of them."""
+    if len(text[at].norm) < 4:
+        return None
+    end = at
+    while end < len(text) and (is_strange(text, end, known) or (end > at and goes_on(text, end))):
+        if is_size(text, end):
+            return end + 2 if text[end + 1].norm == "b" else None
+        end += 1
+    return None

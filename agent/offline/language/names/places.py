@@ -1,0 +1,89 @@
+"""Rentable machines, providers, places and files in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.offline.language.lexicon import lexicon, plain_words
+from agent.offline.language.names.known import Known, Name, runs_on, said_of, walked
+from agent.offline.language.names.models import MOST_GLUED
+from agent.offline.language.tokens import Glyphs
+
+_FILES = (
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".sh",
+    ".sbatch",
+    ".py",
+    ".log",
+    ".gguf",
+    ".safetensors",
+    ".txt",
+    ".md",
+    ".csv",
+)
+
+
+def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
+    """A rentable machine by its name, which is one run of characters without white space."""
+    end = at + 1
+    while (
+        end < min(len(text), at + MOST_GLUED)
+        and not text[end].space
+        and (text[end].kind in ("word", "number") or text[end].joins)
+    ):
+        end += 1
+    for stop in range(end, at + 1, -1):
+        if one := known.instances.get(said_of(whole, text, at, stop).lower()):
+            return Name("instance", at, stop, said_of(whole, text, at, stop), one.accelerator, instance=one)
+    return None
+
+
+def provider_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
+    found = max(walked(known.providers, text, at), default=None)
+    aliases = (
+        (word.end, one.name) for word in lexicon().at(text, at) for one in word.all("asked") if one.value == "provider"
+    )
+    end, id = found or next(aliases, (at, None))
+    if id is None or runs_on(text, end) or text[at].norm == "owned":
+        return None
+    common = end == at + 1 and text[at].norm in plain_words()
+    placed = at > 0 and text[at - 1].norm in lexicon().placing
+    if (
+        common
+        and not (text[at].text[:1].isupper() and (placed or at == 0))
+        and not (placed and text[at].norm not in ("google", "one", "prime", "apple", "intel"))
+    ):
+        return None
+    return Name("provider", at, end, said_of(whole, text, at, end), id)
+
+
+def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
+    """A country, a state or a cloud region, where the words say that something is in it."""
+    found = max(walked(known.places, text, at), default=None)
+    if found is None or runs_on(text, found[0]):
+        return None
+    behind = text[at - 1].norm if at else ""
+    region = "-" in said_of(whole, text, at, found[0]) and any(one.kind == "number" for one in text[at : found[0]])
+    if not region and (len(text[at].norm) < 4 or (text[at].text[:1].islower() and behind not in ("in", "en", "em"))):
+        return None
+    return Name("place", at, found[0], said_of(whole, text, at, found[0]), found[1])
+
+
+def paths_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
+    """Files and folders: '/data/cfg.json', './runs', 'config.json', '~/model'."""
+    at = 0
+    while at < len(text):
+        end = at + 1
+        while end < len(text) and not text[end].space and text[end].text not in "\n,;()\"'`":
+            end += 1
+        chunk = said_of(whole, text, at, end).rstrip(".?!:")
+        stop = end
+        while stop > at + 1 and text[stop - 1].end > text[at].start + len(chunk):
+            stop -= 1
+        rooted = chunk.startswith(("/", "./", "../", "~/")) and len(chunk) > 2 and any(one.isalpha() for one in chunk)
+        if rooted or (chunk.lower().endswith(_FILES) and len(chunk) > 5 and not chunk.startswith("-")):
+            yield Name("path", at, stop, chunk)
+        at = max(end, at + 1)

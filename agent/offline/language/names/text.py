@@ -1,0 +1,44 @@
+"""Every name in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.language.names.cards import card_at
+from agent.offline.language.names.known import Known, Name, known_names
+from agent.offline.language.names.models import model_at
+from agent.offline.language.names.places import instance_at, paths_in, place_at, provider_at
+from agent.offline.language.tokens import Glyphs
+
+
+def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name]:
+    """Names in the order of the text; none overlap, longer ones win."""
+    known = known_names(catalogue)
+    found = list(paths_in(text, whole))
+    taken = {at for name in found for at in range(name.start, name.end)}
+    at = 0
+    while at < len(text):
+        name = None if at in taken else _at(text, at, known, catalogue, whole)
+        if name and not any(one in taken for one in range(name.start, name.end)):
+            found.append(name)
+            taken.update(range(name.start, name.end))
+            at = name.end
+        else:
+            at += 1
+    return sorted(found, key=lambda name: name.start)
+
+
+def _at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
+    if text[at].kind == "sign":
+        return None
+    touches = at > 0 and not text[at].space and text[at - 1].kind == "word" and text[at - 1].norm not in ("x",)
+    if touches:
+        return None
+    return (
+        instance_at(text, at, known, whole)
+        or model_at(text, at, known, catalogue, whole)
+        or card_at(text, at, known, catalogue, whole)
+        or provider_at(text, at, known, whole)
+        or place_at(text, at, known, whole)
+    )

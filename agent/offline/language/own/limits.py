@@ -1,0 +1,165 @@
+"""Limits, sweeps and scaling: what is asked the most of, and over which values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from agent.offline.form import Reading
+from agent.offline.language.mentions import SERVING
+from planner.partial import get
+from planner.requests import ALL_PATHS
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+_MOST_SIZES = 24
+_USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+_LIMITING = ("most", "least", "size", "fit", "best")
+
+
+def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
+    goal = limit_goal(page) or any_goal(page) or ("model" if not has_model(page) else None)
+    own: dict[str, Any] = {"goal": goal} if goal else {}
+    if goal == "model":
+        family = next((name for name in page.read.of("model") if not name.sized), None)
+        own |= {"family": family.text} if family else {}
+    return own
+
+
+def has_model(page: Page) -> bool:
+    """Whether it is known which model a turn is about."""
+    return bool(get(page.plan, "model") or page.read.of("model", "path") or page.values("model_size"))
+
+
+def limit_goal(page: Page) -> str | None:
+    """What is asked the most or the least of: the thing that 'longest', 'fewest' or 'how many' stands before."""
+    asks = [(start, end) for start, end, name in page.read.asked_at("focus") if name in ("most", "least", "size")]
+    found: list[tuple[int, int, str]] = []
+    for start, end, name in _goals(page):
+        gaps = [start - after for at, after in asks if -1 <= start - after <= 4 or at <= start < after]
+        found += [(max(min(gaps), 0), start - end, name)] if gaps else []
+    whole = [name for name in page.read.of("model") if not name.sized]
+    if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
+        found.append((0, -9, "model"))
+    if _how_many(page):
+        found.append((0, -9, "devices"))
+    return min(found)[2] if found else None
+
+
+def _goals(page: Page) -> list[tuple[int, int, str]]:
+    """What a limit may be asked of, where it is named without a number of its own."""
+    serving = {"concurrency", "context", "input_len", "devices", "model"}
+    open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
+    said = [(number.row.start, number.row.end) for number in page.filled] + [
+        number.name for number in page.filled if number.name
+    ]
+    # 'How many requests per second' asks for a figure.
+    said += [(start, end) for start, end, name in page.read.asked_at("focus") if name not in _LIMITING]
+    return [
+        one
+        for one in page.read.asked_at("goal")
+        if one[2] in open_ and not any(start <= one[0] < end for start, end in said)
+    ]
+
+
+def any_goal(page: Page) -> str | None:
+    """The goal where no word says that the most of it is asked for."""
+    goals = _goals(page)
+    least = {"least", "size"} & set(page.read.asked("focus"))
+    return goals[0][2] if goals else "devices" if least else None
+
+
+def _how_many(page: Page) -> bool:
+    """Whether 'how many' stands right before a device."""
+    for at, end, name in page.read.asked_at("focus"):
+        if name in ("size", "least") and any(
+            at <= name.start <= end + 3 for name in page.read.of("accelerator", "instance")
+        ):
+            return True
+    return False
+
+
+def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:
+    found: list[tuple[str, list[Any]]] = []
+    if reading.options and len({edit.field for option in reading.options for edit in option}) == 1:
+        found.append((reading.options[0][0].field, [option[0].value for option in reading.options]))
+    for one in page.filled:
+        if (
+            len(one.values) > 1
+            and not one.ranged
+            and one.field in (*ALL_PATHS, "nodes", "batch")
+            and one.field not in dict(found)
+        ):
+            found.append((one.field, [int(value) if value == int(value) else value for value in one.values]))
+    found += [one for one in (*_ranges(page), *several_values(page)) if one[0] not in dict(found)]
+    named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
+    own: dict[str, Any] = {}
+    if (not found or found[0][0] in ("count", "nodes")) and not any(
+        len(number.values) > 1 and not number.ranged for number in page.filled
+    ):
+        return _scaled(page)
+    for (name, values), (field, of) in zip(
+        found[:2], (("field", "values"), ("second_field", "second_values")), strict=False
+    ):
+        own |= {field: named.get(name, name), of: values}
+        if name == "nodes" and field == "field":
+            own["nodes"] = True
+    if not own:
+        names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
+        own = {"field": names[0] if names else "count", "scales": not names or names[0] == "count"}
+    if page.read.asked("scaling") == ["weak"]:
+        own["scale_batch"] = True
+    return own
+
+
+def several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:
+    """Fields of words that several values are named of: 'bf16 and fp8'."""
+    values: dict[str, list[Any]] = {}
+    for one in page.kept:
+        if one.field in ALL_PATHS:
+            values.setdefault(one.field, []).append(one.value)
+    yield from ((name, list(dict.fromkeys(said))) for name, said in values.items() if len(set(map(str, said))) > 1)
+
+
+def _scaled(page: Page) -> dict[str, Any]:
+    """'How does it scale to 64 nodes?': the sizes that are named, from and to."""
+    sizes = [number for number in page.filled if number.field in ("count", "nodes")]
+    ends = [int(value) for one in sizes for value in one.values][:2]
+    names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
+    of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
+    if of_a_run and names and names[0] not in ("count", "nodes") and "scaling" not in page.read.asked("wish"):
+        return {"field": names[0]} | ({"values": _USERS} if names[0] == "concurrency" else {})
+    own: dict[str, Any] = {
+        "field": "count",
+        "scales": True,
+        "values": ends if len(ends) == 2 else [None, *ends] if ends else [None, None],
+    }
+    own |= {"nodes": True} if any(one.field == "nodes" for one in sizes) else {}
+    return own | ({"scale_batch": True} if "weak" in page.read.asked("scaling") else {})
+
+
+def _ranges(page: Page) -> Iterator[tuple[str, list[Any]]]:
+    """'From 2k to 32k' as sizes doubled from the first to the last."""
+    for one in page.filled:
+        if not one.ranged:
+            continue
+        values, size, stop = [], one.values[0], one.values[1]
+        while 0 < size < stop and len(values) < _MOST_SIZES:
+            values.append(int(size) if size == int(size) else size)
+            size *= 2
+        yield one.field, [*values, int(stop) if stop == int(stop) else stop]
+
+
+def scaling_of(page: Page, reading: Reading) -> dict[str, Any]:
+    nodes = [int(value) for number in page.filled if number.field in ("nodes",) for value in number.values]
+    own: dict[str, Any] = {}
+    if len(nodes) == 1:
+        own["nodes"] = nodes[0]
+    elif nodes:
+        own["nodes"] = nodes[-1] if nodes[0] == 1 else f"{nodes[0]}..{nodes[-1]}"
+    if values := page.values("efficiency_threshold"):
+        own["efficiency_threshold"] = values[-1]
+    if "weak" in page.read.asked("scaling"):
+        own["scaling"] = "weak"
+    return own

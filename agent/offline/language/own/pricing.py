@@ -1,0 +1,57 @@
+"""How a run is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+_PRICES = (
+    "usd_per_device_hour",
+    "usd_per_node_hour",
+    "usd_per_kwh",
+    "pue",
+    "capex_usd_per_device",
+    "years",
+    "utilisation",
+    "reserved_discount",
+    "interruptions_per_day",
+    "restart_minutes",
+    "checkpoint_interval_minutes",
+)
+_OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
+NEAR_DOLLARS = ("eur", "gbp", "chf")
+_IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
+
+
+def pricing_of(page: Page) -> dict[str, Any]:
+    """How a run is paid for, as estimate_cost takes it."""
+    found: dict[str, Any] = {}
+    for one in page.filled:
+        if one.field in _PRICES and one.row.start not in page.refused.things:
+            found[one.field] = one.values[-1]
+            unit = one.row.amounts[-1].unit(*NEAR_DOLLARS)
+            if unit:
+                said = page.read.said(one.row.start, one.row.end)
+                page.assumed.append(f"{said!r} taken as US dollars one for one: no exchange rate is known here")
+    for one in page.read.senses():
+        if one.kind == "unit" and one.name in NEAR_DOLLARS and not _has_amount(page, one.name):
+            page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
+                                "exchange rate is known")  # fmt: skip
+            break
+    prices = [str(value.value) for value in page.kept if value.field == "price"]
+    if prices:
+        found["price"] = next((price for price in prices if price == "owned"), prices[0])
+    elif any(name in found for name in _OWNED):
+        found["price"] = "owned"
+    for name in page.read.of("place"):
+        found["region"] = name.id
+    providers = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
+    if len(providers) > 1:
+        found["providers"] = list(dict.fromkeys(providers))
+    return found
+
+
+def _has_amount(page: Page, currency: str) -> bool:
+    return any(row.amounts[-1].unit(currency) for row in page.read.rows)

@@ -1,0 +1,140 @@
+"""What restricts a search: for hardware, a deployment, strategies, a figure, the catalogue or the playbook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agent.offline.form import Reading
+from agent.offline.language.names import head_words
+from agent.offline.language.own.limits import several_values
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+# Fields that a deployment is chosen by, as they are called.
+_CHOSEN = {"engine": "engine", "precision": "weight_dtype"}
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
+
+
+def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
+    """The figure that is asked about, by its name or as it was printed."""
+    named = page.read.asked_at("figure")
+    specific = [
+        name
+        for _, _, name in named
+        if name not in ("memory.per_device_bytes", "usd", "hours", "time.step_s", "throughput.tokens_per_s")
+    ]
+    if specific or named:
+        return {"figure": (specific or [name for _, _, name in named])[0]}
+    row = next(iter(page.left or [number.row for number in page.filled]), None)
+    return {"figure": page.read.said(row.start, row.end) if row else "first"}
+
+
+def query_of(page: Page, reading: Reading) -> dict[str, Any]:
+    """The words of content, for the playbook's search."""
+    kept: list[str] = []
+    for at, token in enumerate(page.read.tokens):
+        words = page.read.found.words.get(at, ())
+        plain = (
+            bool(words)
+            and words[0].end == at + 1
+            and all(sense.kind in ("stop", "does", "by") for sense in words[0].senses)
+        )
+        if token.kind != "sign" and not plain and at not in page.read.courtesies:
+            kept.append(page.read.text[token.start : token.end])
+    return {"query": " ".join(kept)[:200] or page.read.text[:200]}
+
+
+def catalogue_of(page: Page, reading: Reading) -> dict[str, Any]:
+    kinds = page.read.asked("catalogue")
+    models = page.read.of("model")
+    own: dict[str, Any] = {"kind": "models" if models else kinds[0] if kinds else "hardware"}
+    vendors = [str(value.value) for value in page.read.values if value.field == "vendors"]
+    names = [name.text for name in page.read.names if name.kind in ("model", "accelerator")]
+    query = names or [_VENDORS.get(vendor, vendor) for vendor in vendors] or _families(page)
+    return own | ({"query": query[0]} if query else {})
+
+
+def _families(page: Page) -> list[str]:
+    """Words of the catalogue that stand alone: 'which Nemotron models do you know?'."""
+    heads = head_words(page.catalogue)
+    return [
+        token.text
+        for token in page.read.tokens
+        if token.norm in heads and len(token.norm) > 2 and token.text[:1].isupper()
+    ] or [token.text for token in page.read.tokens if token.norm in heads and len(token.norm) > 3]
+
+
+def facts_of(kind: str, field: str) -> Callable[[Page, Reading], dict[str, Any]]:
+    def make(page: Page, reading: Reading) -> dict[str, Any]:
+        return {kind: list(dict.fromkeys(edit.value for edit in page.named if edit.field == field))}
+
+    return make
+
+
+def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
+    """What restricts a search for hardware: vendors, providers, and how much it may be."""
+    own: dict[str, Any] = {}
+    vendors, refused = [], []
+    for one in page.read.values:
+        if one.field == "vendors":
+            (refused if one.start in page.refused.things else vendors).append(_VENDORS[str(one.value)])
+    if refused and not vendors:
+        vendors = [name for name in _VENDORS.values() if name not in refused]
+    if vendors:
+        own["vendors"] = list(dict.fromkeys(vendors))
+    kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
+    left = [str(name.id) for name in page.read.of("provider") if name.start in page.refused.things]
+    if kept:
+        own["providers"] = list(dict.fromkeys(kept))
+    elif left:
+        own["providers"] = [name for name in page.catalogue.providers if name not in left and name != "owned"]
+    for name, limit in (("count", "max_devices"), ("nodes", "max_nodes")):
+        if (values := page.values(name)) and _bounded(page, name):
+            own[limit] = int(values[-1])
+    if (values := page.values("max_usd_per_hour")) or (
+        (values := page.values("usd_per_device_hour")) and page.read.does("at_most")
+    ):
+        own["max_usd_per_hour"] = values[-1]
+    return own
+
+
+def _bounded(page: Page, name: str) -> bool:
+    """Whether 'at most' stands beside a number."""
+    for one in page.filled:
+        if one.field == name:
+            around = range(max(one.row.start - 4, 0), min(one.row.end + 3, len(page.read.tokens)))
+            if any(page.read.found.does(at, "at_most") for at in around):
+                return True
+    return False
+
+
+def strategies_of(page: Page, reading: Reading) -> dict[str, Any]:
+    names = page.read.asked("strategy")
+    return ({"strategies": names} if names else {}) | _several(page)
+
+
+def _several(page: Page) -> dict[str, Any]:
+    """Models and devices, where several are named: a table is of all of them."""
+    own: dict[str, Any] = {}
+    for name, field in (("models", "model"), ("accelerators", "accelerator")):
+        values = list(dict.fromkeys(edit.value for edit in page.named if edit.field == field))
+        if len(values) > 1:
+            own[name] = values
+    return own
+
+
+def serving_search(page: Page, reading: Reading) -> dict[str, Any]:
+    goals = {"cost": "cost", "time": "latency", "throughput": "throughput"}
+    said = [str(edit.value) for edit in reading.edits if edit.field == "objective"]
+    own: dict[str, Any] = {"goal": goals[said[-1]]} if said and said[-1] in goals else {}
+    named = page.read.asked("word_field") if "best" in page.read.asked("focus") else []
+    if left_open := [_CHOSEN[name] for name in named if name in _CHOSEN]:
+        own["left_open"] = left_open
+    for name, field in (("engines", "engine"), ("weight_dtypes", "weight_dtype")):
+        values = [edit.value for option in reading.options for edit in option if edit.field == field]
+        values = values or dict(several_values(page)).get(field, [])
+        if len(values) > 1:
+            own[name] = values
+    return own

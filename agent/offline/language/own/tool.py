@@ -1,0 +1,108 @@
+"""Arguments of the tools' own: what no Plan holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent.offline.form import Edit, Reading
+from agent.offline.language.mentions import SERVING
+from agent.offline.language.own.files import (
+    device_row,
+    files_of,
+    import_of,
+    matrix_of,
+    price_row,
+    report_of,
+    results_of,
+    scenario_of,
+)
+from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
+from agent.offline.language.own.searches import (
+    catalogue_of,
+    facts_of,
+    figure_of,
+    hardware_search,
+    query_of,
+    serving_search,
+    strategies_of,
+)
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+_SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenarios", "list_scenarios")
+# Tools whose question is about no plan: what is named is theirs.
+FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "describe_hardware", "load_scenario",
+                  "delete_scenario", "list_scenarios", "diff_scenarios", "matrix_results", "add_price", "add_hardware",
+                  "add_model"})  # fmt: skip
+_WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
+
+
+def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
+    """The arguments that only `tool` takes, as far as the words say them."""
+    found = _limits_of_serving(page)
+    make = _OF_TOOL.get(tool or "")
+    if make:
+        found |= make(page, reading)
+    if page.read.does("anyway"):
+        found["anyway"] = True
+    if tool is None and (outside := page.read.asked("outside")) and not page.read.of("model"):
+        found |= {"control": "outside", "outside": outside[0]}
+    return found
+
+
+def _limits_of_serving(page: Page) -> dict[str, Any]:
+    """Limits of a deployment that no Plan holds."""
+    found: dict[str, Any] = {}
+    for name in ("e2e_limit_s", "usd_per_million"):
+        if values := page.values(name):
+            found[name] = values[-1]
+    statistic = [str(value.value) for value in page.kept if value.field == "slo_statistic"]
+    if statistic and page.mode == SERVING:
+        found["slo_statistic"] = statistic[0]
+    return found
+
+
+def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:
+    """What of the edits is said of the plan, and not only to the tool, whose own arguments are given."""
+    edits = [edit for edit in edits if not (f"{edit.field}s" in own and edit.field in ("engine", "weight_dtype"))]
+    if tool in FREE:
+        return []
+    if tool in _WRITES:
+        # A path is where they go.
+        return [edit for edit in edits if not (edit.field == "model" and "/" in str(edit.value)[:2])]
+    if tool == "save_scenario":
+        return [
+            edit
+            for edit in edits
+            if edit.field in ("model", "accelerator", "method", "count", "stage") and edit.op == "set"
+        ]
+    return edits
+
+
+_OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
+    "find_limit": limit_of,
+    "sweep": sweep_of,
+    "project_scaling": scaling_of,
+    "explain": figure_of,
+    "search_playbook": query_of,
+    "list_catalogue": catalogue_of,
+    "describe_model": facts_of("models", "model"),
+    "describe_hardware": facts_of("accelerators", "accelerator"),
+    "render_configs": files_of,
+    "write_configs": files_of,
+    "recommend_cluster": hardware_search,
+    "auto_configure": hardware_search,
+    "size_serving": serving_search,
+    "best_serving": serving_search,
+    "apply_strategies": strategies_of,
+    "peak_throughput": strategies_of,
+    "benchmark_matrix": matrix_of,
+    "matrix_results": results_of,
+    "report": report_of,
+    "import_config": import_of,
+    "add_price": price_row,
+    "add_hardware": device_row,
+    **dict.fromkeys(_SCENARIOS, scenario_of),
+}

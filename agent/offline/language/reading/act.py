@@ -1,0 +1,76 @@
+"""What kind of turn it is: whether it only supposes, what it goes back to, what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent.offline.form import Edit, Reference
+from agent.offline.language.asking import supposing
+from agent.offline.language.own.tool import FREE
+from agent.offline.language.reading.page import Page
+
+
+def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
+    """(Whether the turn only supposes what it says, since it asks about a plan that there is; its edits, with those
+    settled that are said for good beside that)."""
+    said = list(edits)
+    if not page.plan.get("model") or not edits:
+        return "assert", said
+    at = {token.start: index for index, token in enumerate(page.read.tokens)}
+    if any(edit.span == (0, 0) for edit in edits):
+        # What was concluded from the whole is supposed where any of it is.
+        whole = bool(supposing(page.read.found, list(at.values())))
+        return ("hypothetical" if whole else "assert"), said
+    starts = {edit.span[0]: at[edit.span[0]] for edit in edits}
+    supposed = supposing(page.read.found, list(starts.values()))
+    if not supposed:
+        return "assert", said
+    return "hypothetical", [replace(edit, settled=starts[edit.span[0]] not in supposed) for edit in said]
+
+
+def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
+    found: list[Reference] = []
+    said = {edit.span[0] for edit in edits}
+    for at in page.read.does("back")[:1]:
+        end = page.read.found.does(at, "back") or at + 1
+        onto = page.read.found.sense(end, "onto")
+        if onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start in said:
+            # 'Back to 8k' brings one thing back, not all.
+            continue
+        first = page.read.does("first")
+        found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
+    for at in page.read.does("other")[:1]:
+        found.append(Reference("other", page.read.span(at, at + 1)))
+    for at in page.read.does("take")[:1]:
+        place = next((index for index, name in enumerate(("second", "third", "fourth"), 1) if page.read.does(name)), 0)
+        to = "offer" if page.topic.get("offers") else "supposed"
+        found.append(Reference(to, page.read.span(at, at + 1), place))
+    return found
+
+
+def act_of(
+    page: Page, tool: str | None, edits: Sequence[Edit], options: Sequence[Any], scoped: str, refs: Sequence[Reference]
+) -> str:
+    if options or tool in ("compare", "diff_scenarios"):
+        return "compare"
+    if tool in ("write_configs", "render_configs", "save_scenario", "report", "benchmark_matrix"):
+        return "write"
+    if page.read.does("why"):
+        return "why"
+    if scoped == "hypothetical":
+        return "what_if"
+    if refs:
+        return "recall"
+    if edits and page.plan and "?" not in page.read.text:
+        return "change"
+    return "control" if tool is None else "ask"
+
+
+def is_of_a_kind(page: Page, tool: str | None, edits: Sequence[Sequence[Edit]], refs: Sequence[Reference]) -> bool:
+    """Whether a turn is about training or serving at all; one that goes back is about what an earlier plan was."""
+    goes_back = any(reference.to in ("before", "first", "other") for reference in refs)
+    if goes_back and not page.read.asked("mode"):
+        return False
+    return tool not in FREE and (any(edits) or tool is not None)

@@ -1,0 +1,112 @@
+"""A number or a word alone as another value of what was changed last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent.offline.form import Edit
+from agent.offline.language.asking import clauses
+from agent.offline.language.assign import Filled, Row, strange, value_of
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import Mentions
+from agent.offline.language.relative import known_fields
+from planner.partial import get
+from planner.requests import ALL_PATHS
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+
+# In so few words a number alone stands for something; in the fewest for devices.
+_FEW_WORDS = 8
+_FEWEST_WORDS = 3
+# From this cost on a number is hardly of the field that it fills.
+_UNSURE = 2.0
+# From here on a value is unusual for a field.
+_UNUSUAL = 0.4
+
+
+def of_the_last(
+    read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
+) -> tuple[list[Filled], list[Row]]:
+    """A number alone as another value of what was changed last ('hm, 4?'), or as what it is brought back to."""
+    for sentence in clauses(read.found) if plan else ():
+        unsure = [number for number in filled if number.row.start in sentence]
+        loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
+        bare = len(loose) == 1 and not (loose[0].amounts[-1].units or loose[0].amounts[-1].names)
+        if not bare or any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in unsure):
+            continue
+        row = loose[0]
+        name = _brought_back(read, row, plan, topic.get("plans") or ()) or _stands_for(read, plan, topic, row, sentence)
+        if name is None:
+            continue
+        quantity = lexicon().quantities[name]
+        values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
+        filled = [*(number for number in filled if number.row is not row), Filled(name, values, row, 1.0)]
+        left = [one for one in left if one is not row]
+    return filled, left
+
+
+def _stands_for(
+    read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row, sentence: range
+) -> str | None:
+    """The field that a number alone is another value of, in a sentence of a few words."""
+    quantities = lexicon().quantities
+    recent = next(
+        (name for name, path in ALL_PATHS.items() if path == topic.get("recent") and name in quantities), None
+    )
+    corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
+    recent = recent if topic.get("followed", True) or corrects else None
+    few = len(sentence) <= _FEWEST_WORDS
+    if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):
+        return None
+    if recent and strange(quantities[recent], row) <= _UNUSUAL:
+        return recent
+    if recent and not (few and get(plan, "cluster.count")):
+        return None
+    name = (None if recent else _nearest(plan, row)) or "count"
+    return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> str | None:
+    """The field that had a number in an earlier plan and has another now: 'back to 4'."""
+    onto = [
+        at for at in range(max(row.start - 2, 0), row.start) if (read.found.sense(at, "onto") or (0, 0))[1] == row.start
+    ]
+    if not onto or not any(read.found.does(at, "back") for at in range(max(onto[0] - 3, 0), onto[0])):
+        return None
+    value = row.amounts[-1].value
+    for earlier in reversed(plans):
+        for name in known_fields(earlier):
+            before = get(earlier, ALL_PATHS[name])
+            if before in (value, row.amounts[-1].length) and get(plan, ALL_PATHS[name]) != before:
+                return name
+        each = get(earlier, "cluster.per_node")
+        if each and value * each == get(earlier, "cluster.count") != get(plan, "cluster.count"):
+            return "nodes"
+    return None
+
+
+def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
+    """Of the numbers that a plan holds the one that another is the likeliest to stand for: devices first."""
+    value = row.amounts[-1].value
+    near: list[tuple[float, str]] = []
+    for name in known_fields(plan):
+        held, quantity = get(plan, ALL_PATHS[name]), lexicon().quantities.get(name)
+        if quantity and value > 0 and held > 0 and held != value and strange(quantity, row) <= _UNUSUAL:
+            near.append((abs(math.log2(value / held)) - (name == "count"), name))
+    return min(near)[1] if near else None
+
+
+def value_alone(page: Page) -> list[Edit]:
+    """A value alone as another one of what was changed last: 'none then'."""
+    recent = next((name for name, path in ALL_PATHS.items() if path == page.topic.get("recent")), None)
+    if not page.plan or recent is None or len(page.read.tokens) > _FEW_WORDS:
+        return []
+    meant = {*lexicon().values.get(recent, ()), lexicon().refused.get(recent)}
+    for at, token in enumerate(page.read.tokens):
+        if token.norm in meant:
+            return [Edit(recent, "set", token.norm, page.read.span(at, at + 1))]
+    return []

@@ -1,0 +1,139 @@
+"""What a turn sets, and what it sets side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.offline.beside import MEANT
+from agent.offline.form import BESIDE, Edit
+from agent.offline.language import scope
+from agent.offline.language.own.tool import FREE
+from agent.offline.language.reading.machines import of_devices, of_network
+from agent.offline.language.reading.models import of_models
+from agent.offline.language.reading.numbers import as_number, of_numbers
+from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.things import GENERAL, named_span, things_said
+from agent.offline.language.reading.values import of_fields, of_values, of_versions
+from agent.offline.language.relative import factors
+from planner.requests import ALL_PATHS
+
+# Tools that take several of what is named as they are.
+NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
+# What is said of earlier runs, or by others, and of this one only where it is said of this one.
+_OF_ONE_RUN = ("deadline_h", "budget_usd", "micro_batch", "global_batch", "batch", "accumulation", "group_size",
+               "request_rate", "token_rate", "load")  # fmt: skip
+_DEVICES = ("accelerator", "count", "nodes", "per_node")
+_LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
+
+
+def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
+    """(What is set, what is set side by side)."""
+    said = _present(page, _said(page))
+    things = [
+        thing for thing in things_said(page.read, page.mode, page.filled) if thing.start not in page.refused.things
+    ]
+    page.named = [
+        edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
+    ]
+    groups = scope.alternatives(page.read.found, things, page.refused.things)
+    options: list[list[Edit]] = []
+    together: set[int] = set()
+    by_start = dict(said)
+    by_start |= {
+        named_span(number)[0]: by_start[number.row.start] for number in page.filled if number.row.start in by_start
+    }
+    for group in groups:
+        choices = [by_start.get(thing.start, []) for thing in group]
+        if group[0].key in ("provider", "path", "instance") or tool in NO_OPTIONS:
+            continue
+        differ = len({str([(e.field, e.value) for e in one]) for one in choices}) > 1
+        if not options and len(group) > 1 and all(choices) and differ:
+            options = choices
+            together |= {start for start, each in said if any(each is choice for choice in choices)}
+    if tool == "compare" and not options:
+        options = _side_by_side(said)
+        together = {start for start, each in said if any(each is option for option in options)}
+    for one in page.filled:
+        if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
+            span = page.read.span(one.row.start, one.row.end)
+            options = [[Edit(one.field, "set", as_number(one.field, value), span)] for value in one.values]
+            together.add(one.row.start)
+    edits = [edit for start, each in said if start not in together for edit in each]
+    if options:
+        shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
+        edits += shared
+        options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
+    changes = factors(page)
+    # 'Twice the speculative tokens': the words of the value name its field.
+    changed = {one.field for one in changes}
+    worded = {value.field for value in page.kept if changed & {value.field, *MEANT.get(value.field, ())}}
+    worded -= {number.field for number in page.filled}
+    edits = [edit for edit in edits if edit.field not in worded]
+    edits += [edit for edit in changes if not any(one.field == edit.field for one in edits)]
+    # What the question itself says goes before what is told beside it.
+    told = {page.read.tokens[at].start for at in page.read.telling}
+    edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
+    return _once(edits, bool(page.read.does("correct", "swap"))), options
+
+
+def _present(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
+    """What is said without what is told of earlier runs, or of others, that this one has otherwise: its devices are
+    left out together."""
+    old = page.read.past
+    now = {edit.field for at, edits in said if at not in old for edit in edits}
+    left_out = {edit.field for at, edits in said if at in old for edit in edits} & (now | set(_OF_ONE_RUN))
+    left_out |= {*_DEVICES, *_LAYOUT} if now & set(_DEVICES) and left_out & set(_DEVICES) else set()
+    kept: list[tuple[int, list[Edit]]] = []
+    gone: list[str] = []
+    for at, edits in said:
+        stays = [edit for edit in edits if at not in old or edit.field not in left_out]
+        gone += [page.read.text[slice(*edit.span)] for edit in edits if edit not in stays and edit.op == "set"]
+        kept += [(at, stays)] if stays else []
+    if gone := list(dict.fromkeys(filter(None, gone))):
+        page.assumed.append(f"{', '.join(map(repr, gone))}: of earlier runs or of others, so not of this one")
+    return kept
+
+
+def _same(one: Edit, other: Edit) -> bool:
+    return (one.field, one.op, one.value) == (other.field, other.op, other.value)
+
+
+def _side_by_side(said: Sequence[tuple[int, list[Edit]]]) -> list[list[Edit]]:
+    """Where a comparison is asked for: the things of one kind of which several are named."""
+    for name in ("accelerator", "model", "method", "framework", "engine", "precision", "weight_dtype", "optimizer"):
+        same = [each for _, each in said if each and each[0].field == name and each[0].op == "set"]
+        if len({str([edit.value for edit in each]) for each in same}) > 1:
+            return same
+    return []
+
+
+def _said(page: Page) -> list[tuple[int, list[Edit]]]:
+    """[(token, edits)] of each thing that was said, in the order of the text."""
+    pieces: list[tuple[int, list[Edit]]] = []
+    pieces += of_models(page)
+    pieces += of_devices(page)
+    pieces += of_values(page)
+    pieces += of_network(page)
+    pieces += of_versions(page)
+    pieces += of_numbers(page)
+    pieces += of_fields(page)
+    pieces += [
+        (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
+        for name in page.read.of("provider")
+        if name.start not in page.refused.things
+    ]
+    return sorted(pieces, key=lambda one: one[0])
+
+
+def _once(edits: Sequence[Edit], corrected: bool) -> list[Edit]:
+    """Each field set once: the more particular stage, what was said last of a correction or a swap, else first."""
+    found: list[Edit] = []
+    for edit in edits:
+        same = next((one for one in found if one.field == edit.field and one.op == edit.op == "set"), None)
+        if same is None:
+            found.append(edit)
+        elif edit.field in GENERAL:
+            found[found.index(same)] = same if edit.value in GENERAL[edit.field] else edit
+        elif corrected:
+            found[found.index(same)] = edit
+    return found

@@ -1,0 +1,162 @@
+"""The edits of the devices that a turn names, of their racks and of their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.offline.form import Edit, Need
+from agent.offline.language.assign import Filled
+from agent.offline.language.devices import Devices
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import network
+from agent.offline.language.names import Name
+from agent.offline.language.reading.page import Page
+from agent.offline.usual import card_of
+from estimator.errors import PlanError
+from planner.partial import get
+
+
+def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
+    pieces: list[tuple[int, list[Edit]]] = []
+    for one in page.devices:
+        name, span = one.name, page.read.span(one.name.start, one.name.end)
+        id, note = _with_memory(page, one) or (name.id, name.note)
+        if id is None and name.options and not name.problem:
+            id = _usual_device(name.options)
+            others = ", ".join(other for other in name.options if other != id)
+            note = f"{name.text!r} taken as {id} (it may also be {others})"
+        if id is None:
+            nearest = f"; the nearest: {', '.join(name.options[:3])}" if name.options else ""
+            page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
+            continue
+        edits = [Edit("accelerator", "set", id, span, note)]
+        if one.count == 1 and any(other.count and other.name.id == id for other in page.devices if other is not one):
+            # 'For an H100 that is slow', of the 16 that were counted.
+            one = replace(one, count=None)
+        if one.count:
+            of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
+            if name.text.lower() in lexicon().machines:
+                of_racks = page.catalogue.per_machine(name.text)
+            edits.append(Edit("count", "set", one.count * (of_racks or 1), span))
+        elif devices := _of_machine(page, name):
+            edits.append(Edit("count", "set", devices, span, f"{name.text} taken as {devices} devices"))
+        if name.instance:
+            edits.append(Edit("provider", "set", name.instance.provider, span))
+        racks = next((other for other in page.filled if other.field == "racks"), None)
+        each = page.catalogue.per_rack(id)
+        if racks and each and not one.count:
+            said = page.read.span(racks.row.start, racks.row.end)
+            edits.append(Edit("count", "set", int(racks.values[0]) * each, said))
+        if one.nodes and not one.count:
+            edits.append(Edit("nodes", "set", one.nodes, span))
+        if one.per_node:
+            edits.append(Edit("per_node", "set", one.per_node, span))
+        pieces.append((name.start, edits))
+    if not (page.devices or page.read.of("accelerator") or get(page.plan, "cluster.accelerator")):
+        pieces += _of_memory(page)
+        if not pieces and "mine" in page.read.asked("whose"):
+            page.needs.append(Need("cluster.accelerator", "which accelerator is it, and how many?"))
+    for name in page.read.of("accelerator"):
+        if name.start in page.refused.things:
+            pieces.append(
+                (
+                    name.start,
+                    [Edit("accelerator", "refuse", name.id or name.text, page.read.span(name.start, name.end))],
+                )
+            )
+    return pieces
+
+
+def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
+    """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
+    rows = [*page.left, *(number.row for number in page.filled if number.field == "vram")]
+    apple = "apple" in page.read.asked("maker")
+    for row in sorted(rows, key=lambda row: row.start):
+        unit = row.amounts[-1].unit("bytes")
+        device = card_of(row.amounts[-1].value * unit.size / 1e9, apple) if unit else None
+        if device is None:
+            continue
+        span, said = page.read.span(row.start, row.end), page.read.said(row.start, row.end)
+        edits = [
+            Edit("accelerator", "set", device, span, f"{'a Mac' if apple else 'a card'} of {said} taken as {device}")
+        ]
+        numbers = [*page.left, *(value.row for value in page.filled)] if row.amounts[0].before == "x" else []
+        times = [other for other in numbers if other.end in (row.start, row.start - 1) and len(other.amounts) == 1]
+        if times:
+            edits.append(Edit("count", "set", int(times[0].amounts[0].value), page.read.span(times[0].start, row.end)))
+        page.left = [other for other in page.left if other is not row and other not in times]
+        page.filled = [value for value in page.filled if value.row not in times]
+        return [(row.start, edits)]
+    return []
+
+
+def _of_machine(page: Page, name: Name) -> int | None:
+    """Devices of what is named, where that is a machine or a rack, or a part of one: 'a DGX H100', 'half an NVL72'."""
+    inside = page.read.tokens[name.start : name.end]
+    rack = any(token.norm == "nvl" and index + 1 < len(inside) for index, token in enumerate(inside))
+    if (
+        not (rack or name.box)
+        or page.plan
+        or any(page.values(each) for each in ("nodes", "racks", "count", "per_node"))
+    ):
+        return None
+    whole = page.catalogue.per_machine(name.text)
+    at = name.start - 1
+    at -= at >= 0 and page.read.tokens[at].norm in lexicon().articles
+    parts = [word.get("fraction") for word in page.read.found.words.get(at, ()) if word.get("fraction")]
+    part = parts[0].value if parts and parts[0] else 1.0
+    return int(whole * part) if whole and whole * part == int(whole * part) else None
+
+
+def _counts_racks(page: Page, name: Name) -> bool:
+    """Whether racks are counted: '2 GB200 NVL72 racks'."""
+    return any(sense.name == "racks" for word in page.read.found.words.get(name.end, ()) for sense in word.all("unit"))
+
+
+def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
+    """(Id, note) of a device whose memory is said apart: 'A100 mit 40 GB', '(8x40GB)'."""
+    name = device.name
+    if name.instance or name.problem or not page.sized:
+        return None
+    for one in [*page.filled, *page.left]:
+        row = one.row if isinstance(one, Filled) else one
+        unit = row.amounts[-1].unit("bytes")
+        if unit is None or unit.size < 5e8 or abs(row.start - name.end) > 12:
+            continue
+        size = f"{row.amounts[-1].value * unit.size / 1e9:.0f}gb"
+        near = page.read.tokens[name.end : row.end + 3]
+        form = next((token.norm for token in near if token.norm in ("pcie", "sxm", "nvl")), "")
+        try:
+            id, note = page.catalogue.find_accelerator(f"{name.text.rstrip('s')} {form} {size}")
+        except PlanError as error:
+            if "ambiguous" not in error.problem or not error.valid:
+                continue
+            id, note = _usual_device([str(one) for one in error.valid]), None
+        if size in id:
+            page.filled = [other for other in page.filled if other is not one]
+            page.left = [other for other in page.left if other is not one]
+            return id, note
+    return None
+
+
+def _usual_device(options: Sequence[str]) -> str:
+    """Of cards that share a name the one that is rented most: SXM before PCIe, the larger memory first."""
+
+    def rank(id: str) -> tuple[bool, float]:
+        sizes = [
+            float(part.removesuffix("gb")) for part in id.split("-") if part.endswith("gb") and part[:-2].isdigit()
+        ]
+        return "sxm" in id, max(sizes, default=0.0)
+
+    return max(options, key=rank)
+
+
+def of_network(page: Page) -> list[tuple[int, list[Edit]]]:
+    found = network(page.read)
+    if found is None:
+        return []
+    name, start, end = found
+    page.filled = [number for number in page.filled if not start <= number.row.start < end]
+    page.left = [row for row in page.left if not start <= row.start < end]
+    return [(start, [Edit("interconnect", "set", name, page.read.span(start, end))])]

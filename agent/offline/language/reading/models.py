@@ -1,0 +1,111 @@
+"""The edits of the models that a turn names, or of their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.offline.form import Edit, Need
+from agent.offline.language.asking import sentences
+from agent.offline.language.names import Name
+from agent.offline.language.reading.page import Page
+from knowledge.models.catalogue import find_model
+
+# Models before that are named where they are meant.
+_NEW = "2024"
+
+
+def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
+    pieces: list[tuple[int, list[Edit]]] = []
+    for name in page.read.of("model"):
+        span = page.read.span(name.start, name.end)
+        unknown = not (name.id or (name.options and not name.problem))
+        if unknown and (meant := _meant_instead(page, name)):
+            page.assumed.append(f"{name.text!r} is only told of: the question is about {meant}")
+            continue
+        if name.start in page.refused.things:
+            pieces.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
+        elif name.id:
+            pieces.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
+        elif name.options and not name.problem:
+            chosen = _usual_model(name.options)
+            others = ", ".join(other.rpartition("/")[2] for other in name.options if other != chosen)
+            note = f"{name.text!r} taken as {chosen.rpartition('/')[2]} (it may also be {others})"
+            pieces.append((name.start, [Edit("model", "set", chosen, span, note)]))
+        else:
+            nearest = f"; the nearest: {', '.join(name.options[:3])}" if name.options else ""
+            page.needs.append(
+                Need("model", f"{name.problem}{nearest}. Which is it? A path to its config.json will do, too")
+            )
+    for name in page.read.of("path"):
+        if not pieces and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
+            pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
+    if not page.needs:
+        pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+    return pieces
+
+
+def _meant_instead(page: Page, unknown: Name) -> str | None:
+    """What another sentence names, where a model that nobody knows is only told of."""
+    if unknown.start not in page.read.telling:
+        return None
+    inside = next(token for token in sentences(page.read.tokens) if unknown.start in token)
+    named = [name.text for name in page.read.of("model") if name.id and name.start not in inside]
+    sizes = [number.row for number in page.filled if number.field == "model_size" and number.row.start not in inside]
+    named += [page.read.said(row.start, row.end) for row in sizes]
+    return named[0] if named else None
+
+
+def _usual_model(options: Sequence[str]) -> str:
+    """Of models that share a name the newest of the plainest: what an expert takes where nothing else is said."""
+    rows = [find_model(option).value for option in options]
+    plain = [
+        row
+        for row in rows
+        if not any(word in row.id.lower() for word in ("instruct", "distill", "coder", "-it", "vision", "math"))
+    ]
+    rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain or rows)}
+    for makers in (("meta-llama/",), ("meta-llama/", "Qwen/", "mistralai/", "google/")):
+        same = [row for row in plain or rows if row.id.startswith(makers) and (row.released or "") >= _NEW]
+        if same:
+            return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
+    return max(plain or rows, key=lambda row: rank.get(row.id, ("", 0))).id
+
+
+def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
+    """'A 70B' as the usual model of that size: of the family that was named, or that the plan has, before others."""
+    edits: list[tuple[int, list[Edit]]] = []
+    for one in page.filled:
+        if one.field != "model_size":
+            continue
+        size = one.values[0]
+        near = page.catalogue.models_of_size(size) if size > 0 else []
+        near = [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
+        span = page.read.span(one.row.start, one.row.end)
+        compared = (page.topic.get("alternatives") or {}).get("model") or []
+        kin = _kin(near, named or [str(page.plan.get("model") or ""), *map(str, compared)])
+        if kin:
+            edits.append((one.row.start, [Edit("model", "set", kin, span)]))
+        elif named:
+            continue
+        elif near:
+            chosen = _usual_model(near)
+            others = [id.rpartition("/")[2] for id in near if id != chosen][:3]
+            also = f" (it may also be {', '.join(others)})" if others else ""
+            note = f"{page.read.said(one.row.start, one.row.end)!r} taken as {chosen.rpartition('/')[2]}{also}"
+            edits.append((one.row.start, [Edit("model", "set", chosen, span, note)]))
+        else:
+            page.needs.append(
+                Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
+            )
+    return edits
+
+
+def _kin(near: Sequence[str], named: Sequence[str]) -> str | None:
+    """Of models of one size that of a named model's own line: the longest beginning in common, past the maker."""
+
+    def shared(id: str, other: str) -> int:
+        pairs = zip(id.lower(), other.lower(), strict=False)
+        return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(id), len(other)))
+
+    best = max(((shared(id, other), -len(id), id) for id in near for other in named if other), default=None)
+    return best[2] if best and best[0] > best[2].find("/") + 3 else None

@@ -1,0 +1,174 @@
+"""The edits of numbers."""
+
+from __future__ import annotations
+
+from agent.offline.form import BESIDE, Edit, Need
+from agent.offline.language.assign import Filled
+from agent.offline.language.calendar import deadline
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import SERVING, Mentions
+from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.things import named_span
+from agent.offline.language.relative import differences
+from planner.requests import ALL_PATHS
+
+_BYTES_PER_TOKEN = 4
+# Up to this cost the words beside a number say which field it fills.
+_SURELY = 0.7
+# Fields that are limits from above; loads, which may be said either way.
+_LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
+_LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
+_IDIOMS = ("lora_rank", "dp", "batch", "group_size")
+_WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
+          "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
+          "input_len", "output_len", "response_len", "max_batch", "speculative_tokens", "requests", "max_context",
+          "max_batched_tokens", "shard_group", "recompute_block", "replicas", "length", "prompt_len",
+          "prefix_tokens")  # fmt: skip
+
+
+def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
+    counted = any(device.count or device.nodes for device in page.devices)
+    changed = differences(page, page.filled)
+    edits: list[tuple[int, list[Edit]]] = []
+    told = bool(page.values("dataset_tokens"))
+    for one in page.filled:
+        if told and one.field == "text_bytes":
+            continue
+        if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
+            one.field == "count" and counted and one.row.amounts[-1].names
+        ):
+            continue
+        span = page.read.span(one.row.start, one.row.end)
+        if (word := page.refused.things.get(named_span(one)[0])) is not None and not _is_new(page, one, word):
+            if named_span(one)[0] < one.row.start:
+                drops = word in lexicon().letting_go
+                refused = None if drops else as_number(one.field, one.values[-1])
+                edits.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
+            continue
+        value = one.values[-1]
+        if (problem := _impossible(one.field, value)) and (one.field in _IDIOMS or not _is_bound(page.read, one)):
+            page.left = [*page.left, one.row]
+            continue
+        if problem:
+            page.needs.append(
+                Need(
+                    ALL_PATHS.get(
+                        {"nodes": "count", "batch": "global_batch", "length": "input_len"}.get(one.field, one.field),
+                        one.field,
+                    ),
+                    f"{page.read.said(one.row.start, one.row.end)!r} {problem}: what is meant?",
+                )
+            )
+            continue
+        if one.row.start in changed:
+            sign = -1 if changed[one.row.start] == "minus" else 1
+            edits.append((one.row.start, [Edit(one.field, "plus", sign * as_number(one.field, value), span)]))
+            continue
+        edits.append((one.row.start, [_set(page, one, value, span)]))
+    page.needs += _of_other_money(page)
+    page.needs += [
+        Need("workload.engine", f"nothing is known about {page.read.said(value.start, value.end)}: which engine is it?")
+        for value in page.read.values
+        if value.field == "unknown_engine" and page.mode == SERVING
+    ]
+    if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
+        hours, start, end = until
+        page.left = [row for row in page.left if not start <= row.start < end]
+        note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
+        edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
+    return edits
+
+
+def _is_bound(read: Mentions, filled: Filled) -> bool:
+    """Whether a number is said to be of its field: by the name beside it, or by what it counts."""
+    return filled.row.amounts[-1].names or _stands_at(read, filled) or filled.cost < _SURELY
+
+
+def _stands_at(read: Mentions, filled: Filled) -> bool:
+    """Whether the name of its field stands right before a number, with no other thought between."""
+    sign = read.tokens[filled.row.start - 1]
+    apart_ = sign.ends_clause and sign.text not in (":", "(")
+    return named_span(filled)[0] < filled.row.start and not apart_
+
+
+def _is_new(page: Page, one: Filled, word: str) -> bool:
+    """Whether a number is what its field is brought to: 'drop zero to 1'."""
+    start = one.row.start
+    apart_by_word = one.name is not None and one.name[1] == start - 1 and page.read.tokens[start - 1].kind == "word"
+    return word in lexicon().letting_go and apart_by_word
+
+
+def _of_other_money(page: Page) -> list[Need]:
+    """Money that is worth too little or too much to be taken for dollars."""
+    return [
+        Need(
+            "goal.budget_usd",
+            "prices here are in US dollars, and no exchange rate is known: how many are "
+            f"{page.read.said(row.start, row.end)}?",
+        )
+        for row in (*page.left, *(number.row for number in page.filled))
+        if row.amounts[-1].unit("money")
+    ]
+
+
+def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
+    """The edit of a number; of some what the executor needs beside it."""
+    if one.field == "user_rate":
+        return Edit(
+            "tpot_slo_ms",
+            "set",
+            1000 / value,
+            span,
+            f"{value:g} tokens/s for each user read as {1000 / value:.4g} ms a token",
+        )
+    if one.field == "text_bytes":
+        tokens = value / _BYTES_PER_TOKEN
+        said = page.read.said(one.row.start, one.row.end)
+        return Edit(
+            "dataset_tokens",
+            "set",
+            tokens,
+            span,
+            f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
+        )
+    if one.field.endswith("_gib") and not _binary(page, one):
+        note = f"{page.read.said(one.row.start, one.row.end)!r} read as {value:g} GiB per device"
+        return Edit(one.field, "set", as_number(one.field, value), span, note)
+    if one.row.amounts[-1].unit("eur", "gbp", "chf"):
+        said = page.read.said(one.row.start, one.row.end)
+        note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
+        return Edit(one.field, "set", as_number(one.field, value), span, note)
+    if one.field == "token_rate":
+        near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
+        names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
+        side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
+        return Edit("token_rate", "set", (value, side), span)
+    return Edit(one.field, "set", as_number(one.field, value), span, _as_said(page, one))
+
+
+def _as_said(page: Page, one: Filled) -> str | None:
+    """What is told of 'at least' and 'at most' beside a number of what a plan holds no limit of."""
+    start = one.name[0] if one.name and one.name[0] < one.row.start else one.row.start
+    for at, end, limit in page.read.limits:
+        beside = end in (start, one.row.start) or at == one.row.end
+        natural = one.field in _LOADS or (limit == "at_most" and one.field in _LIMITED)
+        named = one.name is not None and one.name[0] <= at < one.name[1] and one.field not in _LIMITED
+        if beside and not (natural or named):
+            words = page.read.said(min(at, one.row.start), max(end, one.row.end))
+            return f"{words!r} is read as {as_number(one.field, one.values[-1]):,}: the plan holds no such limit"
+    return None
+
+
+def _binary(page: Page, one: Filled) -> bool:
+    """Whether a size is said in GiB."""
+    return any("i" in page.read.tokens[unit.start].norm[:2] for unit in one.row.amounts[-1].units)
+
+
+def _impossible(name: str, value: float) -> str | None:
+    if value < 0 or (value == 0 and name not in ("zero_stage", "lora_dropout", "prefix_hit", "acceptance")):
+        return "cannot be"
+    return "is no whole number" if name in _WHOLE and value != int(value) else None
+
+
+def as_number(name: str, value: float) -> float | int:
+    return int(value) if value == int(value) and (name in _WHOLE or abs(value) < 1e15) else value

@@ -1,0 +1,219 @@
+"""A turn while it is being understood: its mentions, what each number fills, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import Edit, Need
+from agent.offline.language import act, scope
+from agent.offline.language.asking import sentences
+from agent.offline.language.assign import Filled, Row, assigned
+from agent.offline.language.calendar import iso_tokens
+from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
+from agent.offline.language.features import Context
+from agent.offline.language.lexicon import Sense
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
+from agent.offline.language.reading.alone import of_the_last
+from agent.offline.language.reading.things import things_said
+from agent.offline.language.relative import Mark, known_fields, marks, parts
+
+# Reinforcement learning's own quantities, hardly ever meant of other runs.
+_ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
+_RL_STAGES = ("grpo", "ppo")
+# From this share on the classifier knows better than a single word.
+_SURE = 0.7
+# Rates that may as well be what was measured, and how many words before them say so.
+_MEASURED = ("token_rate", "request_rate", "user_rate", "load")
+_REACH = 7
+# Tools of a chain by the last of their intents that is no figure.
+_OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
+
+
+@dataclass
+class Page:
+    """A turn while it is being understood."""
+
+    read: Mentions
+    plan: Mapping[str, Any]
+    topic: Mapping[str, Any]
+    now: datetime
+    catalogue: Catalogue
+    mode: str | None
+    filled: list[Filled]
+    left: list[Row]
+    made: list[Pair]
+    refused: scope.Refusals
+    devices: list[Devices]
+    marks: list[Mark] = field(default_factory=list)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    """Words of a change that nothing was found to change by."""
+    pasted: str | None = None
+    named: list[Edit] = field(default_factory=list)
+    """Every model and device that is named and not refused."""
+    assumed: list[str] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+
+    def values(self, name: str) -> list[float]:
+        return [value for number in self.filled if number.field == name for value in number.values]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """Flat names of the numbers that the plan holds, or the one that is supposed."""
+        return known_fields(self.topic.get("supposed") or self.plan)
+
+    @cached_property
+    def sized(self) -> bool:
+        """Whether a size in bytes is said."""
+        return any(row.amounts[-1].unit("bytes") for row in self.read.rows)
+
+    @property
+    def kept(self) -> list[Value]:
+        """Values of the page's mode that are not refused."""
+        return [value for value in self.read.values if self.fits(value) and value.start not in self.refused.things]
+
+    def fits(self, value: Value) -> bool:
+        return value.mode in (None, self.mode) or self.mode is None
+
+
+def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
+    kind = None
+    if plan:
+        kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
+    return Context(kind, _asked_before(topic, kind))
+
+
+def _asked_before(topic: Mapping[str, Any], kind: str | None) -> str | None:
+    """The tool that answered the turn before, or was to; of one that went on with a question the tool of that one."""
+    asked = {**topic, **(topic.get("pending") or {}).get("topic", {})}
+    if last := asked.get("last") or asked.get("wish"):
+        return last[0]
+    if asked.get("limit") or asked.get("sweep"):
+        return "find_limit" if asked.get("limit") else "sweep"
+    if tool := (topic.get("reading") or {}).get("tool"):
+        return tool
+    named = [_OF_INTENT[name] for name in asked.get("intents") or () if name in _OF_INTENT]
+    return named[0] if named else {None: None, SERVING: "estimate_inference"}.get(kind, "estimate_training")
+
+
+def understood(
+    text: str,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any],
+    topic: Mapping[str, Any],
+    now: datetime,
+    mode: str | None = None,
+    data: str = "",
+) -> Page:
+    """The page of a text: mentions, whether it is about training or serving, what each number fills, what is
+    refused. `data` was pasted beside it."""
+    read = mentions(text, catalogue, data)
+    mode = mode or _mode(read, plan, topic)
+    dated = iso_tokens(read)
+    numbers = [row for row in read.rows if row.start not in dated]
+    numbers = parts(read, numbers, plan)
+    changes, numbers = marks(read, numbers) if plan else ([], numbers)
+    made, rest = pairs(read.found, numbers)
+    halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
+    filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
+    filled += halves
+    filled, left = of_the_last(read, filled, left, plan, topic)
+    filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
+    lasting = [number for number in filled if _has_lasted(read, number) or _broke_off(read, number)]
+    filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
+    filled = sorted(apart(read, filled), key=lambda one: one.row.start)
+    refused = scope.refusals(read.found, things_said(read, mode, filled))
+    filled, machines = (filled, None) if plan else of_those(read, filled)
+    named = devices(read, filled, made, frozenset(refused.things), machines)
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
+
+
+def _has_lasted(read: Mentions, time: Filled) -> bool:
+    """Whether a time is told of as one that has gone by: 'I have been at it for three days'."""
+    start = time.row.start
+    if time.field != "deadline_h":
+        return False
+    sentence = next(token for token in sentences(read.tokens) if start in token)
+    return start in read.telling and any(read.found.sense(at, "lasted") for at in sentence)
+
+
+def _broke_off(read: Mentions, steps: Filled) -> bool:
+    """Whether steps are told of as those that a run got through: 'OOM after 20 steps'."""
+    start = steps.row.start
+    if steps.field not in ("steps", "epochs") or not start or not read.found.sense(start - 1, "behind"):
+        return False
+    sentence = next(token for token in sentences(read.tokens) if start in token)
+    return any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
+
+
+def _is_refused(read: Mentions, at: int) -> bool:
+    """Whether a refusal stands right before a word: 'not training'."""
+    return any(read.found.does(before, "refuse_right") == at for before in range(max(at - 3, 0), at))
+
+
+def _is_observed(read: Mentions, row: Row) -> bool:
+    """Whether a rate is what somebody measured, not what is wished: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
+    for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
+        if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
+            return False
+        if any(sense.kind == "observes" for sense in _senses(read, at)):
+            return True
+    return False
+
+
+def _senses(read: Mentions, at: int) -> list[Sense]:
+    return [sense for word in read.found.words.get(at, ()) for sense in word.senses]
+
+
+def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
+    if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
+        # 'Fine-tune it for inference': what is to be done is said first.
+        return verbs[0]
+    context = context_of(plan, topic)
+    shares = act.mode_of(read, context)
+    mode = max(shares, key=lambda name: shares[name])
+    shown = {value.mode for value in read.values}
+    alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
+    if len(shown) == 1 and shares[mode] < _SURE:
+        mode = shown.pop() or mode
+    elif len(alone) == 1 and shares[mode] < _SURE:
+        mode = alone[0]
+    return context.plan if context.plan and not shows(read, mode) else mode
+
+
+def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
+    """'1k/200' as tokens in and out, and the rest of the numbers."""
+    found: list[Filled] = []
+    rest: list[Row] = []
+    for row in rows:
+        last = row.amounts[-1]
+        if len(row.amounts) == 1 and last.before == "/" and rest and not (last.units or last.names or last.per):
+            first = rest[-1].amounts[-1]
+            if (
+                len(rest[-1].amounts) == 1
+                and not (first.units or first.names)
+                and first.value >= 16
+                and last.value >= 16
+            ):
+                rest.pop()
+                found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
+                found.append(Filled("output_len", (last.length,), row, 0.5))
+                continue
+        rest.append(row)
+    return found, rest
+
+
+def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
+    """What makes a field less (or more) likely than its words say."""
+    stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
+    planned = (plan.get("workload") or {}).get("stage")
+    rl = planned in _RL_STAGES or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
+    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
+    if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
+        found["per_node"] = 1.2
+    found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
+    return found

@@ -1,0 +1,104 @@
+"""A turn as the form that the executor acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from agent.offline.catalogue import Catalogue
+from agent.offline.form import Edit, Reading
+from agent.offline.language.choice import about_the_answer, chosen
+from agent.offline.language.mentions import SERVING
+from agent.offline.language.own.pricing import pricing_of
+from agent.offline.language.own.tool import FREE, edits_left, own_of
+from agent.offline.language.pasted import apart as apart_
+from agent.offline.language.reading.act import act_of, is_of_a_kind, references_of, scope_of
+from agent.offline.language.reading.alone import value_alone
+from agent.offline.language.reading.edits import edits_of
+from agent.offline.language.reading.page import Page, context_of, understood
+from agent.offline.language.reading.unread import lost_words, unknown_words, unused_numbers
+from planner.requests import ALL_PATHS
+
+# Of a longer message the beginning is read, and the rest is told to be unread.
+_LONGEST = 12_000
+_FACTS = ("describe_model", "describe_hardware")
+
+
+def read(
+    text: str,
+    catalogue: Catalogue,
+    plan: Mapping[str, Any] | None = None,
+    topic: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
+) -> Reading:
+    """The form of one turn, said in a conversation that has a partial plan and a topic."""
+    parts = apart_(text)
+    said, data = parts.said[:_LONGEST], parts.data[:_LONGEST]
+    page = understood(said, catalogue, plan or {}, topic or {}, now or datetime.now().astimezone(), data=data)
+    page.pasted = parts.config
+    if len(parts.said) > _LONGEST:
+        page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
+    tool, shares = chosen(page, context_of(page.plan, page.topic))
+    if page.pasted:
+        tool = "import_config"
+    return _form(page, tool, shares)
+
+
+def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
+    edits, options = edits_of(page, tool)
+    focus = page.read.asked("focus")
+    scoped, edits = scope_of(page, edits)
+    refs = references_of(page, edits)
+    edits = edits or value_alone(page)
+    if tool == "compare" and scoped == "hypothetical" and edits and not options:
+        # 'Would 16 B200 be cheaper?': than the plan as it is.
+        supposed = [edit for edit in edits if not edit.settled]
+        edits, options = [edit for edit in edits if edit.settled], [supposed] if supposed else []
+    reading = Reading(
+        text=page.read.text,
+        act=act_of(page, tool, edits, options, scoped, refs),
+        tool=tool,
+        shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
+        focus=focus,
+        # 'Tokens' of '1B tokens' names no figure.
+        figures=[
+            name
+            for at, _, name in page.read.asked_at("figure")
+            if not any(row.start <= at < row.end for row in page.read.rows)
+        ],
+        serving=page.mode == SERVING if page.mode and is_of_a_kind(page, tool, [edits, *options], refs) else None,
+        edits=edits,
+        options=options,
+        pricing=pricing_of(page),
+        scope=scoped,
+        refs=refs,
+        assumed=page.assumed,
+        needs=page.needs,
+        lost=lost_words(page),
+        new=bool(page.read.does("new")),
+    )
+    if tool == "project_mlperf":
+        named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
+        edits += (
+            [Edit("scenario", "set", named[0])] if named and not any(edit.field == "scenario" for edit in edits) else []
+        )
+    own = own_of(page, tool, reading)
+    if tool is None and (about := about_the_answer(page)):
+        own |= {"about": about}
+    if control := next((name for name in ("help", "thanks") if tool is None and name in page.read.asked("wish")), None):
+        own["control"] = control
+    if tool == "sweep":
+        swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
+        edits = [edit for edit in edits if edit.field not in swept]
+    if (tool in FREE and tool not in _FACTS) or tool == "save_scenario":
+        # Of a run that they are not about nothing is asked.
+        paths = set(ALL_PATHS.values())
+        reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
+    edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
+    reading = replace(reading, own=own, edits=edits, options=options)
+    lost = [*reading.lost, *unused_numbers(page, reading)]
+    unknown = unknown_words(page)
+    lost += [words for words in unknown if any(one.isdigit() for one in words)]
+    return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))

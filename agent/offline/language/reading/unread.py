@@ -1,0 +1,86 @@
+"""What was left unread of a turn: words, numbers and refusals that nothing was made of."""
+
+from __future__ import annotations
+
+from agent.offline.form import BESIDE, Reading
+from agent.offline.language.assign import Row
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.reading.page import Page
+from planner.partial import get
+from planner.requests import ALL_PATHS
+
+_LATIN = ("word", "number")
+_MARKS = " ,;:.!?'\"()，。？！；：、"
+# How far what is sold as so many GB may be from what a table says.
+_SAME_MEMORY = 0.08
+
+
+def unknown_words(page: Page) -> list[str]:
+    """Runs of words that the lexicon does not have and no name is made of, with the numbers that touch them."""
+    text, known = page.read.tokens, set(page.read.named_tokens)
+    for at, words in page.read.found.words.items():
+        known.update(range(at, words[0].end))
+    known.update(at for row in page.read.rows for at in range(row.start, row.end))
+    known.update(at for at, token in enumerate(text) if token.norm in lexicon().ordinary)
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        if at in known or text[at].kind not in ("word", "single"):
+            at += 1
+            continue
+        start = at
+        while start and not text[start].space and start - 1 not in known:
+            start -= 1
+        while at < len(text) and at not in known and (text[at].kind in ("word", "single") or not text[at].space):
+            at += 1
+        end = at
+        inside = page.read.named_tokens
+        while end < len(text) and not text[end].space and text[end].kind in _LATIN and end not in inside:
+            end += 1
+        found.append(page.read.said(start, end).strip(_MARKS))
+    return [words for words in found if words]
+
+
+def unused_numbers(page: Page, reading: Reading) -> list[str]:
+    """Numbers whose meaning was found and of which nothing was made: no field of a plan, no argument, no device."""
+    spans = [edit.span for edits in (reading.edits, *reading.options) for edit in edits]
+    made = {*reading.own, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
+    sizes = {size for device in _devices_meant(page) if (size := page.catalogue.memory_gb(device))}
+    found: list[str] = []
+    for one in page.filled:
+        start, end = page.read.span(one.row.start, one.row.end)
+        used = one.field in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or one.field in made
+        used = used or any(first <= start and end <= last for first, last in spans)
+        used = used or any(value in reading.own.values() for value in one.values)
+        if one.field == "vram":
+            used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
+        if not used:
+            found.append(page.read.said(one.row.start, one.row.end))
+    fitting = {at for value in page.read.values if page.fits(value) for at in range(value.start, value.end)}
+    fitting |= {at for number in page.filled for at in range(number.row.start, number.row.end)}
+    # What only the other kind of work has is not used.
+    found += [
+        page.read.said(value.start, value.end)
+        for value in page.read.values
+        if not page.fits(value) and value.field in ALL_PATHS and not fitting.intersection(range(value.start, value.end))
+    ]
+    return found
+
+
+def _devices_meant(page: Page) -> list[str]:
+    planned = get(page.plan, "cluster.accelerator")
+    return [str(edit.value) for edit in page.named if edit.field == "accelerator"] + ([planned] if planned else [])
+
+
+def _leads_on(page: Page, row: Row) -> bool:
+    """Whether an arrow leads from a number to one that was used."""
+    return any(number.row.amounts[0].before == "->" and 0 < number.row.start - row.end <= 3 for number in page.filled)
+
+
+def lost_words(page: Page) -> list[str]:
+    """Numbers and refusals that no meaning was found for."""
+    # 'From 8 -> 512' is about 512.
+    left = [row for row in page.left if not _leads_on(page, row)]
+    found = [page.read.said(row.start, row.end) for row in left]
+    found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,76 @@
+"""The edits of words: values, versions, and fields that are let go."""
+
+from __future__ import annotations
+
+from agent.offline.form import BESIDE, Edit
+from agent.offline.language.assign import COUNTING
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import Value
+from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.things import NUMBER_OF, free_names, of_a_number
+from planner.requests import ALL_PATHS
+
+# What 'without' makes of a field that a number says.
+_NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
+
+
+def of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
+    """Versions that stand right behind an engine: 'vllm 0.8.5'."""
+    edits: list[tuple[int, list[Edit]]] = []
+    for one in page.kept:
+        end = one.end
+        while end < len(page.read.tokens) and (
+            page.read.tokens[end].kind == "number"
+            or (page.read.tokens[end].text == "." and not page.read.tokens[end].space)
+        ):
+            end += 1
+        said = page.read.said(one.end, end) if end > one.end else ""
+        if one.field == "engine" and "." in said.strip("."):
+            page.filled = [each for each in page.filled if not one.end <= each.row.start < end]
+            page.left = [row for row in page.left if not one.end <= row.start < end]
+            version = said.strip(".")
+            edits.append((one.end, [Edit("software_version", "set", version, page.read.span(one.end, end))]))
+    return edits
+
+
+def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
+    edits: list[tuple[int, list[Edit]]] = []
+    taken = {at for number in page.filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
+    for one in page.read.values:
+        known = one.field in ALL_PATHS or one.field in BESIDE
+        inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
+        if not (known and page.fits(one)) or inside:
+            continue
+        if of_a_number(one, page.filled):
+            continue
+        span = page.read.span(one.start, one.end)
+        if one.start in page.refused.things:
+            edits.append((one.start, [_refused(one, span)]))
+        else:
+            edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
+    return edits
+
+
+def _refused(one: Value, span: tuple[int, int]) -> Edit:
+    if one.field in NUMBER_OF:
+        return Edit(NUMBER_OF[one.field], "set", _NONE[NUMBER_OF[one.field]], span)
+    if isinstance(one.value, bool):
+        return Edit(one.field, "set", not one.value, span)
+    refused = lexicon().refused
+    if refused.get(one.field) is not None:
+        return Edit(one.field, "set", refused[one.field], span)
+    return Edit(one.field, "refuse", one.value, span)
+
+
+def of_fields(page: Page) -> list[tuple[int, list[Edit]]]:
+    """Fields that are let go: 'drop the tp', 'no deadline'."""
+    edits: list[tuple[int, list[Edit]]] = []
+    for one in free_names(page.read, page.filled):
+        word, span = page.refused.things.get(one.start), page.read.span(one.start, one.end)
+        if word in lexicon().letting_go and one.field in page.known:
+            edits.append((one.start, [Edit(one.field, "drop", None, span)]))
+        elif word and one.field in _NONE:
+            edits.append((one.start, [Edit(one.field, "set", _NONE[one.field], span)]))
+        elif word and one.field in page.known:
+            edits.append((one.start, [Edit(one.field, "drop", None, span)]))
+    return edits
