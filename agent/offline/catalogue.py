@@ -41,6 +41,7 @@ class Catalogue:
     providers: tuple[str, ...]
     find_model: Callable[[str], tuple[str, str | None]]
     find_accelerator: Callable[[str], tuple[str, str | None]]
+    family: Callable[[str], list[str]]
     per_node: Callable[[str], int]
     per_rack: Callable[[str], int | None]
     per_machine: Callable[[str], int | None]
@@ -87,6 +88,11 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         row = find_devices(name).match
         return row.value.id, row.note
 
+    def family(name: str) -> list[str]:
+        """The models whose names begin with a word, where it is a family's."""
+        head = name.lower()
+        return [row.id for row in models() if row.id.rpartition("/")[2].lower().removeprefix("meta-").startswith(head)]
+
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""
         row = find_accelerator(id).value
@@ -119,6 +125,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         providers=tuple(dict.fromkeys(price.provider for price in prices())),
         find_model=model,
         find_accelerator=accelerator,
+        family=family,
         per_node=lambda id: find_accelerator(id).value.per_node,
         per_rack=per_rack,
         per_machine=per_machine,

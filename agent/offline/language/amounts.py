@@ -420,7 +420,7 @@ def _per(found: Found, amount: Amount) -> Amount:
     at = amount.end
     behind = found.does(at, "per")
     if behind is None:
-        return amount
+        return replace(amount, per=tuple(_per_before(found, amount.start))) if amount.unit(*_MONEY) else amount
     if found.text[at].norm in ("在", "на", "за", "p") and not (units := _unit(found, behind)):
         return amount
     factor = 1.0
@@ -444,7 +444,8 @@ def _per(found: Found, amount: Amount) -> Amount:
     units = _unit(found, behind)
     if not units and factor == 1e6:
         units = [Unit("tokens", 1.0, behind - 1, behind)]
-    if not units:
+    if not units or (amount.unit("devices", "nodes") and units[0].name == "time"):
+        # Nothing has so many devices an hour: '8卡 每小时60元'.
         return amount
     per = tuple(replace(unit, size=unit.size * factor) for unit in units)
     end = max(unit.end for unit in units)
@@ -453,6 +454,15 @@ def _per(found: Found, amount: Amount) -> Amount:
         # 'Tokens/s/user'
         return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
+
+
+def _per_before(found: Found, start: int) -> list[Unit]:
+    """What money is counted per where that stands before it: '每小时60元'."""
+    for at in range(max(start - 4, 0), start):
+        behind = found.does(at, "per")
+        if behind and (units := [unit for unit in _unit(found, behind) if unit.end == start and unit.name == "time"]):
+            return units
+    return []
 
 
 _TOGETHER = ("or", "versus", "and")
@@ -502,7 +512,9 @@ def _joint(found: Found, between: range) -> str:
         "에서",
     ):
         return "to"
-    if text and all(one in (",", "/", "、", ";", "|") or _is_joint(found, between, at) for at, one in enumerate(text)):
+    if text and all(
+        one in (",", "/", "、", ";", "|", "then") or _is_joint(found, between, at) for at, one in enumerate(text)
+    ):
         return "or" if any(_does(found, between, at, "or", "versus") for at in range(len(text))) or "/" in text else ","
     return ""
 

@@ -31,6 +31,7 @@ _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
+_OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
 _COUNTED = {"devices", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
 
@@ -187,14 +188,22 @@ def _costs(
     near = _near(found, row, named)
     strange = _STRANGER if _counts_stranger(found, row) else 0.0
     costs: dict[str, _Cost] = {}
+    beside = is_beside_devices(found, row)
     for name, quantity in found.lexicon.quantities.items():
-        if quantity.mode and mode and quantity.mode != mode:
+        if (quantity.mode and mode and quantity.mode != mode) or (beside and name in _OF_DEVICES):
             continue
         cost = _cost(quantity, row, near.get(name))
         if cost is not None:
             costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + strange, cost[1]
     spans = [span for _, span in costs.values() if span]
     return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
+
+
+def is_beside_devices(found: Found, row: Row) -> bool:
+    """Whether a size is one of host memory or of a disk: '64 GB DDR5', '8 GB of system RAM left'."""
+    if not row.amounts[-1].unit("bytes"):
+        return False
+    return any(token.norm in found.lexicon.beside_devices for token in found.text[row.end : row.end + 2])
 
 
 def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:
@@ -207,6 +216,8 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if bare and found.does(one.start, *_LIMITS) == one.end:
             # 'At most 3 widgets' is no money, 'tp at least 4' no efficiency.
             continue
+        if bare and _is_out_of_place(found, row, one):
+            continue
         distance = _distance(found, row, one)
         if bare and _is_weak(found, one):
             distance += _WEAK
@@ -216,6 +227,21 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
+
+
+def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:
+    """Whether a preposition is no name of a number without unit: it stands right before what it counts ('on 8'), and
+    'in' and 'out' of tokens right behind ('800 in, 200 out') or each before its own ('in 800 out 200')."""
+    word = found.text[named.start]
+    if named.end != named.start + 1 or word.norm not in found.lexicon.placing | {"out"}:
+        return False
+    label = row.start - named.end if found.text[row.start - 1].text in "=:" else 0
+    before = named.end == row.start or label == 1
+    if not found.lexicon.quantities[named.field].length:
+        return not before
+    pair = any(each.norm in ("in", "out") for each in found.text[row.end : row.end + 3])
+    pair |= any(each.norm in ("in", "out") for each in found.text[max(named.start - 4, 0) : named.start])
+    return not (named.start == row.end or label == 1 or (before and pair))
 
 
 def _is_weak(found: Found, named: Named) -> bool:
@@ -262,7 +288,7 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     if quantity.per in told and units:
         return 0.1 + strange(quantity, row), None
     counted = not quantity.length and any(unit.name in _COUNTED for unit in last.units)
-    as_name = near is not None and not counted and any(near[1][0] <= unit.start < near[1][1] for unit in last.units)
+    as_name = near is not None and any(_names(near[1], unit, counted) for unit in last.units)
     if (last.names or last.units) and not (units or as_name or (last.names and "devices" in quantity.of)):
         return None
     if last.names or last.units:
@@ -279,6 +305,12 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
     named = cost + near[0] + strange(quantity, row)
     alone = _alone(quantity, row, cost)
     return alone if alone and alone[0] < named else (named, near[1])
+
+
+def _names(name: tuple[int, int], unit: Unit, counted: bool) -> bool:
+    """Whether what seems to be a number's unit is a part of a field's name: the 'gpu' of '0.9 gpu util'."""
+    longer = name[1] - name[0] > unit.end - unit.start
+    return name[0] <= unit.start < name[1] and (longer or not counted)
 
 
 def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:

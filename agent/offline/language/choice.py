@@ -52,6 +52,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
+    if _asks_what_it_is(page):
+        return "search_playbook", shares
     changes = page.plan and only_changes(page)
     if not page.plan and context.tool not in _FACTS and _of_practice(page, tool):
         return "search_playbook", shares
@@ -65,6 +67,22 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _asks_what_it_is(page: Page) -> bool:
+    """Whether nothing is asked but what a method or a setting is: 'what is ZeRO-3?'."""
+    found, text = page.read.found, page.read.tokens
+    opening = found.sense(0, "defines") if text else None
+    numbers = [number for number in page.filled if number.name and number.name[0] < number.row.start]
+    if page.read.names or page.left or len(numbers) < len(page.filled) or not (page.kept or numbers):
+        return False
+    told = {at for value in page.kept for at in range(value.start, value.end)}
+    told |= {at for each in numbers if each.name for at in range(each.name[0], each.row.end)}
+    first = opening[1] if opening else 0
+    closing = {at for at in range(first, len(text)) if found.sense(at, "defined")}
+    if not (opening or closing):
+        return False
+    return all(at in told or at in closing or text[at].kind == "sign" for at in range(first, len(text)))
 
 
 def _of_one_plan(page: Page, tool: str) -> str:

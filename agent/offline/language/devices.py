@@ -93,7 +93,19 @@ def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], in
     if not those or not read.names or (len(those) == len(counts) and not read.of("instance")):
         return list(filled), None
     machines = _whole(those[0].values[0]) if read.of("instance") else None
+    if machines is None and (later := _in_a_later_sentence(read, counts, those)):
+        # 'I have 16 H100. Take 8 of them.'
+        return [number for number in filled if number not in counts or number in later], None
     return [number for number in filled if number not in those], machines
+
+
+def _in_a_later_sentence(read: Mentions, counts: Sequence[Filled], those: Sequence[Filled]) -> list[Filled]:
+    """Those that are said of again, behind the sentence that counts them."""
+    others = [number for number in counts if number not in those]
+    ends = [at for at, token in enumerate(read.tokens) if token.ends_sentence]
+    return [
+        each for each in those[-1:] if all(any(one.row.end <= at < each.row.start for at in ends) for one in others)
+    ]
 
 
 def _unit_start(filled: Filled) -> int:

@@ -17,7 +17,8 @@ _SHORTEST_SLIP = 5
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
          "programs", "settings", "letting_go", "pointing", "into",
-         "placing", "machines")  # fmt: skip
+         "placing", "machines", "holding",
+         "beside_devices")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -117,6 +118,8 @@ class Lexicon:
     into: frozenset[str]
     placing: frozenset[str]
     machines: frozenset[str]
+    holding: frozenset[str]
+    beside_devices: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -356,7 +359,7 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
         numbered = _numbered(found, index)
         if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
             continue
-        if known.at(found, index) or norm in known.known:
+        if known.at(found, index) or norm in known.known or norm in _plain_speech():
             continue
         tried += 1
         if meant := _meant(norm, names) or (_head_meant(norm, names) if numbered else None):
@@ -366,6 +369,12 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
 
 def _numbered(text: Sequence[Glyphs], at: int) -> bool:
     return at + 1 < len(text) and text[at + 1].kind == "number"
+
+
+@cache
+def _plain_speech() -> frozenset[str]:
+    """Ordinary words that look like slips of others: they are left as they are."""
+    return frozenset(word for words in _read("plain").values() for word in words)
 
 
 @cache

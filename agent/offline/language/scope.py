@@ -87,7 +87,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
                 continue
             hit = None
         if hit is None and not _of_a_verdict(found, end):
-            hit = _left(found, at, by_end) if (left or right) else None
+            hit = None if left is None and _is_of_a_stranger(found, end) else _left(found, at, by_end)
             hit = None if hit and hit.key.startswith("number") else hit
         if hit is not None:
             refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
@@ -96,6 +96,13 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread))
+
+
+def _is_of_a_stranger(found: Found, at: int) -> bool:
+    """Whether a refusal is of a word that nothing is known about: 'Llama without quanting' refuses no Llama."""
+    if at >= len(found.text) or found.text[at].kind != "word" or found.text[at].norm in found.lexicon.between:
+        return False
+    return not any(word.all(kind) for word in found.words.get(at, ()) for kind in ("stop", "does", "asked", "apart"))
 
 
 def _particle(found: Found, at: int) -> int | None:

@@ -62,7 +62,7 @@ def _card(text: Sequence[Glyphs], start: int, least: int, catalogue: Catalogue, 
 
 def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catalogue) -> tuple[int, Looked] | None:
     """(Token behind, the card) of 'A100-80' and 'A100 40': a number that is a memory of the card that is named."""
-    at = end + (end < len(text) and text[end].text == "-")
+    at = end + (end < len(text) and (text[end].text == "-" or text[end].norm in lexicon().holding))
     if at >= len(text) or text[at].kind != "number" or not text[at].norm.isdigit():
         return None
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space

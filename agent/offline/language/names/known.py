@@ -78,8 +78,8 @@ def known_names(catalogue: Catalogue) -> Known:
         plain = name.lower().replace("-", " ").split()
         while (
             len(plain) > 1
-            and (plain[0] in makers or plain[0] in ("rtx", "tpu", "aws"))
-            and any(map(str.isalpha, plain[1][:1]))
+            and (plain[0] in makers or plain[0] in ("rtx", "rx", "tpu", "aws"))
+            and (any(map(str.isalpha, plain[1][:1])) or len(plain) > 2)
         ):
             plain = plain[1:]
             if len(plain) > 1 or plain[0][-1].isdigit() or len(plain[0]) > 2:

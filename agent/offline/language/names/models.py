@@ -129,6 +129,11 @@ def _unknown_model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Cat
     if token.kind != "word" or len(token.norm) < 3:
         return None
     if end := _strange_model(text, at, known):
+        said = said_of(whole, text, at, end)
+        card = looked_up(catalogue, "accelerator", said)
+        if card[3] and not card[3].startswith("there is no"):
+            # 'Ascend 910B' is known, and is no model of 910 billion parameters.
+            return Name("accelerator", at, end, said, *card)
         return model_named(text, at, end, said_of(whole, text, at, end), catalogue, whole)
     at_size = at + 1
     while (

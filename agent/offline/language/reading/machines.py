@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.offline.form import Edit, Need
-from agent.offline.language.assign import Filled
+from agent.offline.language.assign import Filled, is_beside_devices
 from agent.offline.language.devices import Devices
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import network
@@ -34,13 +34,7 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
         if one.count == 1 and any(other.count and other.name.id == id for other in page.devices if other is not one):
             # 'For an H100 that is slow', of the 16 that were counted.
             one = replace(one, count=None)
-        if one.count:
-            of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
-            if name.text.lower() in lexicon().machines:
-                of_racks = page.catalogue.per_machine(name.text)
-            edits.append(Edit("count", "set", one.count * (of_racks or 1), span))
-        elif devices := _of_machine(page, name):
-            edits.append(Edit("count", "set", devices, span, f"{name.text} taken as {devices} devices"))
+        edits += _counted(page, one, id, span)
         if name.instance:
             edits.append(Edit("provider", "set", name.instance.provider, span))
         racks = next((other for other in page.filled if other.field == "racks"), None)
@@ -68,11 +62,24 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
     return pieces
 
 
+def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> list[Edit]:
+    """How many devices there are, where they are counted or stand in a machine that is named."""
+    name = device.name
+    if device.count:
+        of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
+        if name.text.lower() in lexicon().machines:
+            of_racks = page.catalogue.per_machine(name.text)
+        return [Edit("count", "set", device.count * (of_racks or 1), span)]
+    if devices := _of_machine(page, name, id):
+        return [Edit("count", "set", devices, span, f"{name.text} taken as {devices} devices")]
+    return []
+
+
 def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
     """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
     rows = [*page.left, *(number.row for number in page.filled if number.field == "vram")]
     apple = "apple" in page.read.asked("maker")
-    for row in sorted(rows, key=lambda row: row.start):
+    for row in sorted((row for row in rows if not is_beside_devices(page.read.found, row)), key=lambda row: row.start):
         unit = row.amounts[-1].unit("bytes")
         device = card_of(row.amounts[-1].value * unit.size / 1e9, apple) if unit else None
         if device is None:
@@ -91,7 +98,7 @@ def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
     return []
 
 
-def _of_machine(page: Page, name: Name) -> int | None:
+def _of_machine(page: Page, name: Name, id: str) -> int | None:
     """Devices of what is named, where that is a machine or a rack, or a part of one: 'a DGX H100', 'half an NVL72'."""
     inside = page.read.tokens[name.start : name.end]
     rack = any(token.norm == "nvl" and index + 1 < len(inside) for index, token in enumerate(inside))
@@ -101,7 +108,7 @@ def _of_machine(page: Page, name: Name) -> int | None:
         or any(page.values(each) for each in ("nodes", "racks", "count", "per_node"))
     ):
         return None
-    whole = page.catalogue.per_machine(name.text)
+    whole = page.catalogue.per_node(id) if name.box else page.catalogue.per_machine(name.text)
     at = name.start - 1
     at -= at >= 0 and page.read.tokens[at].norm in lexicon().articles
     parts = [word.get("fraction") for word in page.read.found.words.get(at, ()) if word.get("fraction")]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from agent.offline.form import Edit, Need
 from agent.offline.language.asking import sentences
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
-from knowledge.models.catalogue import find_model
+from knowledge.models.catalogue import ModelFacts, find_model
 
 # Models before that are named where they are meant.
 _NEW = "2024"
+# Words of checkpoints that are made for something, and so of none that is meant by a family's name.
+_PARTICULAR = ("instruct", "distill", "coder", "-it", "vision", "math", "lite", "mini", "tiny")
+_USUAL_SIZE = 8e9
+_GENERATION_MONTHS = 12
 
 
 def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -27,8 +32,9 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
         elif name.id:
             pieces.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
         elif name.options and not name.problem:
-            chosen = _usual_model(name.options)
-            others = ", ".join(other.rpartition("/")[2] for other in name.options if other != chosen)
+            family = page.catalogue.family(name.text) if not name.sized else []
+            chosen = _usual_of_family(family) if family else _usual_model(name.options)
+            others = ", ".join(other.rpartition("/")[2] for other in (family[:6] or name.options) if other != chosen)
             note = f"{name.text!r} taken as {chosen.rpartition('/')[2]} (it may also be {others})"
             pieces.append((name.start, [Edit("model", "set", chosen, span, note)]))
         else:
@@ -58,17 +64,35 @@ def _meant_instead(page: Page, unknown: Name) -> str | None:
 def _usual_model(options: Sequence[str]) -> str:
     """Of models that share a name the newest of the plainest: what an expert takes where nothing else is said."""
     rows = [find_model(option).value for option in options]
-    plain = [
-        row
-        for row in rows
-        if not any(word in row.id.lower() for word in ("instruct", "distill", "coder", "-it", "vision", "math"))
-    ]
-    rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain or rows)}
+    plain = _plain(rows)
+    rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain)}
     for makers in (("meta-llama/",), ("meta-llama/", "Qwen/", "mistralai/", "google/")):
-        same = [row for row in plain or rows if row.id.startswith(makers) and (row.released or "") >= _NEW]
+        same = [row for row in plain if row.id.startswith(makers) and (row.released or "") >= _NEW]
         if same:
             return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
-    return max(plain or rows, key=lambda row: rank.get(row.id, ("", 0))).id
+    return max(plain, key=lambda row: rank.get(row.id, ("", 0))).id
+
+
+def _usual_of_family(options: Sequence[str]) -> str:
+    """Of a family that is named alone its newest generation, and there the size that is run most, about 8B."""
+    rows = _plain([find_model(option).value for option in options])
+    newest = max(_month(row) for row in rows)
+    new = [row for row in rows if row.parameters and _month(row) >= newest - _GENERATION_MONTHS]
+    near = [row for row in new if 0.5 < (row.parameters or 1) / _USUAL_SIZE < 2]
+    if near:
+        return max(near, key=lambda row: (row.released or "", -abs((row.parameters or 1) / _USUAL_SIZE - 1))).id
+    return min(new or rows, key=lambda row: abs(math.log((row.parameters or 1) / _USUAL_SIZE))).id
+
+
+def _month(row: ModelFacts) -> int:
+    """Months until a model was released; 0 where that is not known."""
+    year, _, month = (row.released or "0-1")[:7].partition("-")
+    return 12 * int(year) + int(month or 1)
+
+
+def _plain(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
+    plain = [row for row in rows if not any(word in row.id.lower() for word in _PARTICULAR)]
+    return plain or list(rows)
 
 
 def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:

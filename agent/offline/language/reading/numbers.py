@@ -99,15 +99,23 @@ def _is_new(page: Page, one: Filled, word: str) -> bool:
 
 
 def _of_other_money(page: Page) -> list[Need]:
-    """Money that is worth too little or too much to be taken for dollars."""
+    """Money that is worth too little or too much to be taken for dollars: a budget is asked about, a price is told to
+    be left out."""
+    foreign = [row for row in (*page.left, *(each.row for each in page.filled)) if row.amounts[-1].unit("money")]
+    prices = [row for row in foreign if any(unit.name in ("time", "devices") for unit in row.amounts[-1].per)]
+    page.assumed += [
+        f"{page.read.said(row.start, row.end)!r}: prices here are in US dollars and no exchange rate is known, so the "
+        "price lists are taken instead"
+        for row in prices
+    ]
     return [
         Need(
             "goal.budget_usd",
             "prices here are in US dollars, and no exchange rate is known: how many are "
             f"{page.read.said(row.start, row.end)}?",
         )
-        for row in (*page.left, *(number.row for number in page.filled))
-        if row.amounts[-1].unit("money")
+        for row in foreign
+        if row not in prices
     ]
 
 

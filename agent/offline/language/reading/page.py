@@ -123,7 +123,7 @@ def understood(
     filled += halves
     filled, left = of_the_last(read, filled, left, plan, topic)
     filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
-    lasting = [number for number in filled if _has_lasted(read, number) or _broke_off(read, number)]
+    lasting = [each for each in filled if _has_lasted(read, each) or _broke_off(read, each) or _is_told(read, each)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
@@ -139,6 +139,16 @@ def _has_lasted(read: Mentions, time: Filled) -> bool:
         return False
     sentence = next(token for token in sentences(read.tokens) if start in token)
     return start in read.telling and any(read.found.sense(at, "lasted") for at in sentence)
+
+
+def _is_told(read: Mentions, number: Filled) -> bool:
+    """Whether money or a time is only told of, without a word that makes it a limit: 'got two for 1,400 bucks'."""
+    at = number.row.start
+    if number.field not in ("budget_usd", "deadline_h") or number.name or at not in read.telling:
+        return False
+    # 'We have them for ten days' says how long.
+    bounded = at and number.field == "deadline_h" and any(sense.kind == "stop" for sense in _senses(read, at - 1))
+    return not bounded
 
 
 def _broke_off(read: Mentions, steps: Filled) -> bool:
@@ -178,7 +188,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     mode = max(shares, key=lambda name: shares[name])
     shown = {value.mode for value in read.values}
     alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
-    if len(shown) == 1 and shares[mode] < _SURE:
+    if len(shown) == 1 and (shares[mode] < _SURE or alone == list(shown)):
         mode = shown.pop() or mode
     elif len(alone) == 1 and shares[mode] < _SURE:
         mode = alone[0]
