@@ -112,6 +112,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "verl Bash script: GRPO and PPO with vLLM on the same devices over Ray, and SFT, with FSDP; full and LoRA",
     ),
+    "openrlhf": Target(
+        "openrlhf",
+        "program",
+        "OpenRLHF Bash script: GRPO and PPO with vLLM on the same devices over Ray, SFT, DPO, reward models",
+    ),
     "torchrun": Target(
         "torchrun",
         "program",

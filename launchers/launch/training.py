@@ -54,6 +54,15 @@ class TrainingLaunch:
     def uses_adapters(self) -> bool:
         return self.training.method in ("lora", "qlora", "dora", "pissa")
 
+    def whole_passes(self, program: str) -> int:
+        """Passes over the data for a program that takes whole ones. Raises PlanError."""
+        epochs = self.training.epochs
+        if epochs != int(epochs):
+            whole = max(1, int(epochs))
+            problem = f"{program} takes whole passes, not {epochs}"
+            raise PlanError("workload.epochs", problem, [whole, whole + 1])
+        return int(epochs)
+
     @property
     def quantisation(self) -> str | None:
         """How frozen weights are packed; None where they are not."""

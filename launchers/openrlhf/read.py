@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from launchers.hf.read import targets
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.mapped import read_mapped
@@ -26,8 +27,20 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     else:
         findings.block("workload.stage", start.name, "is no trainer that is known here")
     _method(keys, findings)
+    _passes(keys, findings, trainer)
     read_mapped("openrlhf", keys, findings)
     return table("openrlhf/fields")["title"]
+
+
+def _passes(keys: Keys, findings: Findings, trainer: str) -> None:
+    """Passes over the data; PPO's max_epochs are those over each batch of samples."""
+    own, episodes = keys.take("train.max_epochs") or keys.take("max_epochs"), keys.take("train.num_episodes")
+    if trainer != "train_ppo_ray":
+        findings.number("workload.epochs", own)
+        return
+    findings.number("workload.epochs", episodes or keys.take("num_episodes"))
+    if own is not None and (as_number(own.value) or 1) > 1:
+        findings.block("workload.steps", own, "trains on each batch of samples several times; give the steps")
 
 
 def _method(keys: Keys, findings: Findings) -> None:
@@ -35,7 +48,9 @@ def _method(keys: Keys, findings: Findings) -> None:
     rank = keys.items.get("ds.lora.rank") or keys.items.get("lora_rank")
     if rank is not None and (as_number(rank.value) or 0) > 0:
         findings.put("workload.method", "qlora" if is_set(four) else "lora", four if four and is_set(four) else rank)
+        findings.default("workload.lora.quantisation", "nf4", "its 4-bit weights are NF4 with scales quantised too")
         findings.default("workload.lora.alpha", 16.0, "lora.alpha is 16 unless given")
+        targets(findings, keys.take("ds.lora.target_modules") or keys.take("target_modules"))
 
 
 def _generation(keys: Keys, findings: Findings) -> None:

@@ -219,10 +219,7 @@ def _length(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Tree]
     if training.steps is not None:
         comments["max_steps_per_epoch"] = "the run's steps; the data has to hold as many"
         return {"epochs": 1, "max_steps_per_epoch": training.steps}
-    if training.epochs != int(training.epochs):
-        whole = max(1, int(training.epochs))
-        raise PlanError("workload.epochs", f"torchtune takes whole passes, not {training.epochs}", [whole, whole + 1])
-    return {"epochs": int(training.epochs), "max_steps_per_epoch": None}
+    return {"epochs": launch.whole_passes("torchtune"), "max_steps_per_epoch": None}
 
 
 def _optimizer(launch: TrainingLaunch, recipe: str, tp: int) -> dict[str, Tree]:

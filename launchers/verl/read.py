@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from launchers.hf.read import targets
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.formats import Format
@@ -169,6 +170,7 @@ def _method(keys: Keys, findings: Findings) -> None:
         findings.put("workload.method", "lora", rank)
         findings.whole("workload.lora.rank", rank)
         findings.number("workload.lora.alpha", keys.take(f"{_MODEL}.lora_alpha"))
+        targets(findings, keys.take(f"{_MODEL}.target_modules"))
     findings.default("workload.method", "full", "lora_rank is 0 unless given")
 
 
@@ -191,6 +193,8 @@ def read_sft_command(start: Program, setting: ScriptSetting) -> str:
     overrides(keys, start.words)
     _length(keys, setting.findings)
     _types(keys, setting.findings, "engine", "model")
+    if (as_number(keys.look("model.lora_rank")) or 0) > 0:
+        targets(setting.findings, keys.take("model.target_modules"))
     engine = keys.take("engine") or keys.take("model.strategy")
     if engine is not None and engine.value not in ("fsdp", "fsdp2"):
         setting.findings.block("workload.framework", engine, "is another backend than FSDP")

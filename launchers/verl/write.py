@@ -143,9 +143,9 @@ def _engine(launch: TrainingLaunch, section: str) -> dict[str, Tree]:
 def _run(launch: TrainingLaunch) -> dict[str, Tree]:
     """Devices, length, and checkpoints, from the newest of which the run goes on."""
     steps = run_steps(launch) if launch.training.steps is not None else None
-    length: dict[str, Tree] = {"trainer.total_epochs": max(1, round(launch.training.epochs))}
-    if steps is not None:
-        length = {"trainer.total_training_steps": steps, "trainer.total_epochs": _ENDLESS}
+    length: dict[str, Tree] = {"trainer.total_epochs": _ENDLESS, "trainer.total_training_steps": steps}
+    if steps is None:
+        length = {"trainer.total_epochs": launch.whole_passes("verl")}
     return {
         "trainer.nnodes": launch.nodes,
         "trainer.n_gpus_per_node": launch.node_devices,

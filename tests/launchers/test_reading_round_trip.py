@@ -128,6 +128,12 @@ SETS = {
         rollout=st.just("colocated"), group_size=st.sampled_from([2, 4]), zero=st.just(3), cp=st.sampled_from([1, 2]),
         offload=st.sampled_from(["none", "none", "optimizer", "params"]), precision=st.sampled_from(["bf16", "fp16"]),
     ),
+    "openrlhf": plans(
+        "openrlhf", method=st.sampled_from(["full", "lora", "qlora"]), zero=st.sampled_from([0, 2, 3]),
+        stage=st.sampled_from(["sft", "dpo", "rm", "grpo", "ppo"]),
+        rollout=st.just("colocated"), group_size=st.sampled_from([2, 4]), cp=st.sampled_from([1, 2]),
+        offload=st.sampled_from(["none", "none", "optimizer"]), precision=st.sampled_from(["bf16", "fp16"]),
+    ),
     "torchrun": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
         offload=st.sampled_from(["none", "optimizer"]),
