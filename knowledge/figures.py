@@ -14,8 +14,10 @@ _KIB, _MIB = 2.0**10, 2.0**20
 
 
 def gib(size_bytes: float) -> str:
-    """GiB; below one GiB in MiB, below one MiB in KiB."""
+    """GiB; below one GiB in MiB, below one MiB in KiB, below one KiB in bytes."""
     size = abs(size_bytes)
+    if 0 < size < _KIB:
+        return f"{size_bytes:.3g} byte{'' if size == 1 else 's'}"
     if size >= GIB or size == 0:
         return f"{size_bytes / GIB:,.{0 if size >= 1000 * GIB else 1}f} GiB"
     unit, name = (_MIB, "MiB") if size >= _MIB else (_KIB, "KiB")

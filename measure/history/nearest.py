@@ -159,7 +159,7 @@ def nearest_runs(asked: Plan, complete: Plan, file: File, count: int = 5) -> lis
         if len(neighbours) == count or not math.isfinite(distances[place]):
             break
         row = rows[place]
-        if figures := _compared(int(place), file):
+        if figures := compared_run(int(place), file):
             differs = {name: float(part[place]) for name, part in parts.items() if part[place] > 0.0}
             ordered = dict(sorted(differs.items(), key=lambda item: -item[1]))
             settings = {name: row[name] for name in ("model", *_COLUMNS[file]) if name in row}
@@ -324,13 +324,22 @@ def _families() -> tuple[str, ...]:
 
 
 @cache
-def _compared(place: int, file: File) -> tuple[RunFigure, ...]:
+def compared_run(place: int, file: File) -> tuple[RunFigure, ...]:
     """What was measured in a row beside what is estimated of it; empty where they cannot be compared."""
     row = rows_of_file(file)[place]
     try:
         return _served(row) if file == "serving" else _trained(row, file)
     except PlanError:
         return ()
+
+
+def plan_of_run(place: int, file: File) -> Plan | None:
+    """The plan of a row; None where its source does not say enough for one."""
+    row = rows_of_file(file)[place]
+    try:
+        return (serving_case(row) if file == "serving" else case_of(row, file)).plan
+    except PlanError:
+        return None
 
 
 def _trained(row: dict[str, str], file: Literal["training", "memory"]) -> tuple[RunFigure, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from estimator.plan.schema import Training
 from knowledge import figures
-from pages.blocks import Block, Prose, Text
+from pages.answers.plan import complete, hardware_words, layout_words, run_words
+from pages.blocks import Block, Folded, Prose, Text
 from pages.results.basis import notes
-from pages.results.reading import estimated
+from pages.results.reading import estimated, verdict
 from pages.results.scenarios import changes, kept
 
 if TYPE_CHECKING:
@@ -87,13 +90,22 @@ def imported(config: ImportedConfig) -> list[Block]:
         return [Prose(f"**I have read it; to check it I still need: {wanted}.**"), *_read(config)]
     if config.fits is None:
         return [Prose("**I have read it.**"), *_read(config)]
-    ask = "" if config.fits else "what would make it fit, "
-    return [
-        Prose(f"**{'It fits' if config.fits else 'It does not fit'}.**"),
-        *estimated(config),
-        *_read(config),
-        Prose(f"The plan is now this one: ask for {ask}its speed, its cost, or change it."),
-    ]
+    return [replace(verdict(config), more=_run(config)), Folded([*estimated(config), *_read(config)])]
+
+
+def _run(config: ImportedConfig) -> str:
+    """What is run on what, how fast, how long and for how much."""
+    plan = complete(config.complete_plan or {})
+    rate = " tokens/s" if isinstance(plan.workload, Training) else " output tokens/s"
+    speed = [("step_s", " per step"), ("tokens_per_s", rate), ("hours", ""), ("usd", "")]
+    told = [figures.shown(key, value) + words for key, words in speed if (value := getattr(config, key)) is not None]
+    if config.usd is None and config.usd_per_hour is not None:
+        told.append(f"{figures.usd(config.usd_per_hour)} per hour")
+    what = f"{run_words(plan)} on {hardware_words(plan)}"
+    head = f"{what[:1].upper()}{what[1:]}{': ' if told else ''}{', '.join(told)}."
+    if isinstance(plan.workload, Training):
+        return f"{head} Layout: {plan.workload.framework}, {layout_words(plan)}."
+    return head
 
 
 def _read(config: ImportedConfig) -> list[Block]:

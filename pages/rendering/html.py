@@ -9,30 +9,18 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from pages.blocks import (
-    Block,
-    Chart,
-    Details,
-    Figures,
-    Folded,
-    Headline,
-    Note,
-    Prose,
-    Steps,
-    Table,
-    Text,
-    ranked,
-    value_of,
-)
+from pages import blocks as page_blocks
+from pages.blocks import Block, ranked, value_of
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
     """A whole document; the titles of details are its sections."""
-    names = [block.title for block in blocks if isinstance(block, Details)]
+    sections = [block for block in blocks if isinstance(block, page_blocks.Details)]
+    names = [section.title for section in sections]
     links = "".join(f'<a href="#{_slug(name)}">{escape(name)}</a>' for name in names)
     nav = f'<nav aria-label="Sections">{links}</nav>' if names else ""
-    first = [block for block in blocks if not isinstance(block, Details)]
-    body = "\n".join([*map(_first, first), nav, *(_block(block) for block in blocks if isinstance(block, Details))])
+    first = [block for block in blocks if not isinstance(block, page_blocks.Details)]
+    body = "\n".join([*map(_first, first), nav, *map(_block, sections)])
     source = files("pages.rendering").joinpath("page.html").read_text(encoding="utf-8")
     return Template(source).substitute(title=escape(title), body=body, footer=escape(footer))
 
@@ -40,12 +28,12 @@ def page(title: str, blocks: Sequence[Block], footer: str) -> str:
 def render(blocks: Sequence[Block]) -> str:
     """The blocks as elements, for a page that has its own head: the lead, then the details in one fold."""
     lead, details = ranked(blocks)
-    return "\n".join(map(_block, [*lead, *([Folded(details)] if details else [])]))
+    return "\n".join(map(_block, [*lead, *([page_blocks.Folded(details)] if details else [])]))
 
 
 def _first(block: Block) -> str:
     """At the top of a page figures are cards, each with its interval below it."""
-    if not isinstance(block, Figures):
+    if not isinstance(block, page_blocks.Figures):
         return _block(block)
     cards = "\n".join(_card(row[0], row[1], row[2] if len(row) > 2 else "") for row in block.rows)
     return f'<dl class="cards">\n{cards}\n</dl>'
@@ -57,28 +45,28 @@ def _card(name: str, value: str, note: str) -> str:
 
 def _block(block: Block) -> str:
     match block:
-        case Headline(text):
+        case page_blocks.Headline(text):
             tone = f" {block.tone}" if block.tone in ("bad", "beware") else ""
             return f'<p class="verdict{tone}">{escape(text)}</p>{f"<p>{escape(block.more)}</p>" if block.more else ""}'
-        case Figures(rows, title):
-            return _table(Table(("", ""), [(row[0], value_of(row)) for row in rows], title=title))
-        case Table():
+        case page_blocks.Figures(rows, title):
+            return _table(page_blocks.Table(("", ""), [(row[0], value_of(row)) for row in rows], title=title))
+        case page_blocks.Table():
             return _table(block)
-        case Note(title, items, quiet):
+        case page_blocks.Note(title, items, quiet):
             return _note(title, items, quiet)
-        case Text(text, title):
+        case page_blocks.Text(text, title):
             return f"{_heading(title)}<pre>{escape(text)}</pre>"
-        case Prose(markdown):
+        case page_blocks.Prose(markdown):
             return f"<pre>{escape(markdown)}</pre>"
-        case Chart(plot):
+        case page_blocks.Chart(plot):
             from pages.rendering.drawing import svg  # matplotlib, which only pages with plots need
 
             return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
-        case Details(title, inner):
+        case page_blocks.Details(title, inner):
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
-        case Steps():
+        case page_blocks.Steps():
             return f'<p class="next">{escape(block.line)}</p>'
-        case Folded(inner):
+        case page_blocks.Folded(inner):
             return f"<details><summary>Details</summary>\n{render(inner)}\n</details>"
 
 
@@ -94,7 +82,7 @@ def _heading(title: str) -> str:
     return f"<h3>{escape(title)}</h3>\n" if title else ""
 
 
-def _table(table: Table) -> str:
+def _table(table: page_blocks.Table) -> str:
     number = [name in table.right for name in table.head]
     head = _cells("th", [name if name in table.names else name[:1].upper() + name[1:] for name in table.head], number)
     strong = [' class="strong"' if place in table.strong else "" for place in range(len(table.rows))]

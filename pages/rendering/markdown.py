@@ -5,21 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pages.blocks import (
-    Block,
-    Chart,
-    Details,
-    Figures,
-    Folded,
-    Headline,
-    Note,
-    Prose,
-    Steps,
-    Table,
-    Text,
-    ranked,
-    value_of,
-)
+from pages import blocks as page_blocks
+from pages.blocks import Block, ranked, value_of
 from pages.rendering import fold
 
 
@@ -39,27 +26,27 @@ def render(blocks: Sequence[Block], pictures: Mapping[str, str] | None = None, l
 
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
     match block:
-        case Headline(text):
+        case page_blocks.Headline(text):
             return fold.marked(f"**{_line(text)}**{f' {block.more}' if block.more else ''}", block.tone)
-        case Figures(rows, title):
+        case page_blocks.Figures(rows, title):
             body = [[row[0], value_of(row)] for row in rows]
-            return _titled(title, _table(Table(("", ""), body)))
-        case Table(title=title):
+            return _titled(title, _table(page_blocks.Table(("", ""), body)))
+        case page_blocks.Table(title=title):
             return _titled(title, _table(block))
-        case Note(title, items):
+        case page_blocks.Note(title, items):
             return _titled(title, "\n".join(f"- {_line(item)}" for item in items))
-        case Text(text, title):
+        case page_blocks.Text(text, title):
             code = text.rstrip().replace("```", "'''")
             return _titled(title, f"```\n{code}\n```")
-        case Prose(markdown):
+        case page_blocks.Prose(markdown):
             return markdown
-        case Chart(plot):
+        case page_blocks.Chart(plot):
             return f"![{_line(plot.title)}]({pictures[plot.title]})" if plot.title in pictures else ""
-        case Details(title, inner):
+        case page_blocks.Details(title, inner):
             return f"{'#' * level} {_line(title)}\n\n{render(inner, pictures, level + 1)}"
-        case Steps():
+        case page_blocks.Steps():
             return block.line
-        case Folded(inner):
+        case page_blocks.Folded(inner):
             return fold.written(render(inner, pictures, level))
 
 
@@ -67,7 +54,7 @@ def _titled(title: str, text: str) -> str:
     return f"**{_line(title)}**\n\n{text}" if title else text
 
 
-def _table(table: Table) -> str:
+def _table(table: page_blocks.Table) -> str:
     rule = ["---:" if name in table.right else "---" for name in table.head]
     rows = [[f"**{cell}**" if place in table.strong and cell else cell for cell in map(_line, row)]
             for place, row in enumerate(table.rows)]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from pages.rendering.clean import one_line
 
@@ -69,12 +70,17 @@ def _record(headers: Sequence[str], row: Sequence[str], width: int) -> str:
 
 
 def facts(rows: Sequence[tuple[str, str]], width: int | None = None) -> str:
-    """`label  value` lines, values in one column and broken within `width`."""
-    indent = max((len(label) for label, _ in rows), default=0) + _GAP
+    """`label  value` lines, values in one column and broken within `width`; of that labels take two fifths at most."""
+    longest = max((len(label) for label, _ in rows), default=0)
+    if width is None:
+        return "\n".join(f"{label.ljust(longest + _GAP)}{one_line(value)}".rstrip() for label, value in rows)
+    indent = min(longest + _GAP, max(width * 2 // 5, _LEAST))
     lines: list[str] = []
     for label, value in rows:
-        room = None if width is None else max(width - indent, 10)
-        parts = [one_line(value)] if room is None else textwrap.wrap(one_line(value), room) or [""]
-        lines.append((label.ljust(indent) + parts[0]).rstrip())
-        lines += [" " * indent + part for part in parts[1:]]
+        parts = zip_longest(
+            textwrap.wrap(label, indent - _GAP),
+            textwrap.wrap(one_line(value), max(width - indent, 10)),
+            fillvalue="",
+        )
+        lines += [f"{name.ljust(indent)}{part}".rstrip() for name, part in parts] or [""]
     return "\n".join(lines)

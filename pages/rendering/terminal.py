@@ -8,21 +8,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from pages.blocks import (
-    Block,
-    Chart,
-    Details,
-    Figures,
-    Folded,
-    Headline,
-    Note,
-    Prose,
-    Steps,
-    Table,
-    Text,
-    ranked,
-    value_of,
-)
+from pages import blocks as page_blocks
+from pages.blocks import Block, ranked, value_of
 from pages.rendering.clean import clean, one_line
 from pages.rendering.plotting import draw
 from pages.rendering.prose import laid_out
@@ -63,29 +50,29 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
 
     def body(block: Block) -> str:
         match block:
-            case Headline(text, more=more):
+            case page_blocks.Headline(text, more=more):
                 codes = (_BOLD, *_TONES[block.tone])
                 head = [dress(line, *codes) for line in textwrap.wrap(one_line(text), width)]
                 return "\n".join([*head, *textwrap.wrap(one_line(more), width)])
-            case Figures(rows, title):
+            case page_blocks.Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
-            case Table():
+            case page_blocks.Table():
                 return titled(block.title, _table(block, width, lambda line: dress(line, _DIM)))
-            case Note(title, items, quiet):
+            case page_blocks.Note(title, items, quiet):
                 lines = [line for item in items for line in _bullet(one_line(item), width)]
                 codes = (_DIM,) if quiet else ()
                 return titled(title, "\n".join(dress(line, *codes) for line in lines))
-            case Text(text, title):
+            case page_blocks.Text(text, title):
                 return titled(title, clean(text).rstrip("\n"))
-            case Prose(markdown):
+            case page_blocks.Prose(markdown):
                 return laid_out(markdown, width, colour)
-            case Chart(plot):
+            case page_blocks.Chart(plot):
                 return draw(plot, width, colour)
-            case Details(title, inner):
+            case page_blocks.Details(title, inner):
                 return titled(title, render(inner, width, colour))
-            case Steps():
+            case page_blocks.Steps():
                 return "\n".join(dress(line, _DIM) for line in textwrap.wrap(block.line, width))
-            case Folded(inner):
+            case page_blocks.Folded(inner):
                 return render(inner, width, colour)
 
     def titled(title: str, text: str) -> str:
@@ -96,7 +83,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
     return "\n\n".join(body(block) for block in (*lead, *(behind if details else ())))
 
 
-def _table(block: Table, width: int, dim: Callable[[str], str]) -> str:
+def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> str:
     def heads(names: Sequence[str]) -> list[str]:
         return [name if name in block.names else name.upper() for name in names]
 

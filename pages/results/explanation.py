@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 from knowledge.figures import amount, change
-from pages.blocks import Block, Headline
+from pages.blocks import Block, Folded, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
-from planner.explain.results import ExplainedTerm, Explanation, Interval, NearestRun
+from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
+from planner.explain.text import arithmetic, opened
+
+_MOST_DIFFERENCES = 4
 
 
 def explain(result: Explanation) -> list[Block]:
     nearest: list[Column] = [
-        ("measured run", "id"), "distance", ("differs in", lambda row: ", ".join(row.differs)), ("miss", _miss),
-        "source",
+        ("measured run", "id"), "distance", ("differs in", _differs),
+        ("miss", _miss), "source",
     ]  # fmt: skip
-    formula = f"Formula: {result.formula or result.name} ({result.source}; {result.code})"
+    made = opened(result, result.steps)
+    formula = f"Formula: {made.formula or made.name} ({made.source}; {made.code})"
+    numbers = [f"In numbers: {text}"] if (text := arithmetic(made)) else []
     return [
         Headline(f"{result.name[:1].upper()}{result.name[1:]}: {_value(result)}"),
-        *notes("", [formula, *([result.note] if result.note else []), *_interval(result.interval)]),
-        *table(result.terms, _TERMS, "Made of"),
+        *notes("", [formula, *numbers, *([result.note] if result.note else []), *_interval(result.interval)]),
+        *table(made.terms, _TERMS, "Made of"),
+        *notes("Those in turn", _in_turn(result, made)),
         *table(result.operators, [("operator", "name"), "seconds", "share", ("bound by", "bound")], "Operators"),
         *table(result.collectives, ["component", "what", "size_bytes", "link_bytes_per_s", "seconds", "exposed_s"],
                "What is sent"),
         *table(result.nearest, nearest, "Nearest measured runs"),
-        *notes("Other figures to explain", [", ".join(result.figures)] if result.figures else []),
+        Folded(notes("Other figures to explain", [", ".join(result.figures)] if result.figures else [])),
         *tail((), result.assumptions),
     ]  # fmt: skip
+
+
+def _in_turn(result: Explanation, made: Explanation | ExplainedFigure) -> list[str]:
+    """The terms that were explained further, each with its own numbers."""
+    rows = [step for step in result.steps if step is not made and len(step.terms) > 1]
+    return [f"{step.name}: {text}" for step in rows if (text := arithmetic(step))]
+
+
+def _differs(run: NearestRun) -> str:
+    """In what most."""
+    names = [name.replace("_", " ") for name in sorted(run.differs, key=lambda name: -run.differs[name])]
+    return ", ".join(names[:_MOST_DIFFERENCES]) + (" …" if len(names) > _MOST_DIFFERENCES else "")
 
 
 def _term(row: ExplainedTerm) -> str:

@@ -24,7 +24,7 @@ def check(result: ImportedConfig) -> list[Block]:
     """Whether what the files run fits, how fast it goes, and what of them was read."""
     rows = [[row.field, _short(row.value), row.origin] for row in result.read]
     return [
-        _verdict(result),
+        verdict(result),
         *estimated(result),
         Figures(list(result.formats.items()), "Files"),
         *([Table(("read", "value", "from"), rows)] if rows else []),
@@ -44,12 +44,18 @@ def plan(result: ImportedConfig) -> list[Block]:
     ]
 
 
-def _verdict(result: ImportedConfig) -> Headline:
+def verdict(result: ImportedConfig) -> Headline:
+    """'It fits: 34.1 GiB (29.0–40.2) of 79.7 GiB per device.'"""
     if result.missing:
-        return Headline(f"not known: give {_listed([row.field for row in result.missing])}")
+        return Headline(f"Not known: give {_listed([row.field for row in result.missing])}.")
     if result.refused:
-        return Headline(f"will not run: {result.refused}", False)
-    return Headline("fits", True) if result.fits else Headline("will not fit", False)
+        return Headline(f"It will not run: {result.refused}.", False)
+    words = f": {_memory(result)} per device" if result.per_device_bytes is not None else ""
+    return Headline(f"{'It fits' if result.fits else 'It does not fit'}{words}.", bool(result.fits))
+
+
+def _memory(result: ImportedConfig) -> str:
+    return f"{figures.held(result, 'per_device_bytes')} of {figures.shown('capacity_bytes', result.capacity_bytes)}"
 
 
 def _listed(fields: Sequence[str]) -> str:
@@ -61,9 +67,8 @@ def estimated(result: ImportedConfig) -> list[Block]:
     """What the plan that was read comes to, as far as it is known."""
     if result.per_device_bytes is None:
         return []
-    memory = f"{figures.held(result, 'per_device_bytes')} of {figures.shown('capacity_bytes', result.capacity_bytes)}"
     keys = ("step_s", "tokens_per_s", "hours", "usd", "usd_per_hour")
-    return listed(result, [(figures.label("per_device_bytes"), lambda _: memory), *keys])
+    return listed(result, [(figures.label("per_device_bytes"), _memory), *keys])
 
 
 def _left(result: ImportedConfig) -> list[Block]:

@@ -25,7 +25,7 @@ from planner.explain.results import (
 )
 from planner.explain.serving import serving_subject
 from planner.explain.subject import ALIASES, Spread, Subject
-from planner.explain.text import told
+from planner.explain.text import opened, told
 from planner.explain.training import training_subject
 from planner.money.terms import CostTerms
 from planner.requests import ONLY_TRAINING, EitherRequest
@@ -100,7 +100,7 @@ def explain(request: ExplainRequest) -> Explanation:
         collectives=_collectives(subject, key),
         interval=interval,
         nearest=nearest,
-        text=told(first, value, low, high, interval, nearest),
+        text=told(first, value, low, high, interval, nearest, opened(first, deeper)),
         figures=_related(subject, key),
         warnings=subject.warnings,
         evidence=[row for row in subject.evidence if row.figure == ("memory" if _of_memory(key) else "time")],
@@ -114,19 +114,19 @@ def _subject(asked: Plan, words: str, terms: CostTerms) -> Subject:
 
 
 def _steps(subject: Subject, key: str, depth: int) -> list[ExplainedFigure]:
-    """The figure, and breadth first the terms that have an account, `depth` levels in all."""
+    """The figure, and breadth first the terms that have an account, `depth` levels in all. A figure of one term says
+    nothing by itself: that term belongs to its level."""
     explained_figures, seen, level = [], {key}, [key]
     for _ in range(depth):
         following: list[str] = []
-        for name in level:
+        for name in level:  # grows on the way
             if len(explained_figures) == _MOST_STEPS:
                 return explained_figures
             explained = _explained(subject, name)
             explained_figures.append(explained)
-            for term in explained.terms:
-                if term.figure and term.figure not in seen:
-                    seen.add(term.figure)
-                    following.append(term.figure)
+            further = [term.figure for term in explained.terms if term.figure and term.figure not in seen]
+            seen.update(further)
+            (level if len(explained.terms) == 1 else following).extend(further)
         level = following
     return explained_figures
 
@@ -260,7 +260,7 @@ def _nearest(subject: Subject, key: str, count: int) -> list[NearestRun]:
     return [
         NearestRun(
             id=run.id,
-            distance=run.distance,
+            distance=round(run.distance, 1),
             differs=run.differs,
             run=run.settings,
             source=run.source,

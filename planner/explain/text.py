@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from knowledge.figures import amount
-from planner.explain.results import ExplainedFigure, ExplainedTerm, Interval, NearestRun
+from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
 
 _MOST_TERMS = 5
+Figure = TypeVar("Figure", ExplainedFigure, Explanation)
 
 
 def told(
@@ -17,19 +19,21 @@ def told(
     high: float | None,
     interval: Interval | None,
     nearest: Sequence[NearestRun],
+    made: ExplainedFigure | None = None,
 ) -> str:
-    """Three to eight lines."""
+    """Three to eight lines; `made` is the figure whose terms are told, where it is another."""
+    made = made or explained
     unit = explained.unit
     answer = "unbounded" if value is None else amount(explained.figure, unit, value)
     first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
         first += f" (80 %: {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
-    if terms := _arithmetic(explained):
+    if terms := arithmetic(made):
         lines.append(f"- Arithmetic: {terms}")
     if explained.note:
         lines.append(f"- {_capital(explained.note)}.")
-    if inputs := _inputs(explained.terms):
+    if inputs := _inputs(made.terms):
         lines.append(f"- From: {inputs}")
     if interval:
         runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
@@ -46,8 +50,18 @@ def told(
     return "\n".join(lines)
 
 
-def _arithmetic(explained: ExplainedFigure) -> str:
-    """The terms as they make the figure, the smallest of a long sum put together."""
+def opened(figure: Figure, steps: Sequence[ExplainedFigure]) -> Figure | ExplainedFigure:
+    """The figure itself, or where it is no more than one term of it, that: the first with something to read in it."""
+    by_name = {step.figure: step for step in steps}
+    made: Figure | ExplainedFigure = figure
+    while len(made.terms) == 1 and (only := by_name.get(made.terms[0].figure or "")):
+        made = only
+    return made
+
+
+def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST_TERMS) -> str:
+    """The terms as they make the figure, the smallest of a long sum put together; nothing where they do not make it
+    by one operation."""
     rule, terms = explained.check.rule, explained.terms
     if rule == "inputs" or not terms:
         return ""
@@ -55,8 +69,8 @@ def _arithmetic(explained: ExplainedFigure) -> str:
         return f"the {rule} of " + ", ".join(f"{term.what} {_amount(term)}" for term in terms)
     if rule == "sum":
         ordered = sorted(terms, key=lambda term: -abs(term.value))
-        shown = [f"{term.enters} {_amount(term)} {term.what}" for term in ordered[:_MOST_TERMS]]
-        if rest := ordered[_MOST_TERMS:]:
+        shown = [f"{term.enters} {_amount(term)} {term.what}" for term in ordered[:most_terms]]
+        if rest := ordered[most_terms:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)
             shown.append(f"+ {amount('', rest[0].unit, left)} in {len(rest)} others")
         text = " ".join(shown).removeprefix("+ ")

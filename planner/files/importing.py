@@ -68,7 +68,7 @@ class ImportedConfig(Result):
     capacity_bytes: float | None
     headroom_bytes: float | None
     step_s: float | None = Field(description="Of training.")
-    tokens_per_s: float | None = Field(description="Of serving: generated tokens.")
+    tokens_per_s: float | None = Field(description="Of training those it reads; of serving those it generates.")
     hours: float | None = Field(description="Of the whole run, where its length is known.")
     usd: float | None = Field(description="Of the whole run, at the cheapest on-demand price.")
     usd_per_hour: float | None

@@ -10,9 +10,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
-from knowledge.models.catalogue import models, models_left_out, own_facts, own_models, read_config
+from knowledge.models.catalogue import ModelFacts, models, models_left_out, own_facts, own_models, read_config
 from knowledge.own.files import file_stem, project_folder, trust, trusted, user_folder, write_file
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
@@ -40,6 +41,9 @@ class HardwareEntry(Result):
     memory_bandwidth_bytes_per_s: float
     bf16_tflops: float | None
     per_node: int
+    year: int | None
+    offers: int = Field(description="Priced rows of the price book.")
+    usd_per_device_hour: float | None = Field(description="The cheapest of them, on demand.")
     own: bool
     source: str
 
@@ -50,6 +54,7 @@ class ModelEntry(Result):
     parameters: float | None
     active_parameters: float | None
     context_tokens: int | None
+    released: str | None
     own: bool
     source: str
 
@@ -99,9 +104,30 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     )
 
 
+def newest_first(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
+    """The models of one's own, then by the day of release."""
+    own = own_models()
+    return sorted(rows, key=lambda row: (row.id in own, row.released or ""), reverse=True)
+
+
+def most_offered_first(rows: Sequence[Accelerator]) -> list[Accelerator]:
+    """The devices of one's own, then those that most offers rent out, the newer before the older."""
+    own, hourly = own_accelerators(), hourly_by_device()
+    return sorted(rows, key=lambda row: (row.id in own, len(hourly.get(row.id, ())), row.year or 0), reverse=True)
+
+
+def hourly_by_device() -> dict[str, list[float]]:
+    """What one device of each kind costs by the hour on demand, of every offer with a price, the cheapest first."""
+    hourly: dict[str, list[float]] = {}
+    for price in price_book.prices():
+        if price.usd_per_hour is not None:
+            hourly.setdefault(price.accelerator, []).append(price.usd_per_hour / price.count)
+    return {name: sorted(values) for name, values in hourly.items()}
+
+
 def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
-    own, rows = own_accelerators(), list[tuple[HardwareEntry, str]]()
-    for device in accelerators():
+    own, hourly, rows = own_accelerators(), hourly_by_device(), list[tuple[HardwareEntry, str]]()
+    for device in most_offered_first(accelerators()):
         entry = HardwareEntry(
             id=device.id,
             name=device.name,
@@ -111,6 +137,9 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
             memory_bandwidth_bytes_per_s=device.memory_bandwidth,
             bf16_tflops=rate / 1e12 if (rate := device.peak_flops.get("bf16")) else None,
             per_node=device.per_node,
+            year=device.year,
+            offers=len(hourly.get(device.id, ())),
+            usd_per_device_hour=min(hourly.get(device.id, ()), default=None),
             own=device.id in own,
             source=device.source,
         )
@@ -120,13 +149,14 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
 
 def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
     own, rows = own_models(), list[tuple[ModelEntry, str]]()
-    for facts in models():
+    for facts in newest_first(models()):
         entry = ModelEntry(
             id=facts.id,
             family=facts.family,
             parameters=facts.parameters or facts.published_parameters,
             active_parameters=facts.active_parameters or facts.published_active_parameters,
             context_tokens=facts.context,
+            released=facts.released,
             own=facts.id in own,
             source=facts.source,
         )

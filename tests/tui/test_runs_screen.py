@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from screen_driving import opened
 
+from measure.history.nearest import FILES, rows_of_file
 from tui.screens.runs import matrices
 
 PLAN: dict[str, Any] = {
@@ -45,7 +46,8 @@ async def test_measured_beside_predicted(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "runs/two").mkdir()
     (tmp_path / "runs/two/matrix.json").write_text("no json")
     async with opened("runs") as runs:
-        assert runs.names() == ["runs/one/good", "runs/one/full"]
+        assert runs.names()[:2] == ["runs/one/good", "runs/one/full"]
+        assert len(runs.names()) == 2 + sum(len(rows_of_file(file)) for file in FILES)
         text = runs.text()
         assert "1 without a result yet" in text
         assert "runs/two" in text
@@ -63,5 +65,9 @@ async def test_without_a_run_the_way_to_one_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     async with opened("runs") as runs:
         assert "benchmark matrix" in runs.text()
+        # Those that ship are there all the same, and their plans can be taken.
         await runs.press("down", "enter")
-        assert not runs.outcomes
+        (outcome,) = runs.outcomes
+        assert outcome is not None
+        assert outcome.plan is not None
+        assert outcome.plan["cluster"]["accelerator"]

@@ -15,6 +15,7 @@ from screen_driving import settle
 from textual.pilot import Pilot
 
 from agent.store import KeptTurn, SessionRow
+from planner.records.runs import shipped_runs
 from tools.registry import find
 from tui.app import ShardwiseApp
 from tui.screens import SCREENS, find_screen, load_screen
@@ -106,6 +107,7 @@ def _facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("hardware", "models", "scenarios", "clusters", "playbook", "sweep", "runs"):
         monkeypatch.setattr(f"tui.screens.{name}.find", Told)
     monkeypatch.setattr("tui.screens.runs.matrices", lambda root: ["runs/suite"])
+    monkeypatch.setattr("tui.screens.runs.shipped_runs", lambda: shipped_runs()[:20])
     monkeypatch.setattr("tui.screens.sessions.list_sessions", lambda query: SESSIONS)
     monkeypatch.setattr("tui.screens.sessions.transcript", lambda id: TURNS)
     monkeypatch.setattr("agent.settings.settings_file", lambda: Path("/home/you/settings.toml"))

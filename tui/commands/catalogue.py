@@ -17,6 +17,7 @@ from knowledge.prices.book import prices
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
+from planner.records.catalogue import hourly_by_device, most_offered_first, newest_first
 from tui.jsonout import write_json
 
 
@@ -59,28 +60,36 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
     copies: dict[str, list[str]] = {}
     for facts in checkpoints():
         copies.setdefault(facts.shares, []).append(facts.id)
-    return models(), lambda row: (row.id, row.family, *row.aliases, *copies.get(row.id, ())), show
+    return newest_first(models()), lambda row: (row.id, row.family, *row.aliases, *copies.get(row.id, ())), show
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     def show(rows: list[Any]) -> str:
-        headers = ("ID", "NAME", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK", "LINK BANDWIDTH")
+        hourly = hourly_by_device()
+        headers = ("ID", "NAME", "YEAR", "FROM $/H", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK")
         lines = [
             (
                 row.id,
                 one_line(row.name, 44),
+                str(row.year or "–"),
+                shown("usd_per_device_hour", min(hourly.get(row.id, ()), default=None)),
                 gib(row.usable_bytes),
                 written("TFLOP/s", row.peak_flops["bf16"] / 1e12 if row.peak_flops.get("bf16") else None),
                 shown("memory_bandwidth_bytes_per_s", row.memory_bandwidth or None),
-                row.scaleup_link or "–",
-                shown("scaleup_bytes_per_s", row.scaleup_bandwidth or None),
+                f"{row.scaleup_link}, {shown('scaleup_bytes_per_s', row.scaleup_bandwidth or None)}"
+                if row.scaleup_link
+                else "–",
             )
             for row in rows
         ]
-        right = ("USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK BANDWIDTH")
-        return _fitted(headers, lines, right, ("LINK", "LINK BANDWIDTH"))
+        right = ("YEAR", "FROM $/H", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH")
+        return _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
 
-    return accelerators(), lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)), show
+    return (
+        most_offered_first(accelerators()),
+        lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)),
+        show,
+    )
 
 
 def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
@@ -94,7 +103,7 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
                 str(row.count),
                 f"{row.usd_per_hour:.2f}" if row.usd_per_hour is not None else "–",
                 f"{row.spot_usd_per_hour:.2f}" if row.spot_usd_per_hour is not None else "–",
-                row.price_date or "undated",
+                row.price_date or "unknown",
                 row.region or "–",
             )
             for row in rows

@@ -15,7 +15,7 @@ from planner.results import HardwareDescription
 from tools.registry import find
 from tui.screens import ScreenResult
 from tui.screens.dialogs import PageScreen
-from tui.screens.listing import Listing, figure, text
+from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
 Data = Mapping[str, Any]
@@ -24,9 +24,10 @@ _MOST = 500
 COLUMNS = (
     text("ID", "id"),
     figure("usable_bytes"),
+    figure("usd_per_device_hour"),
+    Column("YEAR", lambda row: row.year, str, right=True),
     figure("bf16_tflops"),
     figure("memory_bandwidth_bytes_per_s"),
-    figure("per_node"),
     text("VENDOR", "vendor"),
     text("FAMILY", "family"),
     text("NAME", "name"),

@@ -1,7 +1,8 @@
 """A table of short texts with a cursor: drawn line by line, so that hundreds of rows change within a key press.
 
 The first line holds the columns' titles. Words give way so that all columns are in sight; where that is not enough, the
-first column stays and the others are scrolled sideways, as ‹ and › at the ends of the first line say.
+first column stays and the others, each whole or not at all, are scrolled sideways, as ‹ and › at the ends of the first
+line say.
 """
 
 from __future__ import annotations
@@ -95,10 +96,11 @@ class ListTable(ScrollView, can_focus=True):
 
     def _strip(self, cells: Sequence[str], style: object) -> Strip:
         texts = [_fitted(cell, head) for cell, head in zip(cells, self.heads, strict=True)]
-        first, rest = texts[0] + " " * _GAP, (" " * _GAP).join(texts[1:])
+        first = texts[0] + " " * _GAP
         width, left = self.size.width, self.scroll_offset.x
         fixed = Strip([Segment(first, style)]).crop_extend(0, min(cell_len(first), width), style)  # pyright: ignore[reportArgumentType]
         room = width - fixed.cell_length
+        rest = (" " * _GAP).join(whole(texts[1:], left, room))
         moving = Strip([Segment(rest, style)]).crop_extend(left, left + room, style)  # pyright: ignore[reportArgumentType]
         return Strip.join([fixed, moving])
 
@@ -165,8 +167,7 @@ class ListTable(ScrollView, can_focus=True):
 
 
 def within(heads: Sequence[Head], room: int) -> Sequence[Head]:
-    """The columns in `room` cells: words give way, the last column first, then the widest. Where that does not bring
-    all of them into sight, the first alone gives way, which does not move with the others."""
+    """The columns in `room` cells: words give way, the last column first, then the widest, as far as can be read."""
     widths = [head.width for head in heads]
     over = sum(widths) + _GAP * (len(widths) - 1) - room
     if room <= 0 or over <= 0:
@@ -177,10 +178,18 @@ def within(heads: Sequence[Head], room: int) -> Sequence[Head]:
         taken = min(max(widths[place] - (_LEAST if place else _LEAST_FIRST), 0), over)
         widths[place] -= taken
         over -= taken
-    if over > 0:
-        first = heads[0]
-        return [first if first.right else replace(first, width=min(first.width, _LEAST_FIRST)), *heads[1:]]
     return [replace(head, width=width) for head, width in zip(heads, widths, strict=True)]
+
+
+def whole(texts: Sequence[str], left: int, room: int) -> list[str]:
+    """Columns of a row, those blank that would be seen in part: a number without its end is another number."""
+    seen, start = [], 0
+    for text in texts:
+        end = start + cell_len(text)
+        in_part = start < left < end or start < left + room < end
+        seen.append(" " * (end - start) if in_part else text)
+        start = end + _GAP
+    return seen
 
 
 def _fitted(text: str, head: Head) -> str:

@@ -26,6 +26,7 @@ COLUMNS = (
     figure("parameters"),
     figure("active_parameters"),
     figure("context_tokens"),
+    text("RELEASED", "released"),
     text("FAMILY", "family"),
 )
 

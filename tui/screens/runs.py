@@ -1,4 +1,5 @@
-"""Runs that were measured: results of the benchmark matrices below the working folder, beside what was predicted."""
+"""Runs that were measured, beside what was predicted: results of the benchmark matrices below the working folder, then
+those that estimates are checked on."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
-from knowledge.figures import NONE
+from knowledge.figures import NONE, amount, label, shown
 from launchers.matrix import MANIFEST
 from measure.run.matrix import read
-from pages.blocks import Block, Figures, Headline
+from pages.blocks import Block, Figures, Headline, Note
 from pages.results.basis import notes
 from pages.results.columns import table
 from pages.results.matrix import ACCURACY, MEASURED
 from planner.matrix.results import CellFigure, MatrixResults, MeasuredCell
+from planner.records.runs import ShippedRun, compared, plan_of, shipped_runs
 from tools.registry import find
 from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
@@ -29,10 +31,21 @@ _OUTCOMES = {"ran": "ran", "oom": "out of memory", "failed": "failed"}
 
 
 class Run(MeasuredCell):
-    """A run of the matrix in `folder`; `place` is what it is known by."""
+    """A run of the matrix in `folder`, or one that `shipped` with its source in place of the folder; `place` is what it
+    is known by."""
 
     folder: str
     place: str
+    shipped: ShippedRun | None = None
+
+
+def _shipped(run: ShippedRun) -> Run:
+    figures = [CellFigure.model_construct(figure=name, measured=value, error=None)
+               for name, value in run.measured.items()]  # fmt: skip
+    return Run.model_construct(
+        id=run.id, model=run.model, platform=run.platform, strategy=run.software, outcome="ran", figures=figures,
+        fits=None, folder=run.source, place=f"{run.file}/{run.place}", shipped=run,
+    )  # fmt: skip
 
 
 def _measured(name: str) -> Callable[[Run], CellFigure | None]:
@@ -64,10 +77,6 @@ class RunsScreen(TableScreen):
     heading = "Measured runs"
     placeholder = "Search by run, model or platform; Enter takes its plan"
     key = "place"
-    none_yet = (
-        "No measured runs below this folder. Ask for a benchmark matrix and run its script: what it measures is listed "
-        "here, beside what was predicted."
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "filter('outcome')", "Outcome"),
         Binding("f", "filter('folder')", "Folder"),
@@ -92,14 +101,18 @@ class RunsScreen(TableScreen):
             Run.model_construct(**vars(cell), folder=folder, place=f"{folder}/{cell.id}")
             for folder, results in self.folders.items()
             for cell in results.cells
-        ]
+        ] + [_shipped(run) for run in shipped_runs()]
 
     def state(self) -> str:
         waiting = sum(len(results.missing) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
+        if self.started and not self.folders:
+            told.append("none of your own yet: a benchmark matrix gives them")
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
     def details(self, row: Run) -> Sequence[Block]:
+        if row.shipped:
+            return _of_source(row.shipped)
         fits = {True: "to fit", False: "not to fit", None: NONE}[row.fits]
         versions = ", ".join(f"{name} {version}" for name, version in row.versions.items())
         results = self.folders[row.folder]
@@ -116,12 +129,38 @@ class RunsScreen(TableScreen):
         ]  # fmt: skip
 
     def choose(self, row: Run) -> None:
+        if row.shipped:
+            data = plan_of(row.shipped)
+            if data is None:
+                self.failed("Its source does not say enough for a plan.")
+            else:
+                self.dismiss(ScreenResult(plan=data))
+            return
         cells = {cell.id: cell for cell in read(Path(row.folder) / MANIFEST)}
         plan = cells[row.id].plan if row.id in cells else None
         if plan is None:
             self.failed("The plan of this run cannot be read.")
         else:
             self.dismiss(ScreenResult(plan=plan.given()))
+
+
+def _of_source(run: ShippedRun) -> list[Block]:
+    """A run that ships: what was measured, what is estimated of it, and what its source says of it."""
+    rows = compared(run)
+    return [
+        Headline(run.id),
+        Figures([("model", run.model), ("platform", run.platform), ("software", run.software or NONE)]),
+        *table(rows, [("figure", "name"), ("measured", lambda row: amount("", row.unit, row.measured)),
+                      ("estimated", lambda row: amount("", row.unit, row.estimated)), "error"]),
+        *([] if rows else _measured_alone(run.measured)),
+        *notes("Why it is not scored", [run.doubt] if run.doubt else []),
+        Figures([(name.replace("_", " "), value) for name, value in run.settings.items() if value], "As run"),
+        Note("Source", [f"{run.source}: {run.reference}"], quiet=True),
+    ]  # fmt: skip
+
+
+def _measured_alone(measured: Mapping[str, float]) -> list[Block]:
+    return [Figures([(label(name), shown(name, value)) for name, value in measured.items()], "Measured")]
 
 
 def matrices(root: Path) -> list[str]:
