@@ -15,7 +15,7 @@ from screen_driving import settle
 from textual.pilot import Pilot
 
 from agent.store import KeptTurn, SessionRow
-from planner.records.runs import shipped_runs
+from measure.history.shipped import shipped_runs
 from tools.registry import find
 from tui.app import ShardwiseApp
 from tui.screens import SCREENS, find_screen, load_screen

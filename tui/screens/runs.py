@@ -13,13 +13,14 @@ from textual.binding import Binding, BindingType
 from estimator.errors import PlanError
 from knowledge.figures import NONE, amount, label, shown
 from launchers.matrix import MANIFEST
+from measure.history.shipped import ShippedRun, shipped_runs
 from measure.run.matrix import read
 from pages.blocks import Block, Figures, Headline, Note
 from pages.results.basis import notes
 from pages.results.columns import table
 from pages.results.matrix import ACCURACY, MEASURED
 from planner.matrix.results import CellFigure, MatrixResults, MeasuredCell
-from planner.records.runs import ShippedRun, compared, plan_of, shipped_runs
+from planner.records.runs import compared, plan_of
 from tools.registry import find
 from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
