@@ -406,7 +406,7 @@ def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: 
 @pytest.mark.parametrize(
     ("text", "path", "taken", "words"),
     [
-        ("train mixtral on 16 H100", MODEL, "mistralai/Mixtral-8x22B-v0.1", "may also be"),
+        ("train mixtral on 16 H100", MODEL, "mistralai/Mixtral-8x7B-v0.1", "may also be"),
         ("Llama-3.1-8B on 8xV100", DEVICE, "v100-sxm-32gb", "may also be"),
         ("train a 7B model on 8 H100", MODEL, "Qwen/Qwen2.5-7B", "may also be"),
     ],

@@ -15,6 +15,7 @@ import launchers
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.pieces import Rendered
+from launchers.reading import programs
 from launchers.reading.sets import read
 from launchers.render import render
 from launchers.targets import TARGETS, Target
@@ -38,7 +39,9 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert ROW is not None
     for name, row in eval(f"{{{ROW[2]}}}", {"Target": Target}).items():
         monkeypatch.setitem(TARGETS, name, row)
+    programs._offered.cache_clear()  # pyright: ignore[reportPrivateUsage]
     yield
+    programs._offered.cache_clear()  # pyright: ignore[reportPrivateUsage]
     for name in [name for name in sys.modules if name.startswith("launchers.picotrain")]:
         monkeypatch.delitem(sys.modules, name)
 

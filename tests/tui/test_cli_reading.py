@@ -37,7 +37,7 @@ def test_it_fits_with_the_file_beside_it(folder: Path, capsys: Capture) -> None:
     code = main(["check", str(folder / "sft.yaml"), "--accelerator", "h100-sxm", "--count", "8"])
     shown = capsys.readouterr().out
     assert code == 0
-    assert shown.startswith("fits\n")
+    assert shown.startswith("It fits: ")
     assert ["layout.zero_stage", "3"] in [line.split()[:2] for line in shown.splitlines()]
 
 
@@ -53,7 +53,7 @@ def test_it_does_not_fit(folder: Path, capsys: Capture) -> None:
 def test_too_little_is_known(folder: Path, capsys: Capture) -> None:
     assert main(["check", str(folder / "sft.yaml")]) == 2
     shown = capsys.readouterr().out
-    assert shown.startswith("not known: give --accelerator, --count\n")
+    assert shown.startswith("Not known: give --accelerator, --count.\n")
     assert ["workload.seq_len", "4096"] in [line.split()[:2] for line in shown.splitlines()]
 
 
