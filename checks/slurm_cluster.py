@@ -4,7 +4,8 @@ Everything lies in one folder and is gone at the end: keys, sockets, state, logs
 for as long as the cluster is up. What makes it work on one machine: several slurmd of one host tell themselves apart by
 name and port (Debian builds with MULTIPLE_SLURMD); gres.conf has to name device files, for which character devices with
 the numbers of /dev/null do; SlurmdParameters=config_overrides lets a small machine stand for a large one; without
-cgroups and systemd processes are tracked by proctrack/linuxproc.
+cgroups and systemd processes are tracked by proctrack/linuxproc. A job that is put back waits until the credentials of
+its first start have ended (cred_expire), as Slurm has it: started sooner, its steps are refused as revoked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SlurmctldHost=localhost(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={base}/munge/run/munge.sock
+AuthInfo=socket={base}/munge/run/munge.sock,cred_expire=20
 StateSaveLocation={base}/state
 SlurmdSpoolDir={base}/spool/%n
 SlurmctldPidFile={base}/run/slurmctld.pid
