@@ -15,7 +15,7 @@ from agent.wire import Call
 from estimator.errors import PlanError
 from pages.rendering.clean import plain
 from planner.files.render import writing_below
-from planner.files.standing import before, standing
+from planner.files.standing import before, folder_of, standing
 from tools.registry import Tool
 
 
@@ -61,7 +61,7 @@ def propose(call: Call, tools: Mapping[str, Tool], root: Path, default: str | No
     files = tuple((file.path, file.text) for file in result.files)
     if _takes_folder(writer):
         asked = arguments.get("folder") or default
-        folder = arguments["folder"] = _inside(root, _folder_of(result.plan) if asked is None else asked)
+        folder = arguments["folder"] = _inside(root, folder_of(result.plan) if asked is None else asked)
     else:
         # What is kept in the user's own folders has its place there.
         folder = result.folder
@@ -92,14 +92,6 @@ def _shown_before(path: Path) -> str | None:
 
 def _takes_folder(tool: Tool) -> bool:
     return "folder" in tool.request.model_fields
-
-
-def _folder_of(plan: Mapping[str, Any]) -> str:
-    """Named after the plan."""
-    model = plan["model"] if isinstance(plan["model"], str) else "model"
-    name = plan.get("name") or f"{Path(model).name}-{plan['workload'].get('method', 'run')}"
-    kept = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".-")
-    return f"runs/{kept or 'plan'}"
 
 
 def _inside(root: Path, folder: Any) -> str:

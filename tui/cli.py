@@ -209,9 +209,10 @@ def _add_servers(commands: Any) -> None:
     config.set_defaults(run="tui.commands.mcp_config")
 
     serve = commands.add_parser("serve", help="serve the tools over HTTP: MCP at /mcp, REST at /v1, /docs")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on; others than 127.0.0.1 need a token")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
     serve.add_argument("--port", type=int, default=8000, help="0 takes any free one (default: 8000)")
-    serve.add_argument("--token-file", metavar="FILE", help="file with the bearer token (or set SHARDWISE_TOKEN)")
+    token = "file with the token that callers need (or SHARDWISE_TOKEN; else one is made)"
+    serve.add_argument("--token-file", metavar="FILE", help=token)
     serve.add_argument("--root", metavar="DIR", help=writable)
     serve.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="another name of this server")
     serve.add_argument(
@@ -223,6 +224,8 @@ def _add_servers(commands: Any) -> None:
     web = commands.add_parser("web", help="the same app in a browser, on this machine")
     web.add_argument("--host", default="127.0.0.1", help="address to listen on; others than 127.0.0.1 need --anyone")
     web.add_argument("--port", type=int, default=8080, help="default: 8080")
+    web.add_argument("--token-file", metavar="FILE", help=token)
+    web.add_argument("--tabs", type=int, default=8, metavar="N", help="most that may be open at once (default: 8)")
     web.add_argument("--anyone", action="store_true", help="whoever reaches that address may act as you")
     web.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine")
     web.add_argument("--model", choices=("auto", "offline", "gemini"), default="auto", help="who thinks")

@@ -3,13 +3,12 @@
 It stands before the whole application, and keeps the access log of all that comes.
 
 A browser sends a page's requests to any address that the page names. Host stops a foreign name that was pointed at this
-machine (DNS rebinding), Origin a foreign page; neither replaces the token, which is required beyond loopback.
+machine (DNS rebinding), Origin a foreign page; neither replaces the token, without which nothing is answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ipaddress
 import json
 import logging
@@ -18,10 +17,11 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from estimator.errors import PlanError
 from server.calls import dumps
+from server.http.token import Guesses, is_same
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -46,6 +46,7 @@ class Guard:
     origins: frozenset[str] = frozenset()
     token: str | None = None
     any_address: bool = False
+    guesses: Guesses = field(default_factory=Guesses, compare=False)
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class HttpRefusal(Exception):
     problem: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
     code: int | None = None
+    is_guess: bool = False
 
 
 def guard_for(
@@ -73,17 +75,23 @@ def is_loopback(host: str) -> bool:
         return host.casefold() in LOOPBACK
 
 
-def check(guard: Guard, headers: Mapping[str, str]) -> None:
-    """Raises HttpRefusal: 421 for another server's name, 403 for a foreign page, 401 without the token."""
+def check(guard: Guard, headers: Mapping[str, str], asked: str | None = None) -> None:
+    """Raises HttpRefusal: 421 for another server's name, 403 for a foreign page, 401 without the token. `asked` is the
+    token in the address of a page."""
     name = _host_name(headers.get("host", ""))
     if not _is_ours(guard, name):
         raise HttpRefusal(421, "the Host header does not name this server; --allow-host adds a name")
     origin = headers.get("origin")
     if origin is not None and not _may_call(guard, origin):
         raise HttpRefusal(403, "pages of this Origin may not call this server; --allow-origin adds one")
-    if guard.token is not None and not _has_token(guard.token, headers.get("authorization", "")):
-        raise HttpRefusal(401, "a bearer token is required: Authorization: Bearer TOKEN",
-                      ((b"www-authenticate", b'Bearer realm="shardwise"'),))  # fmt: skip
+    if guard.token is None:
+        return
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    shown = credentials.strip() if scheme.casefold() == "bearer" else asked
+    if not shown or not is_same(guard.token, shown):
+        problem = "the token is wrong" if shown else "a bearer token is required: Authorization: Bearer TOKEN"
+        challenge = b'Bearer realm="shardwise"' + (b', error="invalid_token"' if shown else b"")
+        raise HttpRefusal(401, problem, ((b"www-authenticate", challenge),), is_guess=bool(shown))
 
 
 @dataclass
@@ -149,7 +157,9 @@ def error_text(error: PlanError | str, code: int | None = None) -> str:
 async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
     """Reads the body of a request that may speak. Raises HttpRefusal, ConnectionError."""
     raw = tuple(seen.scope["headers"])
-    seen.headers, refusal = _verdict(guard, raw)
+    asked = _token_of_page(seen.scope)
+    client = seen.scope.get("client")
+    seen.headers, refusal = _verdict(guard, raw, asked)
     # What is refused is read as well, so that the client reads the answer.
     with suppress(*([HttpRefusal, ConnectionError] if refusal else [])):
         try:
@@ -157,6 +167,8 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
                 seen.body = await read_body(seen.headers, receive)
         except TimeoutError:
             raise HttpRefusal(408, "the body did not arrive in time", ((b"connection", b"close"),)) from None
+    if refusal and refusal.is_guess and not await guard.guesses.wrong(client[0] if client else ""):
+        raise HttpRefusal(429, "too many wrong tokens", ((b"retry-after", b"2"), (b"connection", b"close")))
     if refusal:
         raise refusal
     if seen.scope["path"] == "/mcp" and seen.scope["method"] != "DELETE":
@@ -168,7 +180,18 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
         seen.message = _message(seen.body)
 
 
-def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mapping[str, str], HttpRefusal | None]:
+def _token_of_page(scope: Scope) -> str | None:
+    """The token in the query of a page that is opened by a link, which is taken out of it."""
+    if scope["method"] not in ("GET", "HEAD") or b"token=" not in scope["query_string"]:
+        return None
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    scope["query_string"] = urlencode([pair for pair in pairs if pair[0] != "token"]).encode()
+    return next((value for name, value in pairs if name == "token"), None)
+
+
+def _verdict(
+    guard: Guard, raw: tuple[tuple[bytes, bytes], ...], asked: str | None
+) -> tuple[Mapping[str, str], HttpRefusal | None]:
     """A request's headers by name, and why it is refused for them, if it is."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
@@ -177,7 +200,7 @@ def _verdict(guard: Guard, raw: tuple[tuple[bytes, bytes], ...]) -> tuple[Mappin
             return headers, HttpRefusal(400, "a header that says who calls whom is there twice")
         headers[name] = raw_value.decode("latin-1")
     try:
-        check(guard, headers)
+        check(guard, headers, asked)
     except HttpRefusal as refusal:
         return headers, refusal
     return headers, None
@@ -303,8 +326,3 @@ def _may_call(guard: Guard, origin: str) -> bool:
         return True
     scheme, _, rest = folded.partition("://")
     return scheme in ("http", "https") and _is_ours(guard, _host_name(rest))
-
-
-def _has_token(token: str, authorization: str) -> bool:
-    scheme, _, credentials = authorization.partition(" ")
-    return scheme.casefold() == "bearer" and hmac.compare_digest(credentials.strip().encode(), token.encode())

@@ -57,7 +57,7 @@ class _NeedsInput(Exception):
         params = ElicitRequestFormParams(message=shown.question, requested_schema=FORM)
         form = ElicitRequest(method="elicitation/create", params=params)
         self.result = InputRequiredResult(
-            result_type="input_required", input_requests={APPROVE: form}, request_state=shown.code
+            result_type="input_required", input_requests={APPROVE: form}, request_state=shown.writing.code(shown.bound)
         )
 
 
@@ -264,8 +264,8 @@ def _consent(context: Context) -> Consent:
             return agreed(answer)
         if APPROVE not in (context.input_responses or {}):
             raise _NeedsInput(shown)
-        if context.request_state != shown.code:
-            raise PlanError("approve", "the files are no longer those that were shown; nothing was written")
+        if problem := shown.writing.redeem(str(context.request_state), shown.bound):
+            raise PlanError("approve", f"the answer {problem}; nothing was written")
         return agreed((context.input_responses or {})[APPROVE])
 
     return ask

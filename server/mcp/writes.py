@@ -2,16 +2,19 @@
 
 A client that can ask puts a form before the person: in the handshake era while the call waits, in the modern era by
 calling again with the answer. A client that cannot ask gets the files as text and a code; the same call with that code
-writes. Code and answer are bound to the arguments and to every byte shown, so nothing else can be written with them.
+writes. Code and answer are bound to the arguments, to every byte shown and to what stands in their place, so
+nothing else can be written or lost with them; a code is good once, and not for long.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
+import os
 import re
 import secrets
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +22,8 @@ from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import inside_root, writing_below
-from server.calls import CallAnswer, Calls, dumps
+from planner.files.standing import difference, folder_of, standing
+from server.calls import FOLDER, CallAnswer, Calls, dumps
 from tools.registry import Tool, find
 
 Consent = Callable[["Shown"], Awaitable[bool]]
@@ -32,6 +36,8 @@ FORM = {
     },
     "required": [APPROVE],
 }
+# A code is good for so long; of those that nobody came back with, so many are kept.
+_GOOD_FOR_S, _MOST_CODES = 600.0, 1000
 _CANNOT_ASK = (
     "Nothing was written. Show these files to the person; once they agree, call {name} again with the same arguments "
     "and confirm set to the code in confirm."
@@ -44,19 +50,42 @@ _NO_ROOT = (
 
 @dataclass(frozen=True)
 class Writing:
-    """What writing is bound to: the one folder for it (None: nothing may be written), and this process's secret."""
+    """The one folder that may be written to (None: nothing may be), and the codes that were given out: what each is
+    good for, and until when."""
 
     root: Path | None
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    codes: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict, repr=False)
+
+    def code(self, bound: str) -> str:
+        """A new code for what was shown."""
+        while len(self.codes) >= _MOST_CODES:
+            self.codes.popitem(last=False)
+        code = secrets.token_hex(16)
+        self.codes[code] = (bound, time.monotonic() + _GOOD_FOR_S)
+        return code
+
+    def redeem(self, code: str, bound: str) -> str:
+        """Uses a code up; what is wrong with it, '' where nothing is."""
+        held = self.codes.get(code)
+        if held is None:
+            return "is not known, or was used already; call without it to see what would be written now"
+        if held[1] < time.monotonic():
+            del self.codes[code]
+            return f"is older than {_GOOD_FOR_S / 60:.0f} minutes; call without it to see what would be written now"
+        if held[0] != bound:
+            return "does not belong to these arguments and files, or what stands there has changed; call without it"
+        del self.codes[code]
+        return ""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a writing call would do, in full and as the question to a person, and the code for exactly that."""
+    """What a writing call would do, in full and as the question to a person, and what a yes is bound to."""
 
     preview: dict[str, Any]
     question: str
-    code: str
+    bound: str
+    writing: Writing
 
 
 async def write(
@@ -81,12 +110,13 @@ async def write(
     preview = await _preview(calls, tool, request)
     if preview.failure is not None:
         return preview
-    question = _question(writing, tool, request, preview.value)
-    shown = Shown(preview.value, question, _code(writing, tool, request, preview.text))
+    if FOLDER in tool.request.model_fields and not request.get(FOLDER):
+        # Said, so that what stands there can be looked at.
+        request[FOLDER] = folder_of(preview.value["plan"])
+    shown = await calls.other(lambda: _shown(writing, tool, request, preview.value))
     if writing.root is None:
         return _not_written(shown.preview, None, _NO_ROOT)
-    if confirm is not None and not hmac.compare_digest(confirm.encode(errors="replace"), shown.code.encode()):
-        problem = "does not belong to these arguments and files; call without it to see what would be written now"
+    if confirm is not None and (problem := writing.redeem(confirm, shown.bound)):
         return CallAnswer(error=PlanError("confirm", problem))
     try:
         if not await consent(shown):
@@ -95,7 +125,10 @@ async def write(
         return CallAnswer(error=error)
     except CannotAsk:
         if confirm is None:
-            return _not_written(shown.preview, shown.code, _CANNOT_ASK.format(name=tool.name))
+            return _not_written(shown.preview, writing.code(shown.bound), _CANNOT_ASK.format(name=tool.name))
+    # While the person was asked, something else may have come to stand there.
+    if (await calls.other(lambda: _shown(writing, tool, request, preview.value))).bound != shown.bound:
+        return CallAnswer(error=PlanError(tool.name, "what stands there has changed since it was shown; call again"))
     with writing_below(writing.root):
         done = await calls.run(tool, request, keep=False)
     calls.forget()
@@ -116,16 +149,48 @@ def agreed(answer: Any) -> bool:
     return getattr(answer, "action", None) == "accept" and isinstance(content, Mapping) and content.get(APPROVE) is True
 
 
+def _shown(writing: Writing, tool: Tool, request: Mapping[str, Any], preview: dict[str, Any]) -> Shown:
+    """What would be written, with what it changes of the files that stand there."""
+    place = _place(writing, request, preview)
+    files, there = [], []
+    for file in preview.get("files", []) if place else []:
+        path = place / str(file["path"])
+        there.append([str(file["path"]), standing(path, file["text"]), os.path.lexists(path)])
+        files.append({**file, "difference": difference(path, file["text"])})
+    shown = {**preview, "files": files} if files else preview
+    content = json.dumps([tool.name, request, str(writing.root), preview, there], sort_keys=True)
+    bound = hashlib.sha256(content.encode()).hexdigest()
+    return Shown(shown, _question(writing, tool, request, shown), bound, writing)
+
+
+def _place(writing: Writing, request: Mapping[str, Any], preview: Mapping[str, Any]) -> Path | None:
+    """The folder that files go into; None where it is not known."""
+    folder = request.get(FOLDER) or preview.get(FOLDER)
+    return (writing.root or Path()) / folder if folder else None
+
+
 def _question(writing: Writing, tool: Tool, arguments: Mapping[str, Any], preview: Mapping[str, Any]) -> str:
     """What the person reads before agreeing: every file with its size, and where it would go."""
     files, below = preview.get("files", []), preview.get("folder") or writing.root
     count = f": {len(files)} file{'s' * (len(files) != 1)}" if files else ""
     lines = [f"{tool.title}{count} below {plain(below)}"]
     lines += [f"{name.capitalize()}: {plain(arguments[name])}" for name in ("folder", "file") if arguments.get(name)]
-    lines += [f"- {plain(file['path'])} ({len(file['text'].encode()):,} bytes)" for file in files]
+    lines += [f"- {plain(file['path'])} ({len(file['text'].encode()):,} bytes{_change(file)})" for file in files]
     if arguments.get("overwrite"):
         lines.append("Files that are there already are replaced.")
     return "\n".join(lines)
+
+
+def _change(file: Mapping[str, Any]) -> str:
+    """', replaces a file: -2 +3 lines'."""
+    changed = file.get("difference")
+    if changed is None:
+        return ""
+    if not changed:
+        return ", as it is there already"
+    signs = [line[:1] for line in changed.splitlines()]
+    count = f": -{signs.count('-')} +{signs.count('+')} lines" if {"-", "+"} & {*signs} else ""
+    return f", replaces what is there{count}"
 
 
 def plain(text: Any, longest: int = 200) -> str:
@@ -141,11 +206,6 @@ async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> Ca
     shows = find(tool.preview)
     shared = {key: value for key, value in arguments.items() if key in shows.request.model_fields}
     return await calls.run(shows, shared)
-
-
-def _code(writing: Writing, tool: Tool, arguments: Mapping[str, Any], preview: str) -> str:
-    bound = json.dumps([tool.name, arguments, str(writing.root), preview], sort_keys=True)
-    return hmac.new(writing.secret, bound.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def _not_written(preview: dict[str, Any], code: str | None, how: str) -> CallAnswer:

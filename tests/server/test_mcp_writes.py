@@ -237,3 +237,66 @@ async def test_every_tool_that_writes_asks_first(mode: Mode, tmp_path: Path, mon
             assert asked[-1].startswith(registry()[name].title)
             for path in on_disk(tmp_path) - before:
                 assert path.name in asked[-1]
+
+
+async def test_a_code_is_good_once(service: Service) -> None:
+    nobody = Asker(CannotAsk())
+    code = (await write(service, WRITE, nobody))["confirm"]
+    assert (await write(service, WRITE | {"confirm": code}, nobody))["written"] is True
+    again = await write(service, WRITE | {"confirm": code, "overwrite": True}, nobody)
+    assert "used already" in again["error"]
+
+
+async def test_a_code_expires(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = Asker(CannotAsk())
+    code = (await write(service, WRITE, nobody))["confirm"]
+    monkeypatch.setattr("server.mcp.writes._GOOD_FOR_S", -1.0)
+    late = (await write(service, WRITE, nobody))["confirm"]
+    assert "older than" in (await write(service, WRITE | {"confirm": late}, nobody))["error"]
+    assert not files(service)
+    assert (await write(service, WRITE | {"confirm": code}, nobody))["written"] is True
+
+
+@pytest.mark.parametrize("change", ["new", "changed", "gone"])
+async def test_a_code_is_bound_to_what_stands_on_disk(service: Service, change: str) -> None:
+    nobody = Asker(CannotAsk())
+    assert service.root is not None
+    place = service.root / "runs" / "a" / "llamafactory.yaml"
+    place.parent.mkdir(parents=True)
+    if change != "new":
+        place.write_text("mine: 1\n")
+    wanted = WRITE | {"overwrite": True}
+    shown = await write(service, wanted, nobody)
+    differences = {file["path"]: file["difference"] for file in shown["preview"]["files"]}
+    assert (
+        differences["llamafactory.yaml"] is None if change == "new" else "-mine: 1" in differences["llamafactory.yaml"]
+    )
+    if change == "gone":
+        place.unlink()
+    else:
+        place.write_text("mine: 2, and much work\n")
+    refused = await write(service, wanted | {"confirm": shown["confirm"]}, nobody)
+    assert "has changed" in refused["error"]
+    assert change == "gone" or place.read_text() == "mine: 2, and much work\n"
+
+
+async def test_what_comes_to_stand_there_while_the_person_thinks_is_not_replaced(service: Service) -> None:
+    assert service.root is not None
+    place = service.root / "runs" / "a" / "llamafactory.yaml"
+
+    async def slow(shown: Shown) -> bool:
+        place.parent.mkdir(parents=True)
+        place.write_text("mine\n")
+        return True
+
+    answer = await service.call(registry()["write_configs"], WRITE | {"overwrite": True}, slow)
+    assert "has changed since" in str(answer.failure)
+    assert place.read_text() == "mine\n"
+
+
+async def test_a_folder_that_nobody_named_is_shown_and_bound_as_well(service: Service) -> None:
+    nobody = Asker(CannotAsk())
+    shown = await write(service, FLAT, nobody)
+    done = await write(service, FLAT | {"confirm": shown["confirm"]}, nobody)
+    assert done["written"] is True
+    assert all(path.startswith("runs/") for path in files(service))

@@ -1,7 +1,8 @@
 """`shardwise web`: the same app in a browser, each tab with an app of its own.
 
-Whoever opens the page acts as the person who started it: sessions, scenarios and files are theirs. So it is served to
-this machine alone unless that is asked for, and only pages of its own may speak to it.
+Whoever opens the page acts as the person who started it: sessions, scenarios and files are theirs. So it opens by a
+link that holds a token, and stays open to that browser by a cookie; it is served to this machine alone unless that is
+asked for, and only pages of its own may speak to it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shlex
 import socket
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +22,7 @@ from textual_serve.server import Server
 
 from estimator.errors import PlanError
 from server.http.guard import is_loopback
+from server.http.token import Guesses, is_same, token
 
 _EVERYWHERE = ("0.0.0.0", "::")
 
@@ -37,7 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     name = (arguments.allow_host or [arguments.host])[0]
     shown = f"http://[{name}]:{arguments.port}" if ":" in name else f"http://{name}:{arguments.port}"
     names = {*arguments.allow_host, arguments.host, "localhost", "127.0.0.1", "::1"}
-    _serve(arguments.host, arguments.port, _command(arguments), shown, names)
+    secret, _ = token(arguments.token_file)
+    if not 1 <= arguments.tabs <= 1000:
+        raise PlanError("--tabs", f"{arguments.tabs} is no number of tabs", ["1 to 1000"])
+    _serve(arguments.host, arguments.port, _command(arguments), Gate(shown, names, secret, arguments.tabs))
     return 0
 
 
@@ -48,7 +54,48 @@ def _command(arguments: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _serve(host: str, port: int, command: str, shown: str, names: set[str]) -> None:
+@dataclass
+class Gate:
+    """Who gets in: by the names that the server goes by, with the token, and while there is room for another tab."""
+
+    shown: str
+    names: set[str]
+    secret: str
+    most_tabs: int
+    open_tabs: int = 0
+    guesses: Guesses = field(default_factory=Guesses)
+
+    @property
+    def cookie(self) -> str:
+        """Told apart by port, as browsers do not."""
+        return f"shardwise-{urlsplit(self.shown).port}"
+
+    async def pass_on(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        if not may_speak(request.host, request.headers.get("Origin"), self.names):
+            raise web.HTTPForbidden(text="This page may not speak to Shardwise.")
+        asked = request.query.get("token")
+        shown = asked or request.cookies.get(self.cookie)
+        if not shown or not is_same(self.secret, shown):
+            if shown and not await self.guesses.wrong(request.remote or ""):
+                raise web.HTTPTooManyRequests(text="Too many wrong tokens.", headers={"Retry-After": "2"})
+            raise web.HTTPForbidden(text="Open the link that 'shardwise web' printed: it holds the token.")
+        if asked and request.path == "/":
+            # The token does not stay in the address, where it would be seen and kept in the history.
+            answer = web.HTTPSeeOther("/")
+            answer.set_cookie(self.cookie, self.secret, httponly=True, samesite="Strict", path="/")
+            raise answer
+        if request.path != "/ws":
+            return await handler(request)
+        if self.open_tabs >= self.most_tabs:
+            raise web.HTTPServiceUnavailable(text=f"{self.most_tabs} tabs are open; close one, or start with --tabs.")
+        self.open_tabs += 1
+        try:
+            return await handler(request)
+        finally:
+            self.open_tabs -= 1
+
+
+def _serve(host: str, port: int, command: str, gate: Gate) -> None:
     try:
         # The server's own words of a port in use are a traceback.
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
@@ -59,9 +106,7 @@ def _serve(host: str, port: int, command: str, shown: str, names: set[str]) -> N
 
     @web.middleware
     async def ours(request: web.Request, handler: Any) -> web.StreamResponse:
-        if not may_speak(request.host, request.headers.get("Origin"), names):
-            raise web.HTTPForbidden(text="This page may not speak to Shardwise.")
-        return await handler(request)
+        return await gate.pass_on(request, handler)
 
     class Ours(Server):
         async def _make_app(self) -> web.Application:
@@ -73,10 +118,11 @@ def _serve(host: str, port: int, command: str, shown: str, names: set[str]) -> N
             """Its log would hold what is typed."""
 
         async def on_startup(self, app: web.Application) -> None:
-            print(f"shardwise: the app is at {shown} (Ctrl+C ends it)", file=sys.stderr, flush=True)
+            link = f"{gate.shown}/?token={gate.secret}"
+            print(f"shardwise: the app is at {link} (Ctrl+C ends it)", file=sys.stderr, flush=True)
 
     asyncio.set_event_loop(asyncio.new_event_loop())
-    Ours(command, host, port, title="Shardwise", public_url=shown).serve()
+    Ours(command, host, port, title="Shardwise", public_url=gate.shown).serve()
 
 
 def may_speak(host: str, origin: str | None, names: set[str]) -> bool:
