@@ -153,7 +153,9 @@ def _shown(writing: Writing, tool: Tool, request: Mapping[str, Any], preview: di
     """What would be written, with what it changes of the files that stand there."""
     place = _place(writing, request, preview)
     files, there = [], []
-    for file in preview.get("files", []) if place else []:
+    for file in preview.get("files", []):
+        if place is None:
+            break
         path = place / str(file["path"])
         there.append([str(file["path"]), standing(path, file["text"]), os.path.lexists(path)])
         files.append({**file, "difference": difference(path, file["text"])})

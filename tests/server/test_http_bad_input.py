@@ -57,7 +57,7 @@ def requests() -> Iterator[dict[str, Any]]:
             {"path": path, "content": body, "headers": JSON | AUTH | {"Origin": "https://evil.example"}},
             {"path": path, "content": body, "headers": AUTH | {"Content-Type": "text/plain"}},
             {"path": "/v1/tools/write_configs", "headers": JSON | AUTH, "content": json.dumps(
-                FLAT | {"folder": draw.choice(["..", "/tmp/x", "../x", "a/../../x", "~", "a\0", "\n"]),
+                FLAT | {"folder": draw.choice(["..", "/tmp/shardwise-x", "../x", "a/../../x", "~", "a\0", "\n"]),
                         "confirm": "0" * 32}).encode()},
             {"path": f"/v1/models/{draw.choice(['..%2f..%2fetc', '%00', '%ff', 'x' * 3000, '%2fetc%2fpasswd'])}",
              "method": "GET", "headers": AUTH},
@@ -117,7 +117,7 @@ def test_nothing_is_written_anywhere(answered: tuple[list[httpx.Response], Path,
     folder = answered[1]
     assert [path.relative_to(folder).as_posix() for path in folder.rglob("*")] == ["root"]
     assert not Path("/tmp/pwned").exists()
-    assert not Path("/tmp/x").exists()
+    assert not Path("/tmp/shardwise-x").exists()
 
 
 async def test_no_odd_argument_of_any_tool_brings_out_a_bug(tmp_path: Path) -> None:
