@@ -187,15 +187,17 @@ async def _save(app: ShardwiseApp, words: list[str]) -> None:
 
 # The plan as a report, which has formats of its own.
 _REPORTS = ("html", "pdf")
+# What is exported, by its own name or by the ending of the file that it is to be.
+_EXPORTS = {"markdown": "markdown", "md": "markdown", "json": "json", "plan": "plan", "html": "html", "htm": "html",
+            "pdf": "pdf", "yaml": "plan", "yml": "plan"}  # fmt: skip
 
 
 async def _export(app: ShardwiseApp, words: list[str]) -> None:
-    what = words.pop(0) if words and words[0] in ("md", "markdown", "json", "plan", *_REPORTS) else "markdown"
+    what = _exported(words)
     if what in _REPORTS:
         file = {"file": " ".join(words) or f"report.{what}"}
         app.call_tools([("report", {"plan": _changed(app, []), "format": what} | file)])
         return
-    what = "markdown" if what == "md" else what
     ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
     name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
     path = Path(" ".join(words) or name).expanduser()
@@ -209,6 +211,17 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
     await app.say(Notice(f"Exported to {path}"))
+
+
+def _exported(words: list[str]) -> str:
+    """What is to be exported; takes it from the words where the first says it. Raises PlanError for an ending of which
+    nothing is written."""
+    if words and words[0].lower() in _EXPORTS:
+        return _EXPORTS[words.pop(0).lower()]
+    ending = Path(words[-1]).suffix.lower().lstrip(".") if words else "md"
+    if ending not in _EXPORTS:
+        raise PlanError("/export", f"nothing is written as {words[-1]!r}", list(dict.fromkeys(_EXPORTS.values())))
+    return _EXPORTS[ending]
 
 
 def _plan_text(plan: dict[str, Any], as_json: bool) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knowledge import figures
 from pages.blocks import Block, Prose
-from pages.results.advice import advised, entry, gain_words
+from pages.results.advice import advised, entry, gain_words, gained
 from pages.results.basis import notes
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ _MOST_ADVICE, _MOST_BESIDE, _MOST_NOT_WORTH = 5, 3, 3
 _MOST_ENTRIES, _MOST_TITLES = 3, 7
 # A gain that is told.
 _WORTH = 0.005
-_BETTER = {"tokens_per_s": "more tokens/s", "per_device_bytes": "less memory", "usd": "less cost"}
 
 
 def advice(tips: Advice) -> list[Block]:
@@ -29,8 +27,7 @@ def advice(tips: Advice) -> list[Block]:
     if together and together.gain and len(together.ids) > 1:
         titles = [entry.title for entry in tips.entries if entry.id in together.ids]
         what = f": {'; '.join(titles).lower()}." if titles else "."
-        gain = f"{figures.percent(together.gain)} {_BETTER.get(together.objective or '', 'gain')}"
-        head = f"**About {gain} is in it**{what}"
+        head = f"**About {gained(together.gain, together.objective)} is in it**{what}"
     rest = [f"{row.title}: {row.why}" for row in tips.not_worth[:_MOST_NOT_WORTH]]
     return [
         Prose(f"{head} {limit}"),

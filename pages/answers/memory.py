@@ -28,7 +28,7 @@ _MOST_STAGES = 8
 
 def training(memory: MemoryEstimate) -> list[Block]:
     """All that is told of the memory of a run."""
-    peak = Prose(" ".join([_peak(memory), *_absent(memory)]))
+    peak = Prose(" ".join([peak_words(memory), *_absent(memory)]))
     as_set = notes("As you set it", [_set(row) for row in memory.overridden])
     return [*components(memory), peak, Prose(_stages(memory)), *as_set, Prose(_host(memory))]
 
@@ -61,7 +61,8 @@ def moment(phase: str) -> str:
     return _PHASES[phase]
 
 
-def _peak(memory: MemoryEstimate) -> str:
+def peak_words(memory: MemoryEstimate) -> str:
+    """When and why memory is highest, with its interval."""
     span = figures.gib_range(memory.low_bytes, memory.high_bytes)
     stages = f" of pipeline stage {memory.fullest_stage}" if len(memory.stages) > 1 else ""
     return f"Memory{stages} peaks {_MOMENTS[memory.peak]} ({span}); the largest part is {component(memory.decided_by)}."

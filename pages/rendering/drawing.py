@@ -56,9 +56,13 @@ _STYLE: dict[Any, Any] = {
 _one_at_a_time = threading.Lock()
 
 
-def svg(plot: Plot, alone: bool = False) -> str:
+# For readers of SVG that know no text and no cuts: letters are outlines.
+_OUTLINED: dict[Any, Any] = {"svg.fonttype": "path", "font.sans-serif": ["DejaVu Sans"]}
+
+
+def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
     """One <svg> element with the plot's title for readers that see no picture: for a page, or `alone` as a file of its
-    own. The same plot gives the same text."""
+    own, its letters `outlined` where the reader has no fonts. The same plot gives the same text."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -66,7 +70,7 @@ def svg(plot: Plot, alone: bool = False) -> str:
     rows = len(plot.series[0].x) if plot.series else 1
     legend = 0.22 * -(-len(plot.series) // _columns(plot)) if len(plot.series) > 1 else 0.0
     height = legend + (max(1.5, 0.9 + _ROW_IN * rows) if lying else _HEIGHT_IN)
-    with _one_at_a_time, mpl.rc_context(_STYLE):
+    with _one_at_a_time, mpl.rc_context(_STYLE | (_OUTLINED if outlined else {})):
         figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
         figure.patch.set_alpha(0)
         axes: Axes = figure.subplots()
@@ -76,7 +80,8 @@ def svg(plot: Plot, alone: bool = False) -> str:
             figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
+    element = _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
+    return re.sub(r' clip-path="[^"]*"', "", element) if outlined else element
 
 
 def _stacked(axes: Axes, plot: Plot) -> None:

@@ -14,13 +14,14 @@ from pages.blocks import Block, ranked, value_of
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
-    """A whole document; the titles of details are its sections."""
-    sections = [block for block in blocks if isinstance(block, page_blocks.Details)]
-    names = [section.title for section in sections]
-    links = "".join(f'<a href="#{_slug(name)}">{escape(name)}</a>' for name in names)
-    nav = f'<nav aria-label="Sections">{links}</nav>' if names else ""
-    first = [block for block in blocks if not isinstance(block, page_blocks.Details)]
-    body = "\n".join([*map(_first, first), nav, *map(_block, sections)])
+    """A whole document; the titles of details are its sections, and what is folded its appendix."""
+    lead, appendix = ranked(blocks)
+    sections = [block for block in (*lead, *appendix) if isinstance(block, page_blocks.Details)]
+    links = "".join(f'<a href="#{_slug(section.title)}">{escape(section.title)}</a>' for section in sections)
+    nav = f'<nav aria-label="Sections">{links}</nav>' if sections else ""
+    first = [block for block in lead if not isinstance(block, page_blocks.Details)]
+    behind = ['<h1 class="appendix">Appendix</h1>', *map(_block, appendix)] if appendix else []
+    body = "\n".join([*map(_first, first), nav, *(_block(block) for block in lead if block not in first), *behind])
     source = files("pages.rendering").joinpath("page.html").read_text(encoding="utf-8")
     return Template(source).substitute(title=escape(title), body=body, footer=escape(footer))
 

@@ -12,7 +12,9 @@ from pages.rendering import fold
 
 def page(title: str, blocks: Sequence[Block], footer: str, pictures: Mapping[str, str] | None = None) -> str:
     """A whole document. `pictures` are files to show, by the plot's title; without it plots are left out."""
-    return f"# {_line(title)}\n\n{render(blocks, pictures)}\n\n*{_line(footer)}*\n"
+    lead, appendix = ranked(blocks)
+    behind = f"\n\n# Appendix\n\n{render(appendix, pictures)}" if appendix else ""
+    return f"# {_line(title)}\n\n{render(lead, pictures)}{behind}\n\n*{_line(footer)}*\n"
 
 
 def render(blocks: Sequence[Block], pictures: Mapping[str, str] | None = None, level: int = 2) -> str:

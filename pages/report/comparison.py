@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pages.blocks import Block, Chart, Details, Figures, Headline
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline
 from pages.report.sections import Told, asked, assumptions_section, evidence_section, plan_code
 from pages.results.basis import notes
 from pages.results.many import differences, side_by_side
@@ -30,9 +30,11 @@ def comparison(arguments: Mapping[str, Any]) -> Told:
             "Side by side", [*notes("", compared.conclusions), *map(Chart, compared.plots), *side_by_side(compared)]
         ),
         *([Details("Settings that differ", differ)] if differ else []),
+    ]
+    appendix: list[Block] = [
         assumptions_section(compared.assumptions),
         evidence_section(compared.evidence),
         *([plan_code(arguments, compared.plan)] if compared.plan else []),
     ]
     names = ", ".join(row.name for row in rows[:4])
-    return Told(f"Comparison of {names}{' …' if len(rows) > 4 else ''}", blocks)
+    return Told(f"Comparison of {names}{' …' if len(rows) > 4 else ''}", [*blocks, Folded(appendix)])

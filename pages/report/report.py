@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,7 +15,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from launchers.pieces import File, Rendered
 from launchers.writing import write
-from pages.blocks import Block, Chart, Details, Headline
+from pages.blocks import Block, Chart, Details, Headline, ranked
 from pages.rendering import html, markdown
 from pages.rendering.drawing import svg
 from pages.report.comparison import comparison
@@ -33,8 +29,6 @@ from planner.result import Result
 from planner.results import RenderedFile, WrittenFile
 
 _FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".pdf": "pdf"}
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-_PRINT_LIMIT_S = 90.0
 
 
 class ReportRequest(CompareRequest):
@@ -62,7 +56,7 @@ class ReportFiles(Result):
     title: str
     verdict: str
     folder: str
-    files: list[RenderedFile] = Field(description="As they would be written; of a PDF the page that is printed.")
+    files: list[RenderedFile] = Field(description="As they would be written; of a PDF its words as Markdown.")
 
 
 class WrittenReport(Result):
@@ -91,7 +85,8 @@ class Report:
 
     @property
     def sections(self) -> list[Details]:
-        return [block for block in self.blocks if isinstance(block, Details)]
+        lead, appendix = ranked(self.blocks)
+        return [block for block in (*lead, *appendix) if isinstance(block, Details)]
 
 
 def render_report(request: ReportRequest) -> RenderedReport:
@@ -115,7 +110,7 @@ def report(request: WriteReportRequest) -> WrittenReport:
     path, kind = _place(request, made)
     files = _files(made, path.name, kind)
     if kind == "pdf":
-        files = [File(path.name, "report", "", data=_printed(files[0].text))]
+        files = [File(path.name, "report", "", data=_pdf(made))]
     written = write(Rendered(tuple(files), "", ()), path.parent, overwrite=request.overwrite)
     return WrittenReport(
         title=made.title,
@@ -131,12 +126,14 @@ def report(request: WriteReportRequest) -> WrittenReport:
 
 
 def _files(made: Report, name: str, kind: str) -> list[File]:
-    """The Markdown with its pictures beside it, or the page; of a PDF the page that is to be printed."""
+    """The Markdown with its pictures beside it, or the page; of a PDF its words as Markdown."""
     if kind == "markdown":
         pictures = _pictures(made, Path(name).stem)
         links = {title: file for title, (file, _) in pictures.items()}
         files = [File(name, "report", _markdown(made, links))]
         return files + [File(file, "report", text) for file, text in pictures.values()]
+    if kind == "pdf":
+        return [File(name, "report", _markdown(made))]
     return [File(name, "report", html.page(made.title, made.blocks, made.made))]
 
 
@@ -159,6 +156,18 @@ def _report(request: ReportRequest) -> Report:
 
 def _markdown(made: Report, pictures: Mapping[str, str] | None = None) -> str:
     return markdown.page(made.title, made.blocks, made.made, pictures)
+
+
+def _pdf(made: Report) -> bytes:
+    """Raises PlanError where the library for it is missing."""
+    try:
+        from pages.rendering import pdf  # fpdf2 is an extra
+    except ModuleNotFoundError as error:
+        if error.name not in ("fpdf", "defusedxml"):
+            raise
+        problem = "PDF needs fpdf2, which is not installed; `pip install 'shardwise[pdf]'` brings it"
+        raise PlanError("format", problem, ["html", "markdown"]) from None
+    return pdf.page(made.title, made.blocks, made.made, today())
 
 
 def _of_one(request: ReportRequest) -> Told:
@@ -192,32 +201,3 @@ def _pictures(made: Report, stem: str) -> dict[str, tuple[str, str]]:
         plot.title: (f"{stem}-{number}-{named[plot.title]}.svg", svg(plot, alone=True))
         for number, plot in enumerate(plots, 1)
     }
-
-
-def _printed(page: str) -> bytes:
-    """The page as PDF, printed by Chromium or Chrome. Raises PlanError where there is none."""
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
-        raise PlanError(
-            "format", "PDF is printed by Chromium or Chrome, and neither is installed", ["html", "markdown"]
-        )
-    with tempfile.TemporaryDirectory(prefix="shardwise-") as folder:
-        source, target = Path(folder, "report.html"), Path(folder, "report.pdf")
-        source.write_text(page, encoding="utf-8")
-        command = [
-            browser,
-            "--headless",
-            "--disable-gpu",
-            "--no-pdf-header-footer",
-            f"--user-data-dir={folder}/profile",
-        ]
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.append("--no-sandbox")  # Chromium refuses to run as root with it
-        command += [f"--print-to-pdf={target}", source.as_uri()]
-        try:
-            subprocess.run(command, capture_output=True, timeout=_PRINT_LIMIT_S, check=False)
-        except subprocess.TimeoutExpired:
-            raise PlanError("format", f"{browser} did not print the report within {_PRINT_LIMIT_S:.0f} s") from None
-        if not target.is_file():
-            raise PlanError("format", f"{browser} could not print the report", ["html", "markdown"])
-        return target.read_bytes()

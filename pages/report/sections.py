@@ -12,21 +12,24 @@ from estimator.errors import PlanError
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
 from pages.blocks import Block, Chart, Details, Figures, Note, Table, Text
+from pages.results import deciding
 from pages.results.advice import gain_words
 from pages.results.basis import notes
 from pages.results.columns import Column, table
-from pages.results.estimate import Estimate
+from pages.results.estimate import Estimate, remedies
 from pages.results.money import providers
 from pages.results.plan import plan_lines
 from planner.advice.advise import AdviseRequest, advise
+from planner.fit import check_fit
 from planner.money.cost import CostRequest, estimate_cost
 from planner.money.results import CostEstimate
 from planner.plots import stacked
-from planner.requests import parsed
+from planner.requests import EitherRequest, parsed
 from planner.result import Assumption, Evidence
 
 _MOST_OFFERS, _MOST_BARS = 15, 8
 _MOST_ADVICE = 10
+MOST_ALTERNATIVES = 4
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,22 @@ def asked(function: Callable[[Any], Response], request: type[Any], arguments: Ma
     return function(parsed(request, arguments))
 
 
-def opening(estimate: Estimate) -> list[Block]:
-    """What to watch out for, and the plan."""
-    plan = Details("The plan", [*notes("", estimate.why), Figures(plan_lines(estimate.plan))])
-    return [*notes("Watch out", estimate.warnings), plan]
+def the_plan(estimate: Estimate) -> Details:
+    return Details("The plan", [Figures(plan_lines(estimate.plan))])
+
+
+def doubts(estimate: Estimate) -> list[Details]:
+    """What may go wrong and what decides it, and how sure the figures are."""
+    decides = deciding.table(estimate.decides, estimate.memory.fits)
+    risks = [*notes("", estimate.warnings), *decides]
+    return [*([Details("Risks", risks)] if risks else []), _sureness(estimate.evidence)]
+
+
+def ways_to_fit(estimate: Estimate) -> list[Details]:
+    """What would make a plan fit that does not."""
+    check = asked(check_fit, EitherRequest, {"plan": estimate.plan})
+    rows = remedies([way for way in check.remedies if way.fits][:MOST_ALTERNATIVES], "", timed=False)
+    return [Details("Alternatives", [Note("", ["Each of these alone would make it fit."]), *rows])] if rows else []
 
 
 def closing(plan: Mapping[str, Any], estimate: Estimate) -> list[Block]:
@@ -84,15 +99,18 @@ def costs(bill: CostEstimate | None, open_end: bool) -> Iterator[Details]:
             text = "The length of the run is not known: with dataset_tokens the report has its hours and cost."
             yield Details("Cost", [Note("", [text])])
         return
-    listed = [row for row in bill.by_provider if row.usd is not None][:_MOST_OFFERS]
+    yield Details("Cost", [Note("", _cost_words(bill)), *table(bill.parts, ["part", "usd", "what"])])
+
+
+def prices(bill: CostEstimate | None) -> list[Details]:
+    """What every provider asks for the run."""
+    listed = [row for row in bill.by_provider if row.usd is not None][:_MOST_OFFERS] if bill else []
+    if not listed:
+        return []
     names = [f"{row.provider} {row.instance}" for row in listed[:_MOST_BARS]]
     bars = [{"USD": row.usd} if row.usd is not None else None for row in listed[:_MOST_BARS]]
-    yield Details("Cost", [
-        Note("", _cost_words(bill)),
-        *map(Chart, stacked("Cost by provider", "", "USD", names, bars)),
-        *providers(listed),
-        *table(bill.parts, ["part", "usd", "what"], "Made of"),
-    ])  # fmt: skip
+    charts = map(Chart, stacked("Cost by provider", "", "USD", names, bars))
+    return [Details("Prices", [*charts, *providers(listed)])]
 
 
 def _cost_words(bill: CostEstimate) -> list[str]:
@@ -100,7 +118,7 @@ def _cost_words(bill: CostEstimate) -> list[str]:
     if bill.usd is not None:
         span = "a month" if bill.steps is None and bill.hours == 730 else hours(bill.hours)
         each = "" if bill.usd_per_million_tokens is None else f", {usd(bill.usd_per_million_tokens)} per million tokens"
-        text.append(f"{usd(bill.usd)} for {span} ({figures.interval(bill, 'usd')}){each}.")
+        text.append(f"{figures.held(bill, 'usd')} for {span}{each}.")
     if bill.kwh is not None:
         carbon = "" if bill.co2_kg is None else f", {shown('co2_kg', bill.co2_kg)} CO2"
         text.append(f"Energy {shown('kwh', bill.kwh)}{carbon}.")
@@ -129,19 +147,40 @@ def assumptions_section(assumptions: Sequence[Assumption]) -> Details:
     return Details("Assumptions", [Note("", [text]), Table(("field", "value", "why"), rows)])
 
 
+def _sureness(rows: Sequence[Evidence]) -> Details:
+    text = ["Every figure is the middle of an interval that holds the truth four times in five."]
+    if not rows:
+        text.append("No measured run is near this plan.")
+    columns: list[Column] = [
+        ("figure", "figure"), ("rests on measured", lambda row: f"{row.part}: {row.measured}"),
+        ("runs", lambda row: str(row.runs or "")), *_MISSES,
+    ]  # fmt: skip
+    return Details("How sure", [Note("", text), *table(rows, columns)])
+
+
+_MISSES: tuple[Column, ...] = (
+    ("median miss", lambda row: "" if row.error is None else percent(row.error)),
+    ("80 % interval", lambda row: "" if row.spread is None else f"± {percent(row.spread)}"),
+)
+
+
 def evidence_section(rows: Sequence[Evidence]) -> Details:
     columns: list[Column] = [
-        ("figure", lambda row: f"{row.figure}: {row.part}"), "measured", "runs",
-        ("median miss", lambda row: "" if row.error is None else percent(row.error)),
-        ("80 % interval", lambda row: "" if row.spread is None else f"± {percent(row.spread)}"),
+        ("figure", lambda row: f"{row.figure}: {row.part}"), "measured", "runs", *_MISSES,
         ("sources", lambda row: ", ".join(row.sources[:4]) + (" …" if len(row.sources) > 4 else "")),
     ]  # fmt: skip
     return Details("Evidence", [Note("", ["What the figures were fitted on."]), *table(rows, columns)])
 
 
 def plan_code(asked_for: Mapping[str, Any], plan: Mapping[str, Any]) -> Details:
-    """What was asked for and the plan as completed, to be used again."""
-    stated = yaml.safe_dump(dict(asked_for), sort_keys=False, allow_unicode=True, width=110)
-    whole = yaml.safe_dump(dict(plan), sort_keys=False, allow_unicode=True, width=110)
+    """What was asked for and the plan as completed, without what it leaves open, to be used again."""
+    stated = yaml.safe_dump(_set(asked_for), sort_keys=False, allow_unicode=True, width=100)
+    whole = yaml.safe_dump(_set(plan), sort_keys=False, allow_unicode=True, width=100)
     code = f"# as asked for\n{stated}\n# as estimated, every choice written out\n{whole}"
     return Details("Reproduce", [*notes("", ["These plans can be handed to any tool of Shardwise."]), Text(code)])
+
+
+def _set(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan without fields that hold nothing."""
+    inner = {key: _set(value) if isinstance(value, Mapping) else value for key, value in plan.items()}
+    return {key: value for key, value in inner.items() if value not in (None, {}, [])}

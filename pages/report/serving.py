@@ -7,15 +7,19 @@ from typing import Any
 
 from estimator.plan.schema import Plan
 from knowledge.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
-from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
+    MOST_ALTERNATIVES,
     Told,
     asked,
     bill_of,
     closing,
     costs,
-    opening,
+    doubts,
     piece,
+    prices,
+    the_plan,
+    ways_to_fit,
 )
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_plot, time_plot, where_time_goes
@@ -26,6 +30,7 @@ from planner.plots import Plot, Series
 from planner.serving.estimate import estimate_inference
 from planner.serving.request import InferenceRequest
 from planner.serving.results import LatencyLimit, ServingEstimate
+from planner.serving.search import BestServingRequest, best_serving
 
 # Loads around the planned one that are estimated for the curve.
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -38,17 +43,25 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     arguments = {"plan": plan}
     estimate = asked(estimate_inference, InferenceRequest, arguments)
     cards: list[Row] = [("memory per device", gib(estimate.memory.per_device_bytes)), *figure_rows(estimate)]
+    bill = bill_of({**arguments, **price})
     blocks: list[Block] = [
         _verdict(estimate),
         Figures(cards),
-        *opening(estimate),
+        the_plan(estimate),
         _latency(estimate),
-        *piece(_load, {"plan": estimate.plan}),
         _memory(estimate),
-        *costs(bill_of({**arguments, **price}), False),
+        *costs(bill, False),
+        *(piece(_alternatives, arguments) if estimate.memory.fits else ways_to_fit(estimate)),
+        *doubts(estimate),
+    ]
+    appendix: list[Block] = [
+        *piece(_load, {"plan": estimate.plan}),
+        Details("Memory by component", memory(estimate.memory)),
+        *([Details("Where the time goes", waits)] if (waits := where_time_goes(estimate.limits)) else []),
+        *prices(bill),
         *closing(plan, estimate),
     ]
-    return Told(_subject(estimate), blocks)
+    return Told(_subject(estimate), [*blocks, Folded(appendix)])
 
 
 def _subject(estimate: ServingEstimate) -> str:
@@ -82,9 +95,7 @@ def _latency(estimate: ServingEstimate) -> Details:
         ("estimate", lambda row: _ENDLESS if row.value_s is None else shown("value_s", row.value_s)), ("", _kept),
     ]  # fmt: skip
     charts = map(Chart, time_plot(estimate))
-    return Details(
-        "Latency", [Note("", text), *charts, *table(estimate.slo, limits), *where_time_goes(estimate.limits)]
-    )
+    return Details("Latency", [Note("", text), *charts, *table(estimate.slo, limits)])
 
 
 def _kept(row: LatencyLimit) -> str:
@@ -121,6 +132,15 @@ def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:
     yield Details("Load", [*map(Chart, plots), *table(points, columns, strong=strong)])
 
 
+def _alternatives(arguments: Mapping[str, Any]) -> Iterator[Details]:
+    """The best deployments, where the plan leaves any open."""
+    search = asked(best_serving, BestServingRequest, arguments)
+    options = [search.best, *search.alternatives][:MOST_ALTERNATIVES]
+    columns: list[Column] = [("deployment", "summary"), "output_tokens_per_s", "ttft_s", "tpot_s"]
+    if len(options) > 1:
+        yield Details("Alternatives", table(options, columns, strong=(0,)))
+
+
 def _curve(title: str, x_label: str, y_label: str, x: list[float], y: list[float | None] | list[float]) -> Plot:
     series = Series(name=y_label, x=list(x), y=list(y))
     return Plot(title=title, kind="line", x_label=x_label, y_label=y_label, x_log=True, series=[series])
@@ -131,4 +151,4 @@ def _memory(estimate: ServingEstimate) -> Details:
     room = f"Room for {whole(result.max_concurrency)} requests of the planned length at once."
     tokens = shown("kv_tokens", result.kv_tokens)
     text = room if tokens == NONE else f"{room} The caches have room for {tokens} tokens."
-    return Details("Memory", [Note("", [text]), *map(Chart, memory_plot(result)), *memory(result)])
+    return Details("Memory", [Note("", [text]), *map(Chart, memory_plot(result))])

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Cluster, Plan
-from knowledge.figures import between, gib, gib_range, interval, label, seconds, shown
-from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row
+from knowledge.figures import between, gib, interval, label, seconds, shown
+from pages.answers.memory import peak_words
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
+    MOST_ALTERNATIVES,
     Told,
     asked,
     bill_of,
     closing,
     costs,
-    opening,
+    doubts,
     piece,
+    prices,
+    the_plan,
+    ways_to_fit,
 )
 from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
@@ -25,7 +31,7 @@ from pages.results.overview import figure_rows
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.layouts.best import SearchRequest, best_parallelism
 from planner.money.results import CostEstimate
-from planner.results import TrainingEstimate
+from planner.results import LayoutChoice, TrainingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 
 _MOST_LAYOUTS = 6
@@ -39,18 +45,26 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     bill = bill_of({**arguments, **price})
     whole = Plan.parse(estimate.plan)
     nodes = {**arguments, **price, "nodes": _most_nodes(whole.cluster)}
+    layouts = _layouts(arguments)
     blocks: list[Block] = [
         _verdict(estimate),
         Figures(_cards(estimate, bill)),
-        *opening(estimate),
+        the_plan(estimate),
         _memory(estimate),
         _time(estimate),
-        *piece(_layouts, arguments),
-        *piece(_scaling, nodes),
         *costs(bill, estimate.run is None),
+        *(_alternatives(layouts) if estimate.memory.fits else ways_to_fit(estimate)),
+        *doubts(estimate),
+    ]
+    appendix: list[Block] = [
+        Details("Memory by component", memory(estimate.memory)),
+        Details("Where the time goes", [*where_time_goes(estimate.limits), *roofline(estimate.roofline)]),
+        *_all_layouts(layouts, estimate.why),
+        *piece(_scaling, nodes),
+        *prices(bill),
         *closing(plan, estimate),
     ]
-    return Told(_subject(whole), blocks)
+    return Told(_subject(whole), [*blocks, Folded(appendix)])
 
 
 def _subject(plan: Plan) -> str:
@@ -83,11 +97,11 @@ def _memory(estimate: TrainingEstimate) -> Details:
     result = estimate.memory
     host, capacity = result.host, result.host.capacity_bytes
     text = [
-        f"The worst moment is {_words(result.peak)}; 80 % interval {gib_range(result.low_bytes, result.high_bytes)}.",
+        peak_words(result),
         f"Host memory of a node: {gib(host.per_node_bytes)}" + (f" of {gib(capacity)}." if capacity else "."),
         f"A checkpoint to resume from takes {gib(result.save.resumable_bytes)} on disk.",
     ]
-    return Details("Memory", [Note("", text), *map(Chart, memory_plot(result)), *memory(result)])
+    return Details("Memory", [Note("", text), *map(Chart, memory_plot(result))])
 
 
 def _time(estimate: TrainingEstimate) -> Details:
@@ -98,17 +112,29 @@ def _time(estimate: TrainingEstimate) -> Details:
         f"Forward and backward reach {shown('roofline.achieved_flops', roof.achieved_flops)} of "
         f"{shown('peak_flops', roof.peak_flops)} at {roof.arithmetic_intensity_flop_per_byte:,.0f} FLOP per byte.",
     ]
-    charts = [*map(Chart, time_plot(estimate)), *roofline(roof)]
-    return Details("Time", [Note("", text), *charts, *where_time_goes(estimate.limits)])
+    return Details("Time", [Note("", text), *map(Chart, time_plot(estimate))])
 
 
-def _layouts(arguments: Mapping[str, Any]) -> Iterator[Details]:
-    """The best layouts, where the plan leaves any open."""
-    search = asked(best_parallelism, SearchRequest, arguments)
-    options = [search.best, *search.alternatives][:_MOST_LAYOUTS]
-    if len(options) > 1:
-        text = ["The best of every framework that can run the plan, where it names none.", *search.why]
-        yield Details("Layouts", [Note("", text), *table(options, LAYOUTS, strong=(0,))])
+def _layouts(arguments: Mapping[str, Any]) -> list[LayoutChoice]:
+    """The best layouts of every framework that can run the plan, where it leaves any open; none where none fits."""
+    try:
+        search = asked(best_parallelism, SearchRequest, arguments)
+    except PlanError:
+        return []
+    options = [search.best, *search.alternatives]
+    return options if len(options) > 1 else []
+
+
+def _alternatives(layouts: Sequence[LayoutChoice]) -> list[Details]:
+    columns: list[Column] = [("layout", "summary"), "framework", "tokens_per_s", "mfu", "per_device_bytes"]
+    text = "The fastest layouts that fit, of every framework that can run this, where the plan names none."
+    rows = table(layouts[:MOST_ALTERNATIVES], columns, strong=(0,))
+    return [Details("Alternatives", [Note("", [text]), *rows])] if rows else []
+
+
+def _all_layouts(layouts: Sequence[LayoutChoice], why: Sequence[str]) -> list[Details]:
+    rows = table(layouts[:_MOST_LAYOUTS], LAYOUTS, strong=(0,))
+    return [Details("Layouts", [*notes("", why), *rows])] if layouts or why else []
 
 
 def _most_nodes(cluster: Cluster) -> int:

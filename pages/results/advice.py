@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from knowledge import figures
-from knowledge.figures import change
 from pages.blocks import Block, Headline, Note
 from pages.results.basis import notes, tail
 from pages.results.plan import flags, plan_figures
@@ -14,11 +13,14 @@ if TYPE_CHECKING:  # has all that can be estimated behind it
     from planner.advice.advise import Advice, Advised
     from planner.advice.playbook import PlaybookEntry, PlaybookFound
 
+_BETTER = {"tokens_per_s": "more tokens/s", "per_device_bytes": "less memory per device", "usd": "less cost"}
+
 
 def advise(result: Advice) -> list[Block]:
     said, together = f"{result.applying} entries of the playbook apply", result.together
     if together and together.gain:
-        said += f"; together the settings among them give {change(together.gain)}: {flags(together.patch)}"
+        gain = gained(together.gain, together.objective)
+        said += f"; together the settings among them give {gain}: {flags(together.patch)}"
     return [
         Headline(f"{said}.", result.fits),
         *plan_figures(result.plan),
@@ -49,7 +51,12 @@ def advised(row: Advised) -> Block:
 
 
 def gain_words(row: Advised) -> str:
-    return "" if row.gain is None else f" ({change(row.gain)} {figures.label(row.objective or '')})"
+    return "" if row.gain is None else f" ({gained(row.gain, row.objective)})"
+
+
+def gained(gain: float, objective: str | None) -> str:
+    """'18 % more tokens/s', '40 % less memory per device': a gain is for the better, whichever way that is."""
+    return f"{figures.percent(gain)} {_BETTER.get(objective or '', 'gain')}"
 
 
 def _lines(row: Advised | PlaybookEntry, patch: str = "") -> list[str]:

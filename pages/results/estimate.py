@@ -139,17 +139,25 @@ def charts(result: Estimate) -> list[Block]:
 
 def memory_plot(memory: Memory) -> list[Plot]:
     """A bar a pipeline stage, where there are several."""
-    parts, names = [memory.components], ["fullest device"]
+    parts, names = [_named(memory.components)], ["fullest device"]
     if isinstance(memory, MemoryEstimate) and len(memory.stages) > 1:
-        parts = [stage.components for stage in memory.stages]
+        parts = [_named(stage.components) for stage in memory.stages]
         names = [f"stage {stage.stage}" for stage in memory.stages]
     capacity = memory.capacity_bytes / GIB
     return stacked("Memory per device", "", "GiB", names, parts, GIB, capacity, "usable memory")
 
 
+def _spoken(parts: Mapping[str, float]) -> dict[str, float]:
+    return {name.replace("_", " "): value for name, value in parts.items()}
+
+
+def _named(components: Mapping[str, float]) -> dict[str, float]:
+    return {component(name): size for name, size in components.items()}
+
+
 def time_plot(result: Estimate) -> list[Plot]:
     if isinstance(result, TrainingEstimate):
-        return stacked("Step time", "", "s", ["step"], [result.time.components])
+        return stacked("Step time", "", "s", ["step"], [_spoken(result.time.components)])
     passes = {"generating": _split(result.time.generating), "reading prompts": _split(result.time.reading)}
     return stacked("One pass through the model", "", "ms", list(passes), list(passes.values()), 1e-3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from estimator.errors import PlanError
 from knowledge import figures
 from pages.rendering.drawing import svg
-from pages.report import report
 from planner.plots import Plot, Series, grouped, stacked
 from tools.registry import find
 
@@ -24,6 +24,7 @@ SERVING: dict[str, Any] = {
     "model": "llama-3.1-8b", "accelerator": "h100", "count": 1, "engine": "vllm", "concurrency": 16,
     "input_len": 1000, "output_len": 200, "ttft_slo_ms": 500,
 }  # fmt: skip
+MISFIT: dict[str, Any] = {"model": "llama-3.1-405b", "accelerator": "h100", "count": 8, "method": "full"}
 COMPARED: dict[str, Any] = {
     "model": "llama-3.1-8b",
     "accelerator": "h100",
@@ -203,11 +204,47 @@ def test_nothing_is_written_on_an_error(work: Path, changes: dict[str, Any], fie
     assert not list(work.iterdir())
 
 
-def test_pdf_without_a_browser_says_what_is_missing(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report.shutil, "which", lambda name: None)
-    with pytest.raises(PlanError, match="Chromium"):
+def test_pdf_without_its_library_says_what_is_missing(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fpdf", None)
+    monkeypatch.delitem(sys.modules, "pages.rendering.pdf", raising=False)
+    with pytest.raises(PlanError, match=r"shardwise\[pdf\]"):
         find("report")({**TRAINING, "file": "out.pdf"})
     assert not list(work.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [TRAINING, MISFIT, SERVING], ids=["training", "misfit", "serving"])
+def test_pdf_says_it_all_on_two_pages_before_the_appendix(arguments: dict[str, Any]) -> None:
+    pytest.importorskip("fpdf")
+    from pypdf import PdfReader
+
+    done = find("report")({**arguments, "file": "out.pdf"})
+    document = PdfReader(done["file"])
+    texts = [" ".join(page.extract_text().split()) for page in document.pages]
+    bookmarks = {str(mark.title): document.get_destination_page_number(mark) or 0
+                 for mark in document.outline if not isinstance(mark, list)}  # fmt: skip
+    assert 0 < bookmarks["Appendix"] <= 2
+    front, behind = " ".join(texts[: bookmarks["Appendix"]]), " ".join(texts[bookmarks["Appendix"] :])
+    assert done["verdict"] in front
+    for section in ("The plan", "Memory", "Cost", "How sure"):
+        assert section in front
+    for section in ("Memory by component", "Assumptions", "Evidence", "Reproduce"):
+        assert section in behind
+        assert section not in front
+    assert len(texts) <= 12
+    assert all(texts)
+
+
+def test_the_same_report_is_the_same_pdf() -> None:
+    pytest.importorskip("fpdf")
+    files = [find("report")({**SERVING, "file": file})["file"] for file in ("a.pdf", "b.pdf")]
+    first, second = (Path(file).read_bytes() for file in files)
+    assert first.startswith(b"%PDF")
+    assert first == second
+
+
+def test_pdf_takes_any_text() -> None:
+    pytest.importorskip("fpdf")
+    find("report")({**SERVING, "title": HOSTILE + " 模型 🙂", "name": "x" * 150, "file": "out.pdf"})
 
 
 def test_default_file_is_named_after_the_plan(work: Path) -> None:
