@@ -56,9 +56,10 @@ def _version(python: str) -> tuple[int, ...]:
 def python_of(environment: str) -> Path:
     """The interpreter of an environment, which is made where it is missing or its list has changed."""
     text = (HERE / "environments" / f"{environment}.txt").read_text()
-    steps = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    needed = re.search(r"^# Python (3\.\d+) or newer", text, re.M)
     folder = HOME / environment
+    lines = (line.replace("{folder}", str(folder)) for line in text.splitlines() if not line.startswith("#"))
+    steps = [line.split() for line in lines if line.strip()]
+    needed = re.search(r"^# Python (3\.\d+) or newer", text, re.M)
     python = folder / "bin" / "python"
     done = folder / f".made-{hashlib.sha256(repr(steps).encode()).hexdigest()[:12]}"
     with _alone(environment):
