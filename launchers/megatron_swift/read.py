@@ -23,18 +23,25 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     findings, command = setting.findings, str(start.name.value)
+    stands: str | None = None
     if command in _STAGES:
         findings.put("workload.stage", _STAGES[command], start.name)
     else:
         findings.word(
             "workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "grpo": "grpo", "rm": "rm"}
         )
-        findings.block("workload.framework", start.name, "prefers or reinforces on Megatron; nemo-rl stands for it")
+        # The same Megatron-core with the same way of generating.
+        stands, why = "nemo-rl", "NeMo RL stands for Megatron-SWIFT: memory and time are less certain"
+        findings.warn(f"{start.name.origin}: {why}")
+        engine = keys.take("vllm_mode")
+        findings.word("workload.rollout", engine, {"colocate": "colocated", "server": "separate"})
+        if engine is not None and engine.value == "colocate":
+            findings.number("workload.engine_share", keys.take("vllm_gpu_memory_utilization"))
     if "max_length" not in keys:
         findings.blocked.setdefault(
             "workload.seq_len", f"{start.name.origin}: max_length is not there: the model's own"
         )
-    read_mapped("megatron_swift", keys, findings)
+    read_mapped("megatron_swift", keys, findings, stands)
     return table("megatron_swift/fields")["title"]
 
 

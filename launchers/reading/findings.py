@@ -44,6 +44,17 @@ class Assumed:
     why: str
 
 
+@dataclass(frozen=True)
+class Either:
+    """A field of which files leave open which of `values` it has; `most`: the only one is the most that it can be, so
+    that what fits with it fits, and of what does not nothing is known."""
+
+    field: str
+    values: tuple[Any, ...]
+    why: str
+    most: bool = False
+
+
 class Findings:
     """Grows while the files are read, one reader after the other."""
 
@@ -63,6 +74,7 @@ class Findings:
         """Each switch of activation checkpointing; one that is on is enough."""
         self.comment: tuple[Item, int] | None = None
         """How many devices the plan in a comment of ours has, and how many servers they are."""
+        self.either: dict[str, Either] = {}
         self.refers: dict[str, str] = {}
         """Files that were named and not given, each with what it would say."""
 
@@ -138,6 +150,23 @@ class Findings:
 
     def has(self, field: str) -> bool:
         return field in self.values or field in self.blocked
+
+    def withdraw(self, field: str, why: str) -> None:
+        """Takes back what was read of `field`, which was said of more than the run."""
+        if field in self.values:
+            del self.values[field]
+            self.not_read += [NotRead(row.origin, row.value, why) for row in self.read if row.field == field]
+            self.read = [row for row in self.read if row.field != field]
+
+    def one_of(self, field: str, values: tuple[Any, ...], item: Item, why: str) -> None:
+        """The files leave open which of `values` it is: a verdict has to hold for each."""
+        self.leave(item, why)
+        self.either.setdefault(field, Either(field, values, f"{item.origin}: {why}"))
+
+    def at_most(self, field: str, value: Any, item: Item, why: str) -> None:
+        """The files say the most that it can be and no more: only what fits with it has a verdict."""
+        self.leave(item, why)
+        self.either.setdefault(field, Either(field, (value,), f"{item.origin}: {why}", most=True))
 
     def plan(self) -> dict[str, Any]:
         """The partial Plan of what was read."""

@@ -52,8 +52,8 @@ def mapped_command(program: str) -> CommandReader:
     return read
 
 
-def read_mapped(program: str, keys: Keys, findings: Findings) -> None:
-    """Takes what the table knows, and leaves the rest."""
+def read_mapped(program: str, keys: Keys, findings: Findings, framework: str | None = None) -> None:
+    """Takes what the table knows, and leaves the rest; `framework` where it is another than the table's."""
     rows = table(f"{program}/fields")
     _resolve(keys)
     _model(rows, keys, findings)
@@ -69,8 +69,8 @@ def read_mapped(program: str, keys: Keys, findings: Findings) -> None:
             findings.block(why["field"], item, why["why"])
     for name in rows.get("settled", ()):
         _take(keys, name)
-    origin = Item(keys.file, rows["title"], rows["framework"])
-    findings.put("workload.framework", rows["framework"], origin)
+    name = framework or rows["framework"]
+    findings.put("workload.framework", name, Item(keys.file, rows["title"], name))
     for field, (value, why) in rows.get("defaults", {}).items():
         findings.default(field, value, why)
     leave_rest(keys, findings, f"{program}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from launchers.reading.findings import Assumed, NotRead, Read
+from launchers.reading.findings import Assumed, Either, NotRead, Read
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class FilesReading:
     `plan` holds only what was read or follows from it, `assumed` what the programs do where their files are silent.
     `blocked` are fields that the files speak of in words that cannot be told in a Plan, each with why: an estimate
     that leaves them open would be of another run. `formats` says what each file was taken for, `refers` what files
-    were named and not given.
+    were named and not given, `either` fields that have one of several values.
     """
 
     plan: dict[str, Any]
@@ -26,6 +26,7 @@ class FilesReading:
     warnings: list[str]
     formats: dict[str, str]
     refers: dict[str, str]
+    either: list[Either]
 
     @property
     def serves(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.fitted.training import framework, frameworks_known
 from launchers.hf.read import ADAPTERS
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys
@@ -263,7 +264,12 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.warnings,
         findings.formats,
         findings.refers,
+        [row for row in findings.either.values() if not _is_told(row.field, arguments, findings)],
     )
+
+
+def _is_told(field: str, arguments: Mapping[str, Any], findings: Findings) -> bool:
+    return field in arguments or findings.has(field)
 
 
 _PLAN_FIELDS = ("model",)
@@ -325,9 +331,11 @@ def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[s
     """On one device there is nothing to shard, whatever the program does on several."""
     count = arguments.get("cluster.count", result.get("cluster.count"))
     row = findings.defaults.get("layout.zero_stage")
+    known = findings.values.get("workload.framework") in frameworks_known()
     if count == 1 and findings.formats and set(findings.formats.values()) <= {_TRAINER}:
         findings.blocked.pop("layout.zero_stage", None)
-    if count == 1 and row is not None and "layout.zero_stage" not in findings.values:
+    stages = framework(findings.values["workload.framework"]).limits.zero_stages if known else (0,)
+    if count == 1 and row is not None and "layout.zero_stage" not in findings.values and 0 in stages:
         del findings.defaults["layout.zero_stage"]
         findings.default("layout.zero_stage", 0, "there is one device")
 

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from estimator.errors import PlanError
 from launchers.reading.documents import check_size
@@ -25,6 +26,22 @@ _CLOSING = {"fi", "done", "esac", "}"}
 _MIDDLE = {"then", "do", "!", "time"}
 _REDIRECTION = re.compile(r"(&|[0-9])?[<>]")
 _OPEN_REDIRECTIONS = (">", ">>", "<", "1>", "2>", "&>", "&>>", "2>>", "1>>", "<<<")
+# Of schedulers and launchers, which set them where a script runs.
+_SCHEDULED = (
+    "SLURM",
+    "PBS",
+    "LSB_",
+    "PMI",
+    "OMPI",
+    "MASTER_",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_",
+    "NODE",
+    "CUDA_",
+    "HOME",
+    "USER",
+)
 _SETS = {"export", "declare", "local", "readonly", "typeset"}
 _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -102,6 +119,8 @@ class _Reader:
     def _test(self, tokens: list[Token]) -> bool | None:
         """What a single test of known words comes to: [[ $A == b ]], [ -z $A ] and their like; None if unknown."""
         words = [text for token in tokens for text in (self._expanded(token) or [""])]
+        if len(words) == 4 and words[1] in ("-z", "-n") and self._is_unset(tokens[2]):
+            words[2] = ""
         if len(words) < 4 or words[0] not in ("[", "[[") or words[-1] not in ("]", "]]"):
             return None
         words = words[1:-1]
@@ -116,6 +135,17 @@ class _Reader:
         if len(words) == 3 and words[1] in compare and all(re.fullmatch(r"-?[0-9]{1,15}", words[at]) for at in (0, 2)):
             return compare[words[1]](int(words[0]), int(words[2]))
         return None
+
+    def _is_unset(self, token: Token) -> bool:
+        """Whether a word is one variable that the script never sets and no scheduler does: empty, as it stands."""
+        parts = [part for part in token.parts if part.kind != "text" or part.text]
+        part = parts[0] if len(parts) == 1 else None
+        if part is None or part.kind != "variable" or not re.fullmatch(_NAME, part.text):
+            return False
+        if part.text in self.variables or part.text.startswith(_SCHEDULED):
+            return False
+        self.defaults.add(part.text)
+        return True
 
     def read(self, text: str) -> Script:
         statement: list[Token] = []
@@ -174,7 +204,10 @@ class _Reader:
         return tokens
 
     def _open(self, word: str, tokens: list[Token]) -> None:
-        taken = self._test(tokens[1:]) if word == "if" and not self._skipped else None
+        taken = self._test(tokens[1:]) if word in ("if", "while") and not self._skipped else None
+        if word == "while":
+            # One that goes through the script's own arguments has none to go through.
+            taken = False if taken is False or (len(tokens) > 1 and tokens[1].plain == "getopts") else None
         if word == "{":
             taken = self._is_called()
         if word != "function":
@@ -331,12 +364,14 @@ class _Reader:
         return [UNKNOWN]
 
     def _variable(self, text: str) -> list[str]:
+        if text == "#":
+            # What the script is given besides: nothing, as it stands.
+            return ["0"]
         match = re.fullmatch(rf"({_NAME}|[0-9@*])(\[[@*]\])?(?:(:?[-=])(.*))?", text, re.DOTALL)
         if not match:
-            return [UNKNOWN]
+            return self._changed(text)
         name, _, mark, default = match.groups()
         if name in ("@", "*") and mark is None:
-            # What the script is given besides: nothing, as it stands.
             return []
         if name in self.variables:
             values = self.variables[name]
@@ -355,6 +390,32 @@ class _Reader:
             self._set(name, [" ".join(values)], False)
         return [" ".join(values)]
 
+    def _changed(self, text: str) -> list[str]:
+        """What bash makes of a variable: its length, one of its words, the other word where it is set (:+), or what is
+        left without a beginning or an end (#, ##, %, %%)."""
+        match = re.fullmatch(rf"(#?)({_NAME})(?:\[([@*]|[0-9]{{1,4}})\])?(?:(:?\+|##?|%%?)(.*))?", text, re.DOTALL)
+        if (
+            not match
+            or (values := self.variables.get(match[2], [])) is None
+            or any(UNKNOWN in value for value in values)
+        ):
+            return [UNKNOWN]
+        length, name, index, mark, word = match.groups()
+        if length:
+            return [UNKNOWN] if mark else [str(len(values) if index in ("@", "*") else len(" ".join(values)))]
+        if mark in ("+", ":+"):
+            is_there = any(values) if mark == ":+" else name in self.variables and bool(values)
+            return (
+                [text for token in Lexer(self.name, word).tokens() for text in self._expanded(token)]
+                if is_there
+                else [""]
+            )
+        if name not in self.variables:
+            return [UNKNOWN]
+        if index is not None and index.isdigit():
+            values = values[int(index) : int(index) + 1]
+        return values if mark is None else [_cut(value, mark, word) for value in values]
+
     def _arithmetic(self, text: str) -> str:
         """The whole number that `text` comes to: + - * / % of numbers and known variables."""
 
@@ -369,6 +430,17 @@ class _Reader:
             return str(_number(ast.parse(plain, mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, OverflowError):
             return UNKNOWN
+
+
+def _cut(value: str, mark: str, pattern: str) -> str:
+    """Without the shortest or longest (## and %%) beginning or end of that pattern."""
+    if re.search(r"[\[\]$`\\\"']", pattern):
+        return UNKNOWN
+    ends = range(len(value) + 1)
+    cuts = [value[:at] if mark[0] == "#" else value[at:] for at in ends]
+    order = cuts if (mark == "#") or (mark == "%%") else cuts[::-1]
+    cut = next((part for part in order if fnmatchcase(part, pattern)), "")
+    return value[len(cut) :] if mark[0] == "#" else value[: len(value) - len(cut)]
 
 
 def _is_test(tokens: list[Token]) -> bool:

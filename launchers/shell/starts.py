@@ -103,6 +103,8 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
                 ]
                 return [start for inner_command in moved for start in peeled(inner_command, setting, depth + 1)]
             rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
+            if rest and (serving := _serving(rest, environment, setting)):
+                return serving
             if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
                 return [_run_train(rest, environment, setting)]
             _refer_script(rest, setting)
@@ -110,17 +112,22 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         elif name == "srun":
             words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
-            place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
-            image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
-            if place is None and image is not None:
-                started = [Word(text, words[image].line) for text in image_starts(words[image].text)]
-                return _program(started[0].text, [*started, *words[image + 1 :]], environment, setting)
-            if place is None:
-                return []
-            words = _entered(words, place)
+            words = _contained(words)
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _contained(words: list[Word]) -> list[Word]:
+    """What a container is told to run: a program, its image's own, or a command of one's own after an image."""
+    place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
+    image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
+    if place is not None:
+        return _entered(words, place)
+    if image is not None:
+        return [*(Word(text, words[image].line) for text in image_starts(words[image].text)), *words[image + 1 :]]
+    own = next((at for at, word in enumerate(words) if re.search(r"\.sif$|^docker://", word.text)), None)
+    return words[own + 1 :] if own is not None else []
 
 
 def _entered(words: list[Word], place: int) -> list[Word]:
@@ -132,6 +139,10 @@ def _entered(words: list[Word], place: int) -> list[Word]:
     return [words[place], *words[start:]]
 
 
+_ENGINES = (
+    ("vllm", "--model", ("--tensor-parallel-size", "--max-model-len", "--gpu-memory-utilization", "--max-num-seqs")),
+    ("sglang", "--model-path", ("--tp", "--tp-size", "--tensor-parallel-size", "--mem-fraction-static")),
+)
 _TITAN = {"CONFIG": "--config", "MODULE": "--module", "CONFIG_FILE": "--job.config_file"}
 
 
@@ -152,6 +163,17 @@ def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
         setting.findings.refers.setdefault(named.text, f"{item.origin}: what it starts")
 
 
+def _serving(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
+    """A server that a script of one's own starts, told by the engine's options."""
+    has = {word.text.partition("=")[0] for word in words}
+    for kind, model, others in _ENGINES:
+        if model in has and has & set(others):
+            return [
+                Program(kind, list(words[1:]), Item(setting.file, "command", words[0].text, words[0].line), environment)
+            ]
+    return []
+
+
 def _is_image(text: str) -> bool:
     """Whether a word of docker run names an image whose program is known, and no folder or option."""
     return bool(re.match(r"[a-z0-9.-]+(/[\w.-]+)+(:[\w.-]+)?$", text)) and bool(image_starts(text))
@@ -159,7 +181,7 @@ def _is_image(text: str) -> bool:
 
 def _is_program(text: str) -> bool:
     name = text.rpartition("/")[2]
-    return (
+    return "=" not in text and (
         name in _LAUNCHERS or name in consoles() or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
     )
 
@@ -191,10 +213,14 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
 def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
+    if (inner := _handed_on(rest, environment, setting)) is not None:
+        return inner
     has = {word.text.partition("=")[0] for word in rest}
     if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
         return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
+    if "open_instruct/" in text:
+        return [Program("open-instruct", rest, Item(setting.file, "command", stem, path.line), environment)]
     if stem in ("run_recipe", "run_script") or "--recipe" in has:
         return [Program("bridge", rest, item, environment)]
     if {"--seq-len", "--micro-batch"} <= has:
@@ -216,6 +242,35 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
         return [Program("trainer", rest, item, environment)]
     return [Program("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+
+
+def _handed_on(rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program] | None:
+    """What a submitting script hands on (submit.py --num_nodes 2 --gpus 8 -- COMMAND && COMMAND); None for others."""
+    place = next((at for at, word in enumerate(rest) if word.text == "--"), None)
+    if place is None:
+        return None
+    parts: list[list[Word]] = [[]]
+    for word in rest[place + 1 :]:
+        _, joined, after = word.text.rpartition("&&")
+        if joined:
+            parts.append([])
+            word = Word(after, word.line)
+        if word.text:
+            parts[-1].append(word)
+    trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
+    handed = [part for part in parts if part and peeled(ShellCommand(list(part), environment), trial, 1)]
+    if not handed:
+        return None
+    keys, _ = options(setting.file, rest[:place])
+    told = [keys.take(name) for name in ("num_nodes", "nodes")], [keys.take(name) for name in ("gpus", "gpus_per_node")]
+    for fact, items in zip(("nodes", "per_node"), told, strict=True):
+        setting.findings.whole(fact, next((item for item in items if item is not None), None))
+    command = handed[-1]
+    if all(any(items) for items in told):
+        # It puts the number of all processes in itself.
+        at = next((at for at, word in enumerate(command) if word.text == "--num_processes"), None)
+        command = command if at is None else [*command[:at], *command[at + 2 :]]
+    return peeled(ShellCommand(command, environment), setting, 1)
 
 
 def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
@@ -313,4 +368,4 @@ def _program(name: str, words: list[Word], environment: dict[str, Word], setting
         # A program that is known only where it runs starts modules as Python does.
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)
-    return console(words, environment, setting) if console else []
+    return console(words, environment, setting) if console else _serving(words, environment, setting)

@@ -77,6 +77,9 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) ->
         if is_trl and ("num_generations" in keys or "reward_funcs" in keys):
             findings.imply("workload.stage", "grpo", keys.items.get("num_generations") or keys.items["reward_funcs"])
             return
+        if "center_rewards_coefficient" in keys:
+            findings.imply("workload.stage", "rm", keys.items["center_rewards_coefficient"])
+            return
         if (hint := _hint(keys)) is not None:
             findings.imply("workload.stage", "ipo" if loss is not None and loss.value == "ipo" else hint[0], hint[1])
         elif loss is not None or "beta" in keys:
@@ -192,7 +195,10 @@ def _generation(keys: Keys, findings: Findings) -> None:
         if mode.value == "colocate":
             findings.number("workload.engine_share", share)
     else:
-        findings.block("workload.rollout", engine, "vllm_mode is not there, and its default changed between versions")
+        # huggingface/trl pull request 5255.
+        why = "vllm_mode is not there: since TRL 1 it is colocate, before it was a server on devices of its own"
+        findings.one_of("workload.rollout", ("colocated", "separate"), engine, why)
+        findings.number("workload.engine_share", share)
 
 
 def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.errors import PlanError
+from launchers.python.values import BF16, called, constants, value_of
 from launchers.reading.documents import Item, Keys, check_size
-from launchers.reading.findings import Findings, as_truth, is_set
-from launchers.shell.scripts import UNKNOWN
+from launchers.reading.findings import Findings, is_set
 from launchers.trl import read as trl
 
 # The script of TRL that a configuration or a trainer is of.
@@ -23,8 +23,6 @@ _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dr
              "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
 _PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
            "bnb_4bit_use_double_quant": "use_bnb_nested_quant"}  # fmt: skip
-# Of a call that asks the device: bf16 = is_bfloat16_supported().
-_BF16 = "where the device has it"
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
@@ -35,19 +33,19 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
         tree = ast.parse(_source(name, text))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise PlanError("files", f"{name} is not readable Python: {str(error)[:120]}") from None
-    names = _constants(tree)
+    names = constants(tree)
     if any(key.startswith(".") for key in names):
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
     calls = sorted(
-        ((_called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
+        ((called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
     )
     keys = Keys(name)
-    unsloth = any(called.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for called, _ in calls)
+    unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _ in calls)
     adapted, stage = _gather(keys, calls, names, unsloth)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
         return None
     keys.put("use_peft", adapted)
-    if _BF16 in (keys.look("bf16"), keys.look("fp16")):
+    if BF16 in (keys.look("bf16"), keys.look("fp16")):
         for key in ("bf16", "fp16"):
             keys.take(key)
         findings.default("workload.precision", "bf16", "the script takes it where the device has it")
@@ -70,8 +68,8 @@ def _gather(
     """Puts the arguments of the script's calls into `keys`; whether adapters are made, and the trainer's stage."""
     stage: str | None = None
     adapted = False
-    for called, node in calls:
-        last = called.rpartition(".")[2]
+    for name, node in calls:
+        last = name.rpartition(".")[2]
         arguments = dict(_arguments(node, names))
         if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in arguments):
             adapted = True
@@ -80,11 +78,11 @@ def _gather(
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
         elif last == "BitsAndBytesConfig":
             _take(keys, arguments, _PACKED, node)
-        elif last == "from_pretrained" and ("Model" in called or "Causal" in called):
+        elif last == "from_pretrained" and ("Model" in name or "Causal" in name):
             # A later one loads what was trained.
             if "model_name_or_path" in keys:
                 continue
-            _loaded(keys, arguments, node, unsloth and called.startswith("Fast"))
+            _loaded(keys, arguments, node, unsloth and name.startswith("Fast"))
         elif (last.endswith("Config") and last.removesuffix("Config") in _STAGES) or last == "TrainingArguments":
             for key, value in arguments.items():
                 # Unsloth's own checkpointing stays what the model was loaded with.
@@ -155,82 +153,6 @@ def _source(name: str, text: str) -> str:
     return "\n".join("" if line.lstrip().startswith(("!", "%")) else line for line in lines)
 
 
-def _constants(tree: ast.Module) -> dict[str, Any]:
-    """Names that are given one literal and nothing else."""
-    values: dict[str, Any] = {}
-    again: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                for name in [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]:
-                    if name in values:
-                        again.add(name)
-                    simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
-                    values[name] = _value(node.value, values) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
-    values = {name: UNKNOWN if name in again else value for name, value in values.items()}
-    return values | _defaults(tree, values)
-
-
-def _defaults(tree: ast.Module, names: dict[str, Any]) -> dict[str, Any]:
-    """What attributes of parsed arguments and of dataclasses are unless the command says otherwise, as '.name'; names
-    with several defaults are not known."""
-    values: dict[str, Any] = {}
-    rows: list[tuple[str, Any]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node).endswith(".add_argument"):
-            flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            words = {word.arg: _value(word.value, names) for word in node.keywords if word.arg}
-            flag = next((flag for flag in flags if flag.startswith("--")), None)
-            if flag is not None:
-                usual = False if words.get("action") == "store_true" else words.get("default", UNKNOWN)
-                rows.append((str(words.get("dest", flag.lstrip("-").replace("-", "_"))), usual))
-        elif isinstance(node, ast.ClassDef):
-            fields = [
-                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            rows += [(part.target.id, _value(part.value, names)) for part in fields
-                     if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
-    for name, value in rows:
-        values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
-    return values
-
-
-def _looked_up(node: ast.expr, names: dict[str, Any]) -> Any:
-    """An attribute by its default, or an entry of a mapping of literals."""
-    if isinstance(node, ast.Attribute):
-        return names.get(f".{node.attr}", UNKNOWN)
-    if isinstance(node, ast.Subscript):
-        whole, key = _value(node.value, names), _value(node.slice, names)
-        if isinstance(whole, dict) and isinstance(key, str):
-            return whole.get(key, UNKNOWN)
-    return UNKNOWN
-
-
-def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """The value of a literal, a list of them or a name of one; UNKNOWN for anything else."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Name):
-        return names.get(node.id, UNKNOWN)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
-        return node.attr
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_value(part, names) for part in node.elts]
-    if isinstance(node, ast.Dict):
-        pairs = zip(node.keys, node.values, strict=True)
-        return {str(_value(key, names)): _value(value, names) for key, value in pairs if key is not None}
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _value(node.operand, names)
-        known = as_truth(inner)
-        return inner if inner == _BF16 else UNKNOWN if known is None else not known
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        return -node.operand.value if isinstance(node.operand.value, int | float) else UNKNOWN
-    if isinstance(node, ast.Call) and _called(node).endswith(("is_bfloat16_supported", "is_bf16_supported")):
-        return _BF16
-    return _looked_up(node, names)
-
-
 def _run(tree: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a tree, without what stands under `if False`."""
     left = [tree]
@@ -243,23 +165,14 @@ def _run(tree: ast.AST) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def _called(node: ast.expr) -> str:
-    func = node.func if isinstance(node, ast.Call) else node
-    parts: list[str] = []
-    while isinstance(func, ast.Attribute):
-        parts.append(func.attr)
-        func = func.value
-    return ".".join([func.id if isinstance(func, ast.Name) else "?", *reversed(parts)])
-
-
 def _arguments(node: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values of a call's arguments; the first one without a name is called 0."""
     if node.args and not isinstance(node.args[0], ast.Starred):
-        yield "0", _value(node.args[0], names)
+        yield "0", value_of(node.args[0], names)
     for word in node.keywords:
         if word.arg is None:
-            spread = _value(word.value, names)
+            spread = value_of(word.value, names)
             if isinstance(spread, dict):
                 yield from spread.items()
         else:
-            yield word.arg, _value(word.value, names)
+            yield word.arg, value_of(word.value, names)

@@ -33,20 +33,59 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.whole("per_node", keys.take("trainer.n_gpus_per_node"))
     findings.whole("nodes", keys.take("trainer.nnodes"))
     _length(keys, findings)
-    _types(keys, findings, f"{_ACTOR}.fsdp_config", _MODEL)
     findings.truth("workload.packing", keys.take(f"{_MODEL}.use_remove_padding"))
+    _backend(keys, findings)
+    leave_rest(keys, findings, "verl")
+
+
+def _backend(keys: Keys, findings: Findings) -> None:
+    """What trains: FSDP, or Megatron-core."""
+    engine = keys.take(f"{_ACTOR}.strategy") or keys.take("model_engine")
+    below = [name for name in keys.items if name.startswith(f"{_ACTOR}.megatron.")]
+    named = engine is not None and engine.value not in ("fsdp", "fsdp2", "dp")
+    words = table("verl/fields")
+    if named and engine is not None and engine.value != "megatron":
+        findings.block("workload.framework", engine, "is another backend than FSDP and Megatron-core")
+    elif named or below:
+        _megatron(keys, findings, engine if engine is not None and named else keys.items[below[0]])
+    else:
+        _fsdp(keys, findings)
+    for field, (value, why) in words["defaults"].items():
+        findings.default(field, value, why)
+
+
+def _fsdp(keys: Keys, findings: Findings) -> None:
+    words = table("verl/fields")
+    _types(keys, findings, f"{_ACTOR}.fsdp_config", _MODEL)
     findings.word(
         "layout.recompute", keys.take(f"{_MODEL}.enable_gradient_checkpointing"), {"true": "full", "false": "none"}
     )
     findings.default("layout.recompute", "full", "enable_gradient_checkpointing is on unless given")
     findings.word("workload.precision", keys.take(f"{_ACTOR}.fsdp_config.dtype"), words["precisions"])
     findings.whole("layout.cp", keys.take(f"{_ACTOR}.ulysses_sequence_parallel_size"))
-    if _on_megatron(keys, findings):
-        return
     findings.put("workload.framework", "verl", Item(keys.file, "verl", "verl"))
-    for field, (value, why) in words["defaults"].items():
+
+
+def _megatron(keys: Keys, findings: Findings, item: Item) -> None:
+    """Its layout and recompute; NeMo RL has the same engine and the same way with its samples."""
+    words = table("verl/fields")
+    for name, field in words["megatron"].items():
+        findings.whole(field, keys.take(f"{_ACTOR}.megatron.{name}"))
+    granularity = keys.take(f"{_ACTOR}.megatron.override_transformer_config.recompute_granularity") or keys.take(
+        f"{_MODEL}.gradient_checkpointing_kwargs.activations_checkpoint_granularity"
+    )
+    keys.take(f"{_MODEL}.enable_gradient_checkpointing")
+    findings.word("layout.recompute", granularity, words["megatron_recompute"])
+    weights = keys.take(f"{_ACTOR}.megatron.param_offload")
+    states = keys.take(f"{_ACTOR}.megatron.optimizer_offload")
+    for switch in (weights, states):
+        if is_set(switch) and switch:
+            # They leave the device while samples are generated, and are back while it trains.
+            findings.leave(switch, "goes to the host between training and generation only")
+    findings.put("workload.framework", "nemo-rl", item)
+    findings.warn(f"{item.origin}: NeMo RL stands for verl on Megatron-core, so memory and time are less certain")
+    for field, (value, why) in words["megatron_defaults"].items():
         findings.default(field, value, why)
-    leave_rest(keys, findings, "verl")
 
 
 def _length(keys: Keys, findings: Findings) -> None:
@@ -72,21 +111,6 @@ def _types(keys: Keys, findings: Findings, engine: str, model: str) -> None:
         findings.put("layout.offload", "optimizer", states)
 
 
-def _on_megatron(keys: Keys, findings: Findings) -> bool:
-    """Takes the layout of verl's Megatron backend, where the run is on it."""
-    engine = keys.take(f"{_ACTOR}.strategy") or keys.take("model_engine")
-    below = [name for name in keys.items if name.startswith(f"{_ACTOR}.megatron.")]
-    named = engine is not None and engine.value not in ("fsdp", "fsdp2", "dp")
-    if not named and not below:
-        return False
-    item = engine if engine is not None and named else keys.items[below[0]]
-    for name, field in table("verl/fields")["megatron"].items():
-        findings.whole(field, keys.take(f"{_ACTOR}.megatron.{name}"))
-    findings.block("workload.framework", item, "is another backend than FSDP; nemo-rl stands for one on Megatron-core")
-    leave_rest(keys, findings, "verl")
-    return True
-
-
 def _lengths(keys: Keys, findings: Findings) -> int | None:
     """The longest row: a prompt and its answer. How long they are on the mean no file says."""
     prompt, answer = keys.take("data.max_prompt_length"), keys.take("data.max_response_length")
@@ -96,8 +120,8 @@ def _lengths(keys: Keys, findings: Findings) -> int | None:
         return None
     longest = int(length) + response
     if not _reaches_longest(keys):
-        why = f"is the longest prompt; rows are at most {longest} tokens, give their mean (--seq-len)"
-        findings.block("workload.seq_len", prompt, why)
+        why = f"is the longest prompt; rows are at most {longest} tokens, their mean is not said (--seq-len)"
+        findings.at_most("workload.seq_len", longest, prompt, why)
         return longest
     why = f"{prompt.origin} and the answer at their longest: memory is that of the longest rows, time no more than said"
     findings.default("workload.seq_len", longest, why)

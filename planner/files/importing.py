@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from knowledge.models.catalogue import architecture, base_in_name, find_model
-from launchers.reading.findings import FACTS, nested
+from launchers.reading.findings import FACTS, Either, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
 from planner.estimates import PlanEstimate, estimate_plan, warnings_of
@@ -113,6 +114,7 @@ class _Outcome:
     refused: str | None = None
     estimate: PlanEstimate | None = None
     figures: _Figures = _Figures()
+    warnings: tuple[str, ...] = ()
 
 
 def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> ImportedConfig:
@@ -139,7 +141,7 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
         **vars(outcome.figures),
         complete_plan=estimate.complete_plan if estimate else None,
         assumptions=[*notes, *(row for row in (estimate.assumptions if estimate else ()) if row.field not in told)],
-        warnings=[*reading.warnings, *(warnings_of(estimate) if estimate else ())],
+        warnings=[*reading.warnings, *outcome.warnings, *(warnings_of(estimate) if estimate else ())],
     )
 
 
@@ -149,6 +151,29 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
         missing.append(unknown)
     if missing:
         return _Outcome(missing)
+    if reading.either:
+        return _either(reading.either, whole)
+    return _estimated(whole)
+
+
+def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
+    """The outcome with the most memory, where the verdict is the same whichever values the open fields have, or is that
+    it fits with the most that they can be."""
+    choices = [
+        dict(zip((row.field for row in rows), values, strict=True)) for values in product(*(row.values for row in rows))
+    ]
+    outcomes = [_estimated(merge(whole, nested(choice))) for choice in choices]
+    verdicts = {outcome.figures.fits for outcome in outcomes}
+    is_open = any(row.most for row in rows) and verdicts != {True}
+    if len(verdicts) > 1 or is_open or any(outcome.missing for outcome in outcomes):
+        return _Outcome([Missing(field=row.field, why=row.why) for row in rows])
+    worst = max(outcomes, key=lambda outcome: outcome.figures.per_device_bytes or 0.0)
+    return replace(
+        worst, warnings=tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)
+    )
+
+
+def _estimated(whole: Mapping[str, Any]) -> _Outcome:
     try:
         estimate = estimate_plan(Plan.parse(whole))
         figures = _serving_figures(estimate) if isinstance(estimate, Served) else _training_figures(estimate)

@@ -169,7 +169,8 @@ def test_a_config_stands_on_the_one_that_its_defaults_name() -> None:
 def test_a_megatron_run_of_verl_is_not_judged_as_fsdp() -> None:
     for words in ("--config-name=ppo_megatron_trainer.yaml", "model_engine=megatron"):
         found = read({"grpo.sh": VERL.replace("algorithm.adv", f"{words} algorithm.adv")})
-        assert "nemo-rl" in found.blocked["workload.framework"]
+        assert found.plan["workload"]["framework"] == "nemo-rl"
+        assert any("Megatron-core" in text for text in found.warnings)
 
 
 def test_a_script_without_training_is_not_judged() -> None:
@@ -184,9 +185,10 @@ def test_neox_is_no_deepspeed_file_and_asks_for_its_model() -> None:
 
 
 def test_rows_of_answers_are_asked_for() -> None:
-    """Several without padding are as long as their mean, which no file says; padded or packed by tokens they take what
-    the longest do."""
-    assert "1536 tokens" in read({"grpo.sh": VERL}).blocked["workload.seq_len"]
+    """Several without padding are as long as their mean, which no file says, and at most as the longest; padded or
+    packed by tokens they take what those do."""
+    (row,) = read({"grpo.sh": VERL}).either
+    assert (row.field, row.values, row.most) == ("workload.seq_len", (1536,), True)
     packed = read({"grpo.sh": VERL.rstrip() + " actor_rollout_ref.actor.use_dynamic_bsz=True\n"})
     told = {row.field: row.value for row in packed.assumed}
     assert told["workload.seq_len"] == 1536
@@ -218,3 +220,85 @@ def test_a_trainer_without_a_launch_is_not_taken_for_whole_replicas() -> None:
 def test_a_job_that_starts_nothing_known_is_not_judged() -> None:
     job = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\nsrun ./my_program --hidden 4096\n"
     assert "starts no program" in read({"job.sbatch": job}).blocked["workload"]
+
+
+LEARNERS = """
+python mason.py --num_nodes 2 --gpus 8 -- source setup.sh \\&\\& python open_instruct/grpo_fast.py --beta 0.0 \\
+  --model_name_or_path allenai/OLMo-2-1124-13B --num_unique_prompts_rollout 48 --num_samples_per_prompt_rollout 16 \\
+  --max_prompt_token_length 2048 --response_length 2048 --pack_length 8192 --deepspeed_stage 3 \\
+  --per_device_train_batch_size 1 --num_learners_per_node 8 4 --vllm_num_engines 4
+"""
+TULU = """
+python mason.py --num_nodes 4 --gpus 8 -- accelerate launch --num_processes 8 --use_deepspeed --zero_stage 3 \\
+  open_instruct/dpo_tune_cache.py --model_name_or_path allenai/Llama-3.1-Tulu-3-8B-SFT --max_seq_length 2048 \\
+  --per_device_train_batch_size 1 --gradient_accumulation_steps 4 --num_epochs 1 --loss_type dpo_norm --beta 5 \\
+  --gradient_checkpointing --with_tracking
+"""
+
+
+def test_open_instruct_is_read_behind_what_submits_it() -> None:
+    plan = read({"grpo.sh": LEARNERS}).plan
+    assert plan["cluster"]["count"] == 12
+    training = plan["workload"]
+    assert (training["stage"], training["rollout"], training["global_batch"]) == ("grpo", "separate", 768)
+    assert (training["group_size"], training["response_len"], plan["layout"]["zero_stage"]) == (16, 2048, 3)
+    assumed = {row.field: row.value for row in read({"grpo.sh": LEARNERS}).assumed}
+    assert (assumed["workload.seq_len"], assumed["workload.micro_batch"]) == (4096, 2)
+    plan = read({"dpo.sh": TULU}).plan
+    assert plan["cluster"]["count"] == 32
+    assert (plan["workload"]["stage"], plan["workload"]["global_batch"], plan["workload"]["epochs"]) == ("dpo", 128, 1)
+
+
+def test_a_trainer_of_open_instruct_that_is_not_known_is_asked_for() -> None:
+    assert "workload.stage" in read({"a.sh": LEARNERS.replace("grpo_fast", "rejection")}).blocked
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "apptainer exec --nv --env CACHE=/tmp/vllm images/my-engine.sif /opt/entry.sh",
+        "./serve.sh",
+    ],
+)
+def test_a_server_in_a_wrapper_of_ones_own_is_told_by_its_options(start: str) -> None:
+    text = f"#!/bin/bash\n{start} --model Qwen/Qwen3-32B --tensor-parallel-size 4 --gpu-memory-utilization 0.8\n"
+    plan = read({"serve.sh": text}).plan
+    assert plan["model"] == "Qwen/Qwen3-32B"
+    assert (plan["workload"]["engine"], plan["layout"]["tp"]) == ("vllm", 4)
+
+
+PYTHON = """
+import os
+from pathlib import Path
+from transformers import AutoModelForCausalLM
+from peft import LoraConfig
+from trl import SFTConfig, SFTTrainer
+
+ROOT = Path(__file__).parent
+MODEL = ROOT / "models" / "gemma-2-2b-it"
+SIZES = {"small": {"batch": 4}}
+
+def adapters(r: int = 32, alpha=16):
+    return LoraConfig(r=r, lora_alpha=alpha, target_modules=["q_proj"])
+
+def settings(args, size="small", length=1024):
+    return SFTConfig(output_dir=f"out/{size}", max_length=length, per_device_train_batch_size=SIZES[size]["batch"],
+                     gradient_accumulation_steps=16 // 4, num_train_epochs=int(os.environ.get("EPOCHS", "2")),
+                     gradient_checkpointing=args.checkpoint or True, bf16=True)
+
+model = AutoModelForCausalLM.from_pretrained(MODEL)
+trainer = SFTTrainer(model, args=settings(None, length=2048), peft_config=adapters(r=8))
+"""
+
+
+def test_values_of_a_python_script_are_followed_through_functions_and_arithmetic() -> None:
+    plan = read({"train.py": PYTHON}).plan
+    training = plan["workload"]
+    assert plan["model"].endswith("models/gemma-2-2b-it")
+    assert (training["lora"]["rank"], training["lora"]["alpha"]) == (8, 16.0)
+    assert (training["seq_len"], training["micro_batch"], training["epochs"]) == (2048, 4, 2)
+
+
+def test_a_parameter_with_several_values_is_not_known() -> None:
+    twice = PYTHON + "\nother = settings(None, length=4096)\n"
+    assert "workload.seq_len" in read({"train.py": twice}).blocked

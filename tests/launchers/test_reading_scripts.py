@@ -29,6 +29,17 @@ def words(text: str, **known: str) -> list[list[str]]:
         ('D=fp8\nA=()\nif [[ "$D" == "fp8" ]]; then\nA+=(--fp8)\nelse\nA+=(--bf16)\nfi\nrun ${A[@]}', ["run", "--fp8"]),
         ("if [ -f x ]; then\nN=2\nfi\nrun $N", ["run", UNKNOWN]),
         ("cat > ds.json <<EOF\n{}\nEOF\nrun", ["run"]),
+        # What is not set by the script, and what it is not given, is not there as it stands.
+        ('A=(--x)\nif [ -n "$MORE" ]; then\nA+=(--y $MORE)\nfi\nrun "${A[@]}"', ["run", "--x"]),
+        ("N=2\nwhile [[ $# -gt 0 ]]; do\ncase $1 in\n-n) N=$2;;\nesac\nshift\ndone\nrun $N", ["run", "2"]),
+        ('N=2\nwhile getopts "n:" o; do\nN=$OPTARG\ndone\nrun $N', ["run", "2"]),
+        ("N=2\nwhile [ -f x ]; do\nN=3\ndone\nrun $N", ["run", UNKNOWN]),
+        ('A=(--x 1)\nrun ${#A[@]} ${A[1]} "${A[@]+"${A[@]}"}"', ["run", "2", "1", "--x", "1"]),
+        (
+            "P=/a/b.v1.gz\nrun ${P##*/} ${P%.gz} ${P%%.*} ${P#/a/} ${P:+set}",
+            ["run", "b.v1.gz", "/a/b.v1", "/a/b", "b.v1.gz", "set"],
+        ),
+        ("run ${SLURM_JOB_ID%%_*}", ["run", UNKNOWN]),
     ],
 )
 def test_words_of_a_command(text: str, expected: list[str]):

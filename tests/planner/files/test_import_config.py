@@ -85,3 +85,57 @@ def test_what_no_estimate_has_is_missing_and_not_refused():
     assert result["refused"] is None
     assert result["fits"] is None
     assert result["missing"][0]["field"].startswith("layout.")
+
+
+GRPO = """\
+model_name_or_path: Qwen/Qwen2.5-0.5B
+num_generations: 8
+max_prompt_length: 512
+max_completion_length: 512
+per_device_train_batch_size: 8
+gradient_accumulation_steps: 1
+bf16: true
+use_vllm: true
+"""
+
+
+def test_a_verdict_that_differs_between_versions_of_a_program_is_asked_for():
+    files = {"grpo.yaml": GRPO, "ds.json": ZERO3}
+    either = call("import_config", {"files": files, "accelerator": "h100-sxm", "count": 8})
+    assert either["fits"] is True
+    assert any("the verdict is the same" in text for text in either["warnings"])
+    told = {"workload": {"rollout": "colocated"}}
+    colocated = call("import_config", {"files": files, "accelerator": "h100-sxm", "count": 8, "plan": told})
+    assert colocated["per_device_bytes"] == pytest.approx(either["per_device_bytes"])
+    for size, device in (("Qwen2.5-7B", "h100-sxm"), ("Qwen2.5-3B", "a100-sxm-40gb")):
+        text = {"grpo.yaml": GRPO.replace("Qwen2.5-0.5B", size), "ds.json": ZERO3}
+        verdicts = set()
+        for rollout in ("colocated", "separate"):
+            plan = {"workload": {"rollout": rollout}}
+            verdicts.add(
+                call("import_config", {"files": text, "accelerator": device, "count": 8, "plan": plan})["fits"]
+            )
+        asked = call("import_config", {"files": text, "accelerator": device, "count": 8})
+        assert (asked["fits"] is None) == (len(verdicts) > 1)
+        assert {row["field"] for row in asked["missing"]} == ({"workload.rollout"} if len(verdicts) > 1 else set())
+
+
+VERL = """\
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 \\
+  data.max_response_length=1024 \\
+  actor_rollout_ref.model.path=Qwen/Qwen2.5-7B actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=8 \\
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.5 trainer.nnodes=1
+"""
+
+
+def test_rows_of_unknown_length_have_a_verdict_where_the_longest_fit():
+    fits = call("import_config", {"text": VERL, "accelerator": "h200"})
+    assert fits["fits"] is True
+    assert any("at most 1536 tokens" in text for text in fits["warnings"])
+    tight = VERL.replace("per_gpu=4", "per_gpu=64")
+    asked = call("import_config", {"text": tight, "accelerator": "h100-sxm"})
+    assert asked["fits"] is None
+    assert {row["field"] for row in asked["missing"]} == {"workload.seq_len"}
+    told = call("import_config", {"text": tight, "accelerator": "h100-sxm", "plan": {"workload": {"seq_len": 1536}}})
+    assert told["fits"] is False

@@ -1,0 +1,109 @@
+"""open-instruct's trainers by their command lines. Words: fields.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings, as_number, as_truth
+from launchers.reading.leftovers import leave_rest
+from launchers.shell.options import options
+from launchers.shell.setting import Program, ScriptSetting
+from launchers.tables import table
+from launchers.trl import read as trl
+
+
+def read_command(start: Program, setting: ScriptSetting) -> str:
+    """The script's name says the stage."""
+    words, findings = table("open_instruct/fields"), setting.findings
+    keys, _ = options(setting.file, start.words)
+    stage = words["stages"].get(start.name.value)
+    if stage in ("grpo", "ppo"):
+        findings.put("workload.stage", stage, start.name)
+        _reinforced(keys, findings)
+    elif stage is None:
+        findings.block("workload.stage", start.name, "is no trainer of open-instruct that is known here")
+        leave_rest(keys, findings, "open_instruct", "trl", "hf")
+    else:
+        _supervised(keys, findings, stage, start.name)
+    return words["title"]
+
+
+def _supervised(keys: Keys, findings: Findings, stage: str, name: Item) -> None:
+    """Loops of its own on accelerate, with the Trainer's words for most."""
+    words = table("open_instruct/fields")
+    for own, theirs in words["renamed"].items():
+        if (item := keys.take(own)) is not None:
+            keys.put(theirs, item.value, item.line)
+    if (loss := keys.take("loss_type")) is not None:
+        keys.put("loss_type", words["losses"].get(loss.value, loss.value), loss.line)
+    kind = {"rm": "reward"}.get(stage, stage)
+    findings.default("workload.attention", "flash", "it uses FlashAttention unless given")
+    for field, value in (("rank", 64), ("alpha", 16.0), ("dropout", 0.1)):
+        findings.default(f"workload.lora.{field}", value, "as open-instruct has it unless given")
+    keys.put("with_tracking", True)
+    trl.read(keys, findings, replace(name, value=kind))
+
+
+def _reinforced(keys: Keys, findings: Findings) -> None:
+    words = table("open_instruct/fields")
+    if (model := keys.take("model_name_or_path")) is not None:
+        findings.put("model", model.value, model)
+    prompts = keys.take("num_unique_prompts_rollout")
+    size = as_number(keys.look("num_samples_per_prompt_rollout"))
+    if prompts is not None and (count := as_number(prompts.value)) and size:
+        findings.put("workload.global_batch", int(count * size), prompts)
+    _rows(keys, findings)
+    _learners(keys, findings)
+    for name, field in words["whole"].items():
+        findings.whole(field, keys.take(name))
+    for name, row in words["words"].items():
+        item = keys.take(name)
+        if item is not None and not (row["field"] == "layout.offload" and as_truth(item.value) is False):
+            findings.word(
+                row["field"], item, row["values"] | {str(key).lower(): value for key, value in row["values"].items()}
+            )
+    keys.take("gradient_checkpointing")
+    keys.take("per_device_train_batch_size")
+    for field, (value, why) in words["defaults"].items():
+        findings.default(field, value, why)
+    findings.put("workload.framework", "deepspeed", Item(keys.file, "grpo_fast", "DeepSpeed"))
+    leave_rest(keys, findings, "open_instruct")
+
+
+def _rows(keys: Keys, findings: Findings) -> None:
+    """Answers are packed into rows of pack_length: as many as there is room for at their longest."""
+    prompt, answer, pack = keys.take("max_prompt_token_length"), keys.look("response_length"), keys.take("pack_length")
+    lengths = [
+        as_number(prompt.value) if prompt is not None else 256.0,
+        as_number(answer) if answer is not None else 256.0,
+    ]
+    if None in lengths:
+        return
+    longest = int(sum(length or 0 for length in lengths))
+    findings.default("workload.seq_len", longest, "a prompt and its answer at their longest: time is no more than said")
+    room = as_number(pack.value) if pack is not None else None
+    rows = max(1, int(room) // longest) if room else 1
+    findings.default(
+        "workload.micro_batch", rows, f"so many of the longest fit into rows of {int(room or longest)} tokens"
+    )
+
+
+def _learners(keys: Keys, findings: Findings) -> None:
+    """The devices that train, node by node; the engines have others."""
+    item = keys.take("num_learners_per_node")
+    findings.put("workload.rollout", "separate", Item(keys.file, "vllm_num_engines", "devices of their own"))
+    if item is None:
+        return
+    values = item.value if isinstance(item.value, list) else [item.value]
+    numbers = [as_number(value) for value in values]
+    if None in numbers:
+        findings.block("cluster.count", item, "is known only where it runs")
+        return
+    total = int(sum(number or 0 for number in numbers))
+    for fact in ("nodes", "per_node"):
+        findings.withdraw(fact, "counts the engines' devices too")
+    findings.put("devices", total, replace(item, value=total))
+
+
+COMMANDS = {"open-instruct": read_command}
