@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from estimator.model.vision import VisionTower
+
 Mixer = Literal["attention", "mla", "mamba1", "mamba2", "linear_attention", "none"]
 Feed = Literal["dense", "moe", "none"]
 Split = Literal["column", "row", "none"]
@@ -168,7 +170,8 @@ class Architecture:
     `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides
     embedding, head and positions (final norm, embedding norm, projections). A tied head is counted once, in the
     embedding. `weight_format` names what its published checkpoint holds ('' for 16 bits, or where it is not known),
-    `held` the bits of its very file where that was read.
+    `held` the bits of its very file where that was read. `vision` is what reads its images, counted in no other field
+    (None: it sees none, or none is known).
     """
 
     id: str
@@ -191,6 +194,7 @@ class Architecture:
     family: str = ""
     weight_format: str = ""
     held: HeldBits | None = None
+    vision: VisionTower | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __hash__(self) -> int:

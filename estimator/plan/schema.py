@@ -61,6 +61,29 @@ Amount = Annotated[float, BeforeValidator(parse_count, json_schema_input_type=fl
 WholeAmount = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
 
 
+_IMAGE_SIZE = "1024x1024"
+"""A common size of photographs as they are sent, where a plan has images and does not say."""
+_SIZE = re.compile(r"([0-9]{1,5})\s*(?:x|×|\*|by)\s*([0-9]{1,5})", re.IGNORECASE)
+
+
+def image_sides(text: str) -> tuple[int, int]:
+    """(Width, height) of '768x768'. Raises ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match or not int(match[1]) or not int(match[2]):
+        raise ValueError(f"{text[:_SHOWN]!r} is not a size in pixels; valid: e.g. 768x768")
+    return int(match[1]), int(match[2])
+
+
+def _pixels(text: object) -> object:
+    """A size as '768x768'; a list of two numbers too."""
+    if isinstance(text, list | tuple):
+        text = "x".join(str(side) for side in text)
+    return "{}x{}".format(*image_sides(text)) if isinstance(text, str) else text
+
+
+ImageSize = Annotated[str, BeforeValidator(_pixels, json_schema_input_type=str)]
+
+
 class PlanPart(BaseModel):
     """A section of the Plan: unknown fields are refused, values are re-checked on assignment never made (frozen)."""
 
@@ -112,6 +135,15 @@ class Training(PlanPart):
         None, ge=1, le=100_000_000, description="Tokens generated per sample; half of seq_len unless given."
     )
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
+    images: int = Field(0, ge=0, le=10_000, description="Images in each sequence.")
+    image_size: ImageSize = Field(
+        _IMAGE_SIZE, description="Width x height of an image or frame in pixels, e.g. 768x768."
+    )
+    video_frames: int = Field(0, ge=0, le=100_000, description="Frames of video that are sampled in each sequence.")
+    visual_tokens: int | None = Field(
+        None, ge=0, le=100_000_000, description="Tokens of these together; by the model's own rule unless given."
+    )
+    vision: Literal["frozen", "trained"] = Field("frozen", description="Whether what reads images is trained too.")
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
     global_batch: int | None = Field(None, ge=1, le=100_000_000, description="Sequences per optimizer step.")
@@ -173,7 +205,17 @@ def _named(names: Mapping[str, str]) -> BeforeValidator:
 
 class Inference(PlanPart):
     kind: Literal["inference"]
-    input_len: int | float = Field(1024, ge=1, le=100_000_000, description="Mean prompt tokens per request.")
+    input_len: int | float = Field(
+        1024, ge=1, le=100_000_000, description="Mean prompt tokens per request, without images."
+    )
+    images: int = Field(0, ge=0, le=10_000, description="Images in each prompt.")
+    image_size: ImageSize = Field(
+        _IMAGE_SIZE, description="Width x height of an image or frame in pixels, e.g. 768x768."
+    )
+    video_frames: int = Field(0, ge=0, le=100_000, description="Frames of video that are sampled in each prompt.")
+    visual_tokens: int | None = Field(
+        None, ge=0, le=100_000_000, description="Tokens of these together; by the model's own rule unless given."
+    )
     output_len: int | float = Field(256, ge=1, le=100_000_000, description="Mean generated tokens per request.")
     output_spread: float | None = Field(
         None, ge=0, le=10, description="Standard deviation of the generated tokens over their mean; 0 if all are alike."
@@ -227,6 +269,11 @@ class Inference(PlanPart):
     acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
     ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")
     tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")
+
+    @property
+    def prompt_len(self) -> float:
+        """Mean tokens of a prompt with those of its images."""
+        return self.input_len + (self.visual_tokens or 0)
 
 
 class Cluster(PlanPart):

@@ -214,6 +214,7 @@ def _throughput(
 ) -> dict[str, Callable[[], Account]]:
     requests, output = float(estimates.requests_per_s[entry]), float(estimates.output_tokens_per_s[entry])
     whole, devices = float(estimates.total_tokens_per_s[entry]), float(these.devices[entry])
+    visual = float(job.inference.visual_tokens or 0)
     length, prompt = float(these.output_len[entry]), float(these.input_len[entry])
     rate = times("throughput.requests_per_s", requests)
     spread = 1.0 + job.factors.throughput_spread
@@ -231,7 +232,10 @@ def _throughput(
         "throughput.output_tokens_high_per_s": lambda: interval(times),
         "throughput.total_tokens_per_s": lambda: product(rate, times("request_tokens", length + prompt)),
         "request_tokens": lambda: total(
-            Term("workload.input_len", prompt), Term("workload.output_len", length), value=length + prompt
+            Term("workload.input_len", prompt - visual),
+            *([Term("workload.visual_tokens", visual)] if visual else []),
+            Term("workload.output_len", length),
+            value=length + prompt,
         ),
         "throughput.requests_per_s": lambda: _requests(job, estimates, these, entry),
         "throughput.output_tokens_per_s_per_device": lambda: product(

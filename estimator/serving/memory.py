@@ -23,6 +23,8 @@ from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
 # Share of a device that an engine can be told to claim where its default leaves too little for the cache.
 MOST_SHARE = 0.95
+# Engines hold what reads images in 16 bits and split it over the tensor group (vLLM, mm_encoder_tp_mode: weights).
+_TOWER_BYTES = 2.0
 COMPONENTS = ("weights", "kv_cache", "activations", "cuda_graphs", "framework_and_context")
 
 
@@ -152,7 +154,9 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
     both = (0.0 if tied else head) + table
     ends = np.where(these.pp > 1, max(table, head), both) / np.where(job.engine.splits_embedding, tp, 1.0)
     outside = (job.architecture.position_parameters + job.architecture.extra_parameters) * job.wide_bytes
-    return {
+    tower = job.architecture.vision
+    seeing = {} if tower is None or not job.loads_tower else {"vision": tower.parameters * _TOWER_BYTES / tp}
+    return seeing | {
         "dense": layer_share * (dense * job.block_bytes),
         "experts": layer_share * (routed * job.expert_bytes),
         "vectors": layer_share * (vectors * job.weights.vector_bits / BITS_PER_BYTE),

@@ -25,6 +25,7 @@ from estimator.machine.decode import CachedHeads, decode_attention_seconds, expe
 from estimator.machine.links import KernelLimits
 from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
+from estimator.model.vision import tower_matmul
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob, kind_peak
@@ -124,6 +125,7 @@ def _one_batch(
     matmul = np.maximum(factors.decode * generation, weight * both[:count])
     attention = factors.decode * _decode_cores(job, these, decoding, context)
     attention = attention + factors.prefill * _prompt_cores(job, these, reading)
+    matmul = matmul + factors.prefill * _seeing(job, these, reading)
     layers = float(job.architecture.layers)
     memory = weight * _memory_bound(job, these, rows) + factors.layer_s * layers
     # Kernels of replayed graphs start sooner after each other than alone.
@@ -188,6 +190,20 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, shared: Floats
     rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
     columns, hidden = job.architecture.vocab / these.tp, float(job.architecture.hidden)
     return seconds + matmul_seconds(rates, picked, columns, hidden)
+
+
+def _seeing(job: ServingJob, these: Deployments, reading: Floats) -> Floats:
+    """The tower's pass over the patches of the images among `reading` prompt tokens of one lane; shape (k, n)."""
+    tower, workload = job.architecture.vision, job.inference
+    if tower is None or not workload.visual_tokens:
+        return np.zeros_like(reading)
+    patches = np.maximum(reading * (workload.visual_tokens / these.input_len) * tower.rule.merge**2, 1e-9)
+    rates = MatmulRates(
+        job.device.surfaces["bf16"], job.wide_peak_flops, job.machine.accelerator.memory_bandwidth, (2.0, 2.0), 2.0
+    )
+    columns, passed = tower_matmul(tower, workload.visual_tokens, workload.images + workload.video_frames)
+    seconds = tower.layers * matmul_seconds(rates, patches, columns / these.tp, float(tower.hidden))
+    return np.where(reading > 0.0, seconds * passed, 0.0)
 
 
 def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> Floats:

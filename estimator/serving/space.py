@@ -112,7 +112,7 @@ def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None) ->
     workload = job.inference
     rows = shapes(job)
     base = {
-        "input_len": float(workload.input_len),
+        "input_len": float(workload.prompt_len),
         "output_len": float(workload.output_len),
         "concurrency": concurrency(job),
         "request_rate": request_rate(job),

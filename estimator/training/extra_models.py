@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.plan.layouts import Layouts
+from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, StageShape
 from estimator.training.states import States
@@ -35,17 +35,18 @@ def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, 
     """
     zero = layouts.zeros()
     stage = job.training.stage
+    seeing, seen = _tower(job, layouts, states, shape)
     if not job.has_reference and stage != "ppo" and stage != "grpo":
-        return Extra(zero, zero, zero, any=False, generates=False)
+        return Extra(seeing, seen, zero, any=job.sees, generates=False)
     share = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
     frozen = states.parameters * job.activation_bytes / share
-    resident = frozen if job.has_reference else zero
-    working = generation = zero
+    resident = seeing + (frozen if job.has_reference else zero)
+    working, generation = seen, zero
     if stage == "ppo":
         critic = states.weights + states.gradients + states.optimizer
         resident = resident + frozen + critic
         if job.framework.recipe.critic == "beside":
-            working = kept
+            working = working + kept
     samples = stage in ("ppo", "grpo")
     generates = samples and job.training.rollout == "trainer"
     if generates:
@@ -57,6 +58,31 @@ def extra_models(job: Job, layouts: Layouts, states: States, shape: StageShape, 
         elif rest == "sleeps":
             generates, generation = True, zero + engine
     return Extra(resident, working, generation, any=True, generates=generates)
+
+
+def _tower(job: Job, layouts: Layouts, states: States, shape: StageShape) -> tuple[Floats, Floats]:
+    """(Bytes that what reads images always takes, activations that it keeps for its backward pass), on the stage that
+    has the embedding.
+
+    Frozen it is held in the compute dtype, and keeps nothing. Trained in full it has the states of the other weights;
+    beside adapters it stays frozen, but its activations are kept. Of every layer are kept, in 16 bits, two norms' in-
+    and outputs, queries, keys and values, the output of attention and both sides of the MLP's activation (Korthikanti
+    et al. 2022, section 4.1, with a fused attention), or, recomputed, its input alone.
+    """
+    tower = job.architecture.vision
+    if tower is None or not job.sees:
+        return layouts.zeros(), layouts.zeros()
+    held = tower.parameters / layouts.tp * shape.has_embedding
+    sharded = np.where(layouts.zero_stage >= 3, layouts.shard_group, 1)
+    each = job.activation_bytes / sharded
+    if job.training.vision == "frozen":
+        return held * each, layouts.zeros()
+    if job.training.method == "full":
+        each = (states.weights + states.gradients + states.optimizer) / np.maximum(states.parameters, 1.0)
+    layer = 8.0 * tower.hidden + (3.0 if tower.gated else 2.0) * tower.width
+    recomputed = (layouts.recompute == RECOMPUTE.index("full")) | (layouts.recompute == RECOMPUTE.index("block"))
+    elements = np.where(recomputed, tower.layers * tower.hidden + layer, tower.layers * layer)
+    return held * each, job.patches(layouts) * elements * job.activation_bytes / layouts.tp * shape.has_embedding
 
 
 def _key_values(job: Job, layouts: Layouts, shape: StageShape) -> Floats:

@@ -9,10 +9,19 @@ import numpy as np
 
 from estimator.kernels.activations import boundary_bytes
 from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, copies_by_node, place, send
-from estimator.kernels.compute import BlockTime, HeadTime, block_time, embedding_time, head_time, optimizer_time
+from estimator.kernels.compute import (
+    BlockTime,
+    HeadTime,
+    block_time,
+    embedding_time,
+    head_time,
+    matmul_time,
+    optimizer_time,
+)
 from estimator.kernels.elementwise import adapted_modules
 from estimator.kernels.offloading import offloaded_seconds
 from estimator.model.architecture import Block
+from estimator.model.vision import tower_matmul
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Layouts, either
 from estimator.plan.training.job import Job
 from estimator.plan.training.options import switched_on
@@ -205,7 +214,7 @@ def _stage(
     looked_up, scattered = embedding
     out["forward"] = out["forward"] + shape.has_embedding * looked_up
     out["backward"] = out["backward"] + shape.has_embedding * scattered
-    out["extra_models"] = _extra_models(job, layouts, out)
+    out["extra_models"] = _extra_models(job, layouts, out) + shape.has_embedding * _seeing(job, layouts)
     for name in ("forward", "backward", "recompute", "extra_models"):
         out[name] = out[name] * job.calibration.framework.compute
     return out
@@ -285,6 +294,18 @@ def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Float
         case "ppo":
             return 2.0 * forward + trained
     return layouts.zeros()
+
+
+def _seeing(job: Job, layouts: Layouts) -> Floats:
+    """Passes of what reads images over those of one micro-batch: forward, and back and again where it is trained."""
+    tower = job.architecture.vision
+    if tower is None or not job.sees:
+        return layouts.zeros()
+    training = job.training
+    columns, passed = tower_matmul(tower, training.visual_tokens or 0, training.images + training.video_frames)
+    each = matmul_time(job, job.patches(layouts), columns / layouts.tp, float(tower.hidden), head=True)
+    again = np.where(layouts.recompute >= RECOMPUTE.index("full"), 4.0, 3.0)
+    return tower.layers * each * passed * (again if training.vision == "trained" else 1.0)
 
 
 def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Message]:

@@ -18,6 +18,7 @@ from knowledge.engines import SERVERS, engine, engines_known, kernels_for, reads
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration
+from knowledge.jobs.images import seen
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
@@ -176,8 +177,7 @@ def _filled(
 ) -> tuple[dict[str, Any], list[Assumption]]:
     """(Changes to the workload, assumptions made). `alone` is true where one person uses the machine."""
     stated = workload.model_fields_set
-    changes: dict[str, Any] = {}
-    assumed: list[Assumption] = []
+    changes, assumed = seen(workload, architecture)
     own = published(architecture)
     usual = usual_engine(architecture, accelerator, own)
     if "engine" not in stated and usual not in (None, workload.engine):

@@ -10,11 +10,12 @@ from estimator.model.architecture import Architecture
 from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
-from estimator.plan.training.defaults import UsualRun, fill, fill_adapters
+from estimator.plan.training.defaults import USUAL_SEQ_LEN, UsualRun, fill, fill_adapters
 from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_rollout
+from knowledge.jobs.images import room, seen
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
@@ -60,6 +61,9 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     if framework_choice is None and training.framework == "auto":
         framework_choice = choices(plan, accelerator.value, count)[0]
     own = _own_run(plan, architecture.id, framework_choice)
+    visual, of_images = seen(training, architecture)
+    longer, why_longer = room(training, visual.get("visual_tokens", training.visual_tokens or 0), USUAL_SEQ_LEN)
+    plan, assumptions = plan.patch({"workload": visual | longer}), [*assumptions, *of_images, *why_longer]
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice, own)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled, generated = _rolled_out(plan.patch({"workload": workload, "cluster": settled}))

@@ -20,6 +20,7 @@ from knowledge.models.held import WeightFile, held_bits
 from knowledge.models.naming import SIZE, bare_size, maker_words, model_form, other_models, tag_format, words_of
 from knowledge.models.quantization import published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
+from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
@@ -201,6 +202,7 @@ def _of_catalogue(known: _KnownModels, id: str) -> Architecture:
             built = replace(_of_catalogue(known, facts.shares), id=id, context=facts.context or 0)
         else:
             built = replace(build(facts.fields, id), family=facts.family)
+            built = replace(built, vision=tower_of(id, built.hidden))
         known.built[id] = replace(built, weight_format=facts.weight_format)
     return known.built[id]
 
@@ -231,6 +233,7 @@ def _of_file(path: Path) -> Architecture:
 def _of_config(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture of a config in the format that its quantization_config says."""
     built = build(canonical(config), name)
+    built = replace(built, vision=tower_in(config, built.hidden))
     held, unread = published_format(config)
     return replace(built, weight_format=held, notes=(*built.notes, unread) if unread else built.notes)
 

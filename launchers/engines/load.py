@@ -38,7 +38,7 @@ class Load:
 
 def load_of(launch: ServingLaunch) -> Load:
     serving = launch.serving
-    prompt = max(1, round(serving.input_len))
+    prompt = max(1, round(serving.prompt_len))
     shared = min(prompt - 1, round(prompt * serving.prefix_hit))
     rate = serving.request_rate
     concurrency = 1 if serving.scenario == "single-stream" else serving.concurrency

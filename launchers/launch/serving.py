@@ -79,7 +79,7 @@ def serving_launch(
     nodes = -(-together // per_node)
     model = model_id or (plan.model if isinstance(plan.model, str) else None)
     spread = min(_MOST_SPREAD, round((serving.output_spread or 0.0) * math.sqrt(3), 4))
-    longest = math.ceil(serving.input_len) + math.ceil(serving.output_len * (1 + spread))
+    longest = math.ceil(serving.prompt_len) + math.ceil(serving.output_len * (1 + spread))
     name = slug(plan.name) or slug(f"{last_part(model or 'model')}-{serving.engine}") or "serve"
     return ServingLaunch(
         plan=plan,
@@ -111,7 +111,7 @@ def _context(plan: Plan, serving: Inference, prediction: ServingPrediction | Non
     whole_prompt = serving.chunked_prefill is False or engine(serving.engine).cache_in_full
     if prediction is None or prediction.max_concurrency is None or whole_prompt:
         return longest
-    room = prediction.max_concurrency // caches * math.floor(serving.input_len + serving.output_len)
+    room = prediction.max_concurrency // caches * math.floor(serving.prompt_len + serving.output_len)
     return max(longest, min(architecture(plan.model).context or longest, room // 256 * 256))
 
 

@@ -40,7 +40,7 @@ def misfit(served: Served) -> str:
 def _memory(served: Served) -> list[str]:
     workload, architecture = served.job.inference, served.job.architecture
     texts = [] if served.fits else [f"{misfit(served)}; the speeds are those of a device with room for one request"]
-    longest = max(workload.input_len + workload.output_len, workload.max_context or 0)
+    longest = max(workload.prompt_len + workload.output_len, workload.max_context or 0)
     if architecture.context and longest > architecture.context:
         texts.append(f"requests of {longest:,.0f} tokens are longer than the {architecture.context:,} of the model")
     return texts

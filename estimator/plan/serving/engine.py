@@ -55,9 +55,9 @@ class Engine:
     `block_tokens` is the granularity of the cache; `bounds_windows` is true where layers with a window keep only it.
     Where windows are bounded, `window_share` of the tokens that whole layers keep have room in those with one (0: as
     many as the window has). `state_share` of the cache is for recurrent states, `request_states` for each request (0:
-    both as they are needed). `splits_embedding` is true where tensor parallelism cuts the embedding by vocabulary,
-    `embedding_on_host` where it is looked up in host memory. `fp8_cache` is true where a
-    checkpoint in 8 or 4 bits turns the cache to 8 bits too.
+    both as they are needed). `loads_tower` is true where what reads images is loaded with every model that has
+    it. `splits_embedding` is true where tensor parallelism cuts the embedding by vocabulary, `embedding_on_host` where
+    it is looked up in host memory. `fp8_cache` is true where a checkpoint in 8 or 4 bits turns the cache to 8 bits too.
 
     Scheduling. `max_batch` sequences and `max_tokens` tokens at most take part in a step (`offline_max_tokens` where
     the engine is called as a library). `whole_prompts` is true where a step must hold the longest request, so that its
@@ -118,6 +118,7 @@ class Engine:
     request_states: float
     splits_embedding: bool
     embedding_on_host: bool
+    loads_tower: bool
     fp8_cache: bool
     max_batch: int
     max_tokens: int

@@ -76,6 +76,12 @@ class ServingJob:
         """Standard deviation of generated tokens over their mean."""
         return self.inference.output_spread or 0.0
 
+    @property
+    def loads_tower(self) -> bool:
+        """Whether what reads images is on the devices: engines that load whole checkpoints load it with them, those of
+        GGUF files have it in a file of its own (llama.cpp, --mmproj)."""
+        return self.architecture.vision is not None and (bool(self.inference.visual_tokens) or self.engine.loads_tower)
+
     def mean_context(self, input_len: Floats, output_len: Floats) -> Floats:
         """Tokens in the cache of a running request: long answers run longer, so they are met more often."""
         return input_len + 0.5 * output_len * (1.0 + self.output_spread**2)

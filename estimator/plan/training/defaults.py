@@ -19,7 +19,7 @@ from estimator.plan.training.run_length import data_size, full_sample
 # pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
 _FINETUNE_BATCH = 128
 _PRETRAIN_TOKENS = 4_194_304
-_SEQ_LEN = 4096
+USUAL_SEQ_LEN = 4096
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ _PLAIN_DEFAULTS = {
 def _seq_len(architecture: Architecture, own: UsualRun | None) -> tuple[int, str]:
     if own:
         return own.seq_len, f"as the model was trained: {own.source}"
-    seq_len = min(_SEQ_LEN, architecture.context) if architecture.context else _SEQ_LEN
-    return seq_len, "a common length" if seq_len == _SEQ_LEN else "the model's context"
+    seq_len = min(USUAL_SEQ_LEN, architecture.context) if architecture.context else USUAL_SEQ_LEN
+    return seq_len, "a common length" if seq_len == USUAL_SEQ_LEN else "the model's context"
 
 
 def _global_batch(plan: Plan, seq_len: int, count: int, own: UsualRun | None) -> tuple[int, str]:

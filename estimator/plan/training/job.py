@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.model.architecture import Architecture
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import Calibration
+from estimator.plan.layouts import Floats, Layouts
 from estimator.plan.schema import Plan, Training
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.framework import Framework, OptimizerFacts, Style
@@ -169,6 +172,18 @@ class Job:
         if self.training.weights == "auto" and self.framework.weights.frozen_bytes:
             return self.framework.weights.frozen_bytes
         return FP32_BYTES if self.training.weights == "fp32" else self.activation_bytes
+
+    @property
+    def sees(self) -> bool:
+        """Whether sequences have images, and it is known what reads them."""
+        return self.architecture.vision is not None and bool(self.training.visual_tokens)
+
+    def patches(self, layouts: Layouts) -> Floats:
+        """Patches of the images of one micro-batch; shape (n,)."""
+        tower = self.architecture.vision
+        merged = tower.rule.merge**2 if tower else 0
+        each = float(self.sequences_per_sample) * (self.training.visual_tokens or 0) * merged
+        return layouts.micro_batch.astype(np.float64) * each
 
     @cached_property
     def usable_bytes(self) -> float:

@@ -19,7 +19,7 @@ def serving_facts(served: Served) -> Facts:
     step_s = sum(served.limits.values())
     running = float(steady.running[entry] * deployments.lanes[entry])
     workload = job.inference
-    context = workload.input_len + workload.output_len
+    context = workload.prompt_len + workload.output_len
     facts |= {f"time.share.{plain(name)}": served.limits.get(name, 0.0) / step_s for name in _LIMITS}
     facts |= {f"memory.share.{name}": value / memory.capacity_bytes for name, value in memory.components.items()}
     facts |= {
@@ -49,7 +49,7 @@ def serving_facts(served: Served) -> Facts:
         "estimate.bottleneck": served.bottleneck,
         "estimate.replicas": int(deployments.replicas[entry]),
         "load.context": context,
-        "load.prompt_share": workload.input_len / context,
+        "load.prompt_share": workload.prompt_len / context,
         "load.offline": math.isinf(float(deployments.concurrency[entry])),
     }
     return facts

@@ -1,0 +1,152 @@
+"""Images: tokens by the processors' own rules, towers to the last weight, and what both do to estimates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from estimator.model.vision import image, video
+from knowledge.data_files import document
+from knowledge.models.catalogue import find_architecture
+from knowledge.models.vision import tower_in
+from tools import call
+
+
+def _tower(model: str) -> Any:
+    tower = find_architecture(model)[0].vision
+    assert tower is not None
+    return tower
+
+
+# Weights in the published checkpoints without their language model (safetensors headers; transformers' classes on
+# torch's meta device), and those of the language model in the catalogue.
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        ("Qwen/Qwen2-VL-7B-Instruct", 8_291_375_616 - 7_615_616_512),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", 8_292_166_656 - 7_615_616_512),
+        ("Qwen/Qwen3-VL-2B-Instruct", 406_957_056),
+        ("Qwen/Qwen3-VL-4B-Instruct", 415_347_712),
+        ("Qwen/Qwen3-VL-8B-Instruct", 576_388_336),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", 538_631_408),
+        ("Qwen/Qwen3-VL-32B-Instruct", 595_266_800),
+        ("mistralai/Mistral-Large-4-1T-A52B", 1_704_218_624),
+        ("google/gemma-3-4b-pt", 4_300_079_472 - 3_880_263_168),
+        ("google/gemma-3-27b-pt", 27_432_406_640 - 27_009_346_304),
+    ],
+)
+def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: int) -> None:
+    assert _tower(model).parameters == parameters
+
+
+# By the image processors of transformers 5.24 on images of these sizes (width, height).
+@pytest.mark.parametrize(
+    ("model", "size", "tokens"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", (768, 768), 27 * 27 + 2),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", (1920, 1080), 69 * 39 + 2),
+        ("Qwen/Qwen3-VL-8B-Instruct", (768, 768), 24 * 24 + 2),
+        ("Qwen/Qwen3-VL-8B-Instruct", (64, 64), 8 * 8 + 2),
+        ("google/gemma-3-27b-it", (4000, 100), 256 + 2),
+        ("google/gemma-4-31B-it", (768, 768), 16 * 16 + 2),
+        ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", (768, 768), 28 * 28 + 28),
+        ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", (3080, 1540), 55 * 28 + 28),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (336, 336), 144 + 3),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (672, 336), 3 * 144 + 2 + 3),
+        ("moonshotai/Kimi-K2.6", (768, 768), 28 * 28),
+    ],
+)
+def test_images_are_as_many_tokens_as_the_processor_makes(model: str, size: tuple[int, int], tokens: int) -> None:
+    assert image(_tower(model).rule, *size).tokens == tokens
+
+
+_SEEING = sorted(document("vision.yaml")["towers"])
+
+
+@given(st.sampled_from(_SEEING), st.integers(16, 6000), st.integers(16, 6000))
+def test_an_image_is_never_more_tokens_than_the_limits_allow(model: str, width: int, height: int) -> None:
+    if max(width, height) > 100 * min(width, height):
+        return
+    rule = _tower(model).rule
+    seen = image(rule, width, height)
+    assert seen.tokens >= 1
+    assert seen.patches >= 1
+    if rule.kind == "area":
+        assert seen.patches * rule.patch**2 <= max(rule.most_pixels, rule.cell * max(width, height))
+    if rule.kind == "budget":
+        assert seen.patches * rule.patch**2 <= rule.most_pixels
+    if rule.sees_video:
+        long, short = video(rule, 64, width, height), video(rule, 8, width, height)
+        assert long.tokens >= short.tokens / 2 if rule.by_frame else long.tokens > 0
+
+
+def test_every_tower_names_a_kind_and_every_kind_its_source() -> None:
+    table = document("vision.yaml")
+    assert {row["kind"] for row in table["towers"].values()} <= set(table["kinds"])
+    assert all(row["source"] for row in table["kinds"].values())
+    for model in table["towers"]:
+        facts = find_architecture(model)[0]
+        assert facts.id == model
+        assert facts.multimodal
+
+
+def test_raw_configs_bring_their_own_tower() -> None:
+    vision = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "patch_size": 16, "spatial_merge_size": 2}
+    tower = tower_in({"model_type": "qwen3_vl", "vision_config": vision}, 4096)
+    assert tower == _tower("Qwen/Qwen3-VL-8B-Instruct")
+    assert tower_in({"model_type": "qwen3_vl", "vision_config": {"depth": "many"}}, 4096) is None
+    assert tower_in({"model_type": "nobody_knows", "vision_config": vision}, 4096) is None
+
+
+def _plan(kind: str, **workload: Any) -> dict[str, Any]:
+    cluster = {"accelerator": "h100-sxm", "count": 8}
+    return {"plan": {"model": "Qwen/Qwen3-VL-8B-Instruct", "cluster": cluster, "workload": {"kind": kind} | workload}}
+
+
+def test_a_tower_costs_memory_and_time_in_training_most_where_it_is_trained() -> None:
+    layout = {"tp": 1, "pp": 1, "cp": 1, "dp": 8, "zero_stage": 3, "recompute": "full"}
+
+    def estimated(**workload: Any) -> tuple[float, float]:
+        request = _plan("training", framework="deepspeed", micro_batch=1, global_batch=8, **workload)
+        request["plan"]["layout"] = layout
+        result = call("estimate_training", request)
+        return result["memory"]["per_device_bytes"], result["time"]["step_s"]
+
+    text, frozen = estimated(), estimated(images=5, image_size="768x768")
+    trained = estimated(images=5, image_size="768x768", vision="trained")
+    assert text[0] < frozen[0] < trained[0]
+    assert text[1] < frozen[1] < trained[1]
+
+
+def test_images_are_part_of_the_prompt_in_serving() -> None:
+    seen = call("estimate_inference", _plan("inference", images=5, image_size="768x768"))
+    plain = call("estimate_inference", _plan("inference", input_len=1024 + 5 * 578))
+    assert seen["plan"]["workload"]["visual_tokens"] == 5 * 578
+    assert seen["memory"]["max_concurrency"] == plain["memory"]["max_concurrency"]
+    assert seen["latency"]["ttft_s"] > plain["latency"]["ttft_s"]
+    again = call("estimate_inference", {"plan": seen["plan"]})
+    assert again["latency"] == seen["latency"]
+
+
+@pytest.mark.parametrize(
+    ("model", "workload", "field"),
+    [
+        ("meta-llama/Llama-3.1-8B", {"images": 1}, "workload.images"),
+        ("meta-llama/Llama-3.2-11B-Vision", {"images": 1}, "workload.images"),
+        ("google/gemma-3-27b-it", {"video_frames": 8}, "workload.video_frames"),
+        ("Qwen/Qwen3-VL-8B-Instruct", {"images": 1, "image_size": "large"}, "image_size"),
+        ("Qwen/Qwen3-VL-8B-Instruct", {"images": 1, "image_size": "9000x20"}, "workload.image_size"),
+        ("Qwen/Qwen3-VL-8B-Instruct", {"images": 4, "seq_len": 2048}, "workload.seq_len"),
+        ("Qwen/Qwen3-VL-8B-Instruct", {"visual_tokens": 100}, "workload.visual_tokens"),
+    ],
+)
+def test_what_cannot_be_seen_is_refused(model: str, workload: dict[str, Any], field: str) -> None:
+    request = _plan("training", **workload)
+    request["plan"]["model"] = model
+    with pytest.raises(PlanError) as refused:
+        call("estimate_training", request)
+    assert field in refused.value.field
