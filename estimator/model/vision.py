@@ -11,6 +11,8 @@ from typing import Literal
 
 _MOST_STRETCHED = 200.0
 """Sides of an image may differ by this factor at most (transformers, smart_resize)."""
+_BIASES_OF_WIDTH = 5
+"""Of a layer: queries, keys, values, output and the MLP's last (transformers, Qwen2VLVisionBlock)."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def count_parameters(tower: VisionTower, count: TowerCount, text_hidden: int) ->
     bias = int(count.biased)
     first = 3 * count.frames * patch**2 * hidden + count.patch_bias * hidden + count.positions * hidden
     matrices = transformer_parameters(tower)
-    biases = bias * tower.layers * (5 * hidden + (2 if tower.gated else 1) * tower.width)
+    biases = bias * tower.layers * (_BIASES_OF_WIDTH * hidden + (2 if tower.gated else 1) * tower.width)
     body = first + matrices + biases + 2 * tower.layers * norm
     wide = merge * hidden
     pair = wide**2 + wide + wide * text_hidden + text_hidden

@@ -12,6 +12,11 @@ from estimator.plan.training.stages import Floats, StageShape
 from estimator.training.states import States
 from estimator.units import FP32_BYTES
 
+_TOWER_SAVED = 8.0
+"""Vectors of its width that a layer of a tower saves beside both sides of the MLP's activation, in 16 bits: two norms'
+in- and outputs, queries, keys and values, and the output of attention (Korthikanti et al. 2022, section 4.1, with a
+fused attention)."""
+
 
 @dataclass(frozen=True)
 class Extra:
@@ -65,9 +70,7 @@ def _tower(job: Job, layouts: Layouts, states: States, shape: StageShape) -> tup
     has the embedding.
 
     Frozen it is held in the compute dtype, and keeps nothing. Trained in full it has the states of the other weights;
-    beside adapters it stays frozen, but its activations are kept. Of every layer are kept, in 16 bits, two norms' in-
-    and outputs, queries, keys and values, the output of attention and both sides of the MLP's activation (Korthikanti
-    et al. 2022, section 4.1, with a fused attention), or, recomputed, its input alone.
+    beside adapters it stays frozen, but its activations are kept: of every layer, or, recomputed, its input alone.
     """
     tower = job.architecture.vision
     if tower is None or not job.sees:
@@ -79,7 +82,7 @@ def _tower(job: Job, layouts: Layouts, states: States, shape: StageShape) -> tup
         return held * each, layouts.zeros()
     if job.training.method == "full":
         each = (states.weights + states.gradients + states.optimizer) / np.maximum(states.parameters, 1.0)
-    layer = 8.0 * tower.hidden + (3.0 if tower.gated else 2.0) * tower.width
+    layer = _TOWER_SAVED * tower.hidden + (3.0 if tower.gated else 2.0) * tower.width
     recomputed = (layouts.recompute == RECOMPUTE.index("full")) | (layouts.recompute == RECOMPUTE.index("block"))
     elements = np.where(recomputed, tower.layers * tower.hidden + layer, tower.layers * layer)
     return held * each, job.patches(layouts) * elements * job.activation_bytes / layouts.tp * shape.has_embedding

@@ -43,6 +43,8 @@ def seen(workload: Training | Inference, architecture: Architecture) -> tuple[di
     assumed = [Assumption("workload.visual_tokens", tokens, f"{' and '.join(parts)}, by the model's image processor")]
     if "image_size" not in workload.model_fields_set:
         assumed.append(Assumption("workload.image_size", workload.image_size, "a common size of images"))
+    if isinstance(workload, Training) and "vision" not in workload.model_fields_set:
+        assumed.append(Assumption("workload.vision", workload.vision, "LlamaFactory's default, freeze_vision_tower"))
     return {"visual_tokens": tokens}, assumed
 
 

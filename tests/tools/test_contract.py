@@ -94,6 +94,8 @@ def test_every_value_that_was_not_given_is_an_assumption(tool: str) -> None:
     # What a run without adapters, generated samples and experts on one node has no use for.
     unused = {"workload.kind", "workload.rollout", "workload.engine_share", "workload.group_size"}
     unused |= {f"workload.{name}" for name in ("tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")}
+    # Sequences are text alone.
+    unused |= {f"workload.{name}" for name in ("images", "image_size", "video_frames", "vision")}
     # Matmuls are in 16 bits.
     unused.add("workload.fp8_attention")
     unused |= {"cluster.interconnect", *(f"workload.lora.{name}" for name in Lora.model_fields)}
