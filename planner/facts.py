@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from estimator.model.vision import image
 from estimator.search.layouts import valid_tp
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import facts_of, find_architecture
@@ -15,6 +16,9 @@ from knowledge.prices.kin import kin_price
 from planner.money.offers import offer
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
+
+_IMAGE = (1024, 1024)
+"""Pixels of the image whose tokens are told."""
 
 
 class ModelQuestion(BaseModel):
@@ -27,6 +31,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
     architecture, why = find_architecture(request.model)
     facts = facts_of(architecture.id)
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
+    tower = architecture.vision
     moe = max(architecture.blocks, key=lambda block: block.experts)
     return ModelDescription(
         id=architecture.id,
@@ -49,6 +54,8 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         weights_bytes_bf16=2 * architecture.parameters,
         shares=facts.shares or None if facts else None,
         weight_format=plan_format(architecture.weight_format) if architecture.weight_format else "bf16",
+        vision_parameters=tower.parameters if tower else None,
+        image_tokens=image(tower.rule, *_IMAGE).tokens if tower else None,
         license=facts.license if facts else None,
         source=facts.source if facts else None,
         assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],

@@ -273,6 +273,8 @@ class ModelDescription(Result):
     weights_bytes_bf16: int
     shares: str | None = Field(None, description="The model of the catalogue whose architecture this checkpoint has.")
     weight_format: str = Field("bf16", description="What the published checkpoint holds its weights in.")
+    vision_parameters: int | None = Field(None, description="Of what reads images, beside the parameters.")
+    image_tokens: int | None = Field(None, description="Tokens of one image of 1024x1024 pixels.")
     license: str | None
     source: str | None
     assumptions: list[Assumption]

@@ -13,8 +13,9 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from estimator.model.configs import build
+from estimator.model.vision import VisionTower
 from knowledge.data_files import FOLDER, rows
-from knowledge.models.fields import canonical, model_types
+from knowledge.models.fields import TEXT_ALONE, canonical, model_types
 from knowledge.models.gguf import is_gguf_file, read_gguf
 from knowledge.models.held import WeightFile, held_bits
 from knowledge.models.naming import SIZE, bare_size, maker_words, model_form, other_models, tag_format, words_of
@@ -202,7 +203,7 @@ def _of_catalogue(known: _KnownModels, id: str) -> Architecture:
             built = replace(_of_catalogue(known, facts.shares), id=id, context=facts.context or 0)
         else:
             built = replace(build(facts.fields, id), family=facts.family)
-            built = replace(built, vision=tower_of(id, built.hidden))
+            built = _seeing(built, tower_of(id, built.hidden))
         known.built[id] = replace(built, weight_format=facts.weight_format)
     return known.built[id]
 
@@ -233,9 +234,16 @@ def _of_file(path: Path) -> Architecture:
 def _of_config(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture of a config in the format that its quantization_config says."""
     built = build(canonical(config), name)
-    built = replace(built, vision=tower_in(config, built.hidden))
+    built = _seeing(built, tower_in(config, built.hidden))
     held, unread = published_format(config)
     return replace(built, weight_format=held, notes=(*built.notes, unread) if unread else built.notes)
+
+
+def _seeing(built: Architecture, tower: VisionTower | None) -> Architecture:
+    """With what reads images, where it is known."""
+    if tower is None:
+        return built
+    return replace(built, vision=tower, notes=tuple(note for note in built.notes if note != TEXT_ALONE))
 
 
 def _folder_name(config: Path) -> str:

@@ -14,6 +14,7 @@ from estimator.errors import PlanError, nearest
 from knowledge.data_files import document
 
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+TEXT_ALONE = "only the text decoder is counted, not the vision or audio towers"
 _FLATTENED = ("attn_config", "ffn_config")
 _DEFAULT_TYPE = "llama"
 _NO_CONVENTIONS: dict[str, Any] = {"rename": {}, "when": [], "defaults": {}, "fixed": {}, "halve": [], "copy": {}}
@@ -64,7 +65,7 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
     if is_nested or "vision_config" in config:
         fields["multimodal"] = True
     if fields.get("multimodal"):
-        notes.append("only the text decoder is counted, not the vision or audio towers")
+        notes.append(TEXT_ALONE)
     if kind in table["types"]:
         fields["model_type"] = kind
     fields["notes"] = notes

@@ -6,6 +6,7 @@ gradient_accumulation_steps x devices is the plan's global batch only with it.
 
 from __future__ import annotations
 
+from estimator.plan.schema import image_sides
 from launchers.accelerate.write import accelerate_launch
 from launchers.devices import attention_of
 from launchers.families import is_known_to_liger, template_of
@@ -147,7 +148,23 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         fields["packing"] = False
         if launch.training.packing:
             comments["packing"] = "LlamaFactory packs only in pretraining and SFT; samples are padded here"
-    return fields | {"preprocessing_num_workers": 16, "dataloader_num_workers": 4}
+    return fields | _images(launch) | {"preprocessing_num_workers": 16, "dataloader_num_workers": 4}
+
+
+def _images(launch: TrainingLaunch) -> dict[str, Value]:
+    """What limits images and frames, which ProcessorArguments would scale down to 768x768 and to 256x256, and whether
+    what reads them is trained."""
+    training = launch.training
+    if not training.visual_tokens:
+        return {}
+    width, height = image_sides(training.image_size)
+    frozen = training.vision == "frozen"
+    fields: dict[str, Value] = {"freeze_vision_tower": frozen, "freeze_multi_modal_projector": frozen}
+    if training.images:
+        fields["image_max_pixels"] = width * height
+    if training.video_frames:
+        fields |= {"video_max_pixels": width * height, "video_maxlen": training.video_frames}
+    return fields
 
 
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Value]:

@@ -45,10 +45,16 @@ def _heads(row: ModelDescription) -> str:
     return f"{row.heads}, of {row.head_dim}; {row.kv_heads} for keys and values"
 
 
+def _images(row: ModelDescription) -> str:
+    if row.vision_parameters is None:
+        return NONE
+    return f"read by {row.vision_parameters:,} parameters more; one of 1024x1024 is {row.image_tokens:,} tokens"
+
+
 _MODEL: tuple[Column, ...] = (
     "family", ("architecture of", lambda row: row.shares or NONE), ("parameters", _exactly),
     "embedding_parameters", "weights_bytes_bf16",
-    ("published in", "weight_format"), "layers", "hidden",
+    ("published in", "weight_format"), ("images", _images), "layers", "hidden",
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),
     ("context", lambda row: f"{shown('context', row.context)} tokens" if row.context else NONE),

@@ -33,6 +33,7 @@ INEXPRESSIBLE = {
     "tensor parallelism inside experts": {"layout.etp": 2},
     "shard groups without ZeRO-3": {"layout.shard_group": 4},
     "whole replicas as shard groups of one": {"layout": {"shard_group": 1, "zero_stage": 3}},
+    "images in the data": {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 1, "workload.visual_tokens": 1026},
     "a type of gradients": {"workload.gradients": "fp32"},
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},
@@ -101,6 +102,17 @@ def test_inexpressible_feature_names_what_can(feature):
             continue
         for other in targets_that_say(feature["name"], kind):
             assert other in str(raised.value)
+
+
+def test_images_limit_what_llamafactory_scales_them_to():
+    seeing = {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 2, "workload.visual_tokens": 1200}
+    plan = complete(seeing | {"workload.image_size": "768x800", "workload.vision": "trained"})
+    rendered = render(plan, ["llamafactory", "deepspeed"])
+    text = next(file.text for file in rendered.files if file.target == "llamafactory")
+    fields = yaml.safe_load(text)
+    assert fields["image_max_pixels"] == 768 * 800
+    assert fields["freeze_vision_tower"] is False
+    assert fields["template"] == "qwen3_vl_nothink"
 
 
 def test_the_same_plans_go_where_they_can():

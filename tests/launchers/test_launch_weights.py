@@ -75,11 +75,15 @@ UNSAID = {"kind", "framework", "software_version", "dataset_tokens", "engine_sha
 UNSAID |= {"dataset_samples", "sample_tokens", "steps", "gradients"}
 UNSAID |= {"dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap", "cuda_graph", "moe_capacity", "response_len"}
 UNSAID |= {"fp8_attention"}
+# How many images there are is the data's, and how many tokens they come to follows.
+UNSAID |= {"images", "visual_tokens"}
+SEEING = {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 1, "workload.video_frames": 8}
+SEEING |= {"workload.visual_tokens": 3000}
 OTHERS = {
     "stage": "orpo", "method": "freeze", "precision": "fp16", "weights": "bf16", "optimizer": "lion", "seq_len": 512,
     "packing": False, "micro_batch": 2, "global_batch": 64, "attention": "sdpa", "fused_loss": True, "compile": True,
     "epochs": 3.0, "rank": 4, "alpha": 7, "targets": "mlp", "dropout": 0.1, "quantisation": "nf4-single",
-    "train_embeddings": True,
+    "train_embeddings": True, "image_size": "768x768", "video_frames": 16, "vision": "trained",
 }  # fmt: skip
 
 
@@ -91,4 +95,6 @@ def test_every_field_of_a_run_is_in_its_files(field):
     path = f"workload.{field}"
     if field in Lora.model_fields:
         base, path = {"workload.method": "qlora", **base}, f"workload.lora.{field}"
+    if field in ("image_size", "video_frames", "vision"):
+        base |= SEEING
     assert llamafactory({**base, path: OTHERS[field]}) != llamafactory(base)
