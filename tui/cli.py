@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import importlib
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -13,24 +15,11 @@ from typing import Any, NoReturn
 
 from estimator.errors import PlanError
 from pages.rendering.clean import one_line
+from tui import usage
 from tui.planning import PLANNING, Planning
 
-_EPILOG = """\
-examples:
-  shardwise
-  shardwise ask "Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences?"
-  shardwise fit llama-3.1-8b 8xh100 --seq-len 8192
-  shardwise compare llama-3.1-8b 8xh100 --over method=full,lora,qlora --plot
-  shardwise call estimate_training '{"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8}'
-
-Options without a command are those of chat. docs/cli.md has more.
-
-exit codes:
-  0    done
-  1    an error inside Shardwise (SHARDWISE_DEBUG=1 shows where); of check and fit --strict: it does not fit
-  2    the command or its input, or a file, cannot be used; one line on standard error says why
-  130  stopped by Ctrl-C
-"""
+# A value that an error repeats, and what argparse says of one that it refuses.
+_QUOTED, _CHOICE = re.compile(r"'([^']+)'"), re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 _INTERRUPTED = 130
 _LONGEST = 300  # letters of one word of an error
 
@@ -39,7 +28,18 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as every other error of the command does."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        choice = _CHOICE.search(message)
+        near = meant(choice[1], choice[2].replace("'", "").split(", ")) if choice else ""
+        self.exit(2, f"{self.prog}: {message}{near}; see {self.prog} --help\n")
+
+
+class _Top(Parser):
+    """The help of all commands is grouped by what people want of them."""
+
+    def format_help(self) -> str:
+        listed = next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        meanings = {row.dest: row.help or "" for row in listed._choices_actions}
+        return usage.top(meanings, shutil.get_terminal_size((100, 24)).columns)
 
 
 class _Version(argparse.Action):
@@ -67,12 +67,7 @@ def _catalogues(commands: Any) -> None:
 def parser(command: str | None = None, every_flag: bool = False) -> argparse.ArgumentParser:
     """The command line. The flags of a planning command are made from its tools' requests, which takes their imports:
     only those of `command` are there, unless `every_flag` is wanted."""
-    top = Parser(
-        prog="shardwise",
-        description="Plans LLM training, fine-tuning and serving: does it fit, how fast, at what cost; launch files.",
-        epilog=_EPILOG,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=16),
-    )
+    top = _Top(prog="shardwise")
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     top.set_defaults(run="tui.commands.chat", **_CHAT_DEFAULTS)
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
@@ -84,8 +79,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     ask = commands.add_parser("ask", help="answer one question and exit")
     ask.add_argument("question", nargs="+", help="the question in plain words; - reads it from standard input")
     ask.add_argument("-y", "--yes", action="store_true", help="approve writing files without being asked")
-    ask.add_argument("--why", action="store_true", help="print the details of the answer as well")
-    ask.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    _add_forms(ask, "one JSON object")
     ask.add_argument("--now", metavar="ISO", help="the time that 'by Friday' counts from, e.g. 2026-01-05T09:00")
     _add_session_arguments(ask)
     ask.set_defaults(run="tui.commands.ask")
@@ -141,9 +135,10 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
             continue
         from tui.flags import add_flags, takes_plan  # these load the tools, and --help is to need none
 
-        sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
-        if not planning.files:
-            sub.add_argument("--why", action="store_true", help="print what was assumed and what it rests on as well")
+        if planning.files:
+            sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
+        else:
+            _add_forms(sub, "the tool's result as one JSON object")
         if planning.files:
             what = "config, script or command line; - is standard input"
             sub.add_argument("files", nargs="+", metavar="FILE", help=what)
@@ -159,6 +154,15 @@ def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
         if planning.strict:
             sub.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
         add_flags(sub, planning)
+
+
+def _add_forms(command: argparse.ArgumentParser, as_json: str) -> None:
+    """How much is printed, and in which form."""
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help=f"print {as_json} and nothing else")
+    form.add_argument("--md", action="store_true", help="print Markdown")
+    form.add_argument("--brief", action="store_true", help="print the verdict alone")
+    command.add_argument("--why", action="store_true", help="print all of it: figures, assumptions, evidence")
 
 
 def _places(planning: Planning) -> list[str]:
@@ -381,8 +385,14 @@ def _no_command(word: str, names: Iterable[str]) -> Exception:
 
 def _meant(word: str, names: Iterable[str]) -> str:
     """': did you mean fit?', or where to look."""
-    near = get_close_matches(word.lower(), list(names), n=2, cutoff=0.6)
-    return f": did you mean {' or '.join(near)}?" if near else "; see shardwise --help"
+    return meant(word, names) or "; see shardwise --help"
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """': did you mean fit?'; nothing where no name is like the word."""
+    by_folded = {name.lower(): name for name in names}
+    near = get_close_matches(word.lower(), by_folded, n=2, cutoff=0.6)
+    return f": did you mean {' or '.join(by_folded[name] for name in near)}?" if near else ""
 
 
 def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
@@ -395,7 +405,9 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 def _failed(error: Exception) -> int:
     """A user's mistake, and what the machine refuses, are told in their own words; anything else is ours."""
     if isinstance(error, PlanError):
-        return _fail(str(error), 2)
+        typed = _QUOTED.search(error.problem)
+        near = get_close_matches(typed[1].lower(), error.valid, n=1, cutoff=0.6) if typed else []
+        return _fail(f"{error}{f'; did you mean {near[0]}?' if near and len(error.valid) > 1 else ''}", 2)
     if isinstance(error, OSError) and error.strerror:
         _drop_output()
         return _fail(f"{error.filename or 'output'}: {error.strerror}", 2)

@@ -156,26 +156,27 @@ def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
     front, rest = lead[:sentences], lead[sentences:]
     table = next((block for block in rest if isinstance(block, Table)), None)
     if table:
-        front.append(_slim(table))
+        front.append(replace(slim(table, _MOST_ROWS, _WIDEST), title=""))
     return [*front, *steps, Folded([*rest, *behind])]
 
 
-def _slim(table: Table) -> Table:
-    """The first rows, each on one line, with the columns that tell them apart: what is the same for all of them, or
-    long, is read among the details."""
-    first = table.rows[:_MOST_ROWS]
-    cells = [[row[place] for row in first] for place in range(len(table.head))]
+def slim(table: Table, most: int, width: int, named: bool = False) -> Table:
+    """The first rows with the columns that tell them apart: what is the same for all of them, or long, is read among
+    the details. The first column, if rows are `named` by it, stays and may be broken over lines."""
+    rows = table.rows[:most]
+    cells = [[row[place] for row in rows] for place in range(len(table.head))]
     short = [place for place, column in enumerate(cells) if max(map(len, column)) <= _LONGEST]
-    kept = [place for place in short if place and (len(first) == 1 or len(set(cells[place])) > 1)]
-    if 0 in short or not any(len(set(cells[place])) == len(first) for place in kept):
+    kept = [place for place in short if place and (len(rows) == 1 or len(set(cells[place])) > 1)]
+    if named or 0 in short or not any(len(set(cells[place])) == len(rows) for place in kept):
         kept = [0, *kept]
-    room = _WIDEST
+    room = width
     for place in list(kept):
-        room -= max(map(len, [*table.head[place].split(), *cells[place]])) + 2
+        needed = max(map(len, [*table.head[place].split(), *cells[place]]))
+        room -= (min(needed, width // 2) if named and not place else needed) + 2
         if room < 0:
             kept.remove(place)
     head = [table.head[place] for place in kept]
-    return replace(table, head=head, rows=[[row[place] for place in kept] for row in first], title="")
+    return replace(table, head=head, rows=[[row[place] for place in kept] for row in rows])
 
 
 def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[str]:

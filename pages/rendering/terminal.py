@@ -38,7 +38,12 @@ def has_colour() -> bool:
 
 def show(blocks: Sequence[Block], details: bool = True) -> None:
     """Prints the page on standard output."""
-    print(render(blocks, screen_width(), has_colour(), details))
+    print(rendered(blocks, details))
+
+
+def rendered(blocks: Sequence[Block], details: bool = True) -> str:
+    """The page as it goes to standard output."""
+    return render(blocks, screen_width(), has_colour(), details)
 
 
 def render(blocks: Sequence[Block], width: int, colour: bool = False, details: bool = True) -> str:
@@ -53,7 +58,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
             case page_blocks.Headline(text, more=more):
                 codes = (_BOLD, *_TONES[block.tone])
                 head = [dress(line, *codes) for line in textwrap.wrap(one_line(text), width)]
-                return "\n".join([*head, *textwrap.wrap(one_line(more), width)])
+                return "\n".join([*head, *([laid_out(more, width, colour)] if more else [])])
             case page_blocks.Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
             case page_blocks.Table():

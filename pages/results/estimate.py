@@ -22,6 +22,8 @@ Estimate = TrainingEstimate | ServingEstimate
 Memory = MemoryEstimate | ServingMemoryEstimate
 # Changes that stand at first; the others are behind them.
 _MOST_REMEDIES = 4
+# What the room of a plan that fits is good for.
+ROOM = ("largest_micro_batch", "largest_seq_len", "max_concurrency")
 _FLAGS: Column = ("flags", lambda row: flags(row.patch))
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
@@ -44,13 +46,12 @@ def estimate(result: Estimate) -> list[Block]:
 
 
 def fit(result: FitCheck) -> list[Block]:
-    most = ("largest_micro_batch", "largest_seq_len", "max_concurrency")
     room, wish = "What would make room", "What would make it fit"
     return [
         fit_verdict(result),
         *plan_figures(result.plan),
         *memory(result.memory),
-        *listed(result, most, "What fits at most"),
+        *listed(result, ROOM, "What fits at most"),
         *remedies(result.remedies[:_MOST_REMEDIES], room if result.fits else wish),
         Folded(
             [

@@ -412,12 +412,8 @@ def why_chosen(planned: Planned) -> list[str]:
     goal = planned.job.plan.goal.objective
     estimates, fits = search.estimates, search.estimates.fits
     count, feasible = len(estimates.layouts), int(fits.sum())
-    sentences = [f"{search.valid} valid layouts were estimated; {feasible} of them fit."]
-    if count < search.valid:
-        sentences = [
-            f"Of {search.valid} valid layouts the {count} that can fit and be the best or near it were estimated; "
-            f"{feasible} of them fit."
-        ]
+    of = f"of the {count:,} estimated" if count < search.valid else "of them"
+    sentences = [f"{search.valid:,} valid layouts; {feasible:,} {of} fit."]
     if not feasible:
         return [*sentences, "None fits, so the one that needs the least memory is shown."]
     least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")

@@ -12,7 +12,8 @@ import pytest
 from fake_session import ANSWER
 
 from pages.rendering.fold import folded
-from tui.cli import main
+from tui.cli import commands_of, main, parser
+from tui.usage import GROUPS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -280,12 +281,17 @@ def test_version(capsys: Capture) -> None:
     assert out.startswith("shardwise 0.")
 
 
+def test_help_groups_every_command_once() -> None:
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(commands_of(parser()))
+
+
 def test_help_documents_the_exit_codes(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert "exit codes:" in out
     for command in ("ask", "call", "chat", "mcp", "models", "hardware", "sessions"):
-        assert f"    {command} " in out
+        assert f"\n  {command} " in out
 
 
 def test_ctrl_c_is_one_line(capsys: Capture, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tools import call
 from tools.registry import find
 from tui.cli import main
 from tui.planning import PLANNING
+from tui.progress import working
 
 Capture = pytest.CaptureFixture[str]
 
@@ -100,6 +102,66 @@ def test_what_an_estimate_rests_on_is_a_flag_away(capsys: Capture) -> None:
     for title in ("Assumed", "Evidence"):
         assert title not in short
         assert title in whole
+
+
+# A page that people read before they scroll; what is asked for by name (a file, a formula, a row) is shown whole.
+_MOST_LINES = 24
+_WHOLE = ("explain", "model", "accelerator", "playbook", "configs", "report", "matrix")
+
+
+@pytest.mark.parametrize(("command", "words"), [(row[0], row[1]) for row in PATHS if row[0] not in _WHOLE], ids=str)
+def test_a_page_says_the_verdict_first_and_fits_a_screen(capsys: Capture, command: str, words: tuple[str, ...]) -> None:
+    _, page_text, _ = run(capsys, command, *words)
+    _, brief, _ = run(capsys, command, *words, "--brief")
+    _, whole, _ = run(capsys, command, *words, "--why")
+    assert len(page_text.splitlines()) <= _MOST_LINES
+    assert page_text.startswith(brief.rstrip())
+    assert len(brief.splitlines()) <= 4
+    assert len(whole) > len(page_text)
+
+
+def test_markdown_is_printed_for_documents(capsys: Capture) -> None:
+    _, text, _ = run(capsys, "fit", *SMALL, "--md")
+    assert text.startswith("✓ **It fits: ")
+    assert "| --- |" in text
+    assert "expected" not in text
+    assert "<details>" not in text
+    _, whole, _ = run(capsys, "fit", *SMALL, "--md", "--why")
+    assert whole.startswith(text.rstrip())
+    assert "Assumed" in whole
+    assert run(capsys, "fit", *SMALL, "--md", "--json")[0] == 2
+
+
+def test_a_page_longer_than_the_terminal_goes_through_the_pager(
+    capsys: Capture, own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = own_folder / "reader"
+    reader.write_text(f"#!/bin/sh\ncat > {own_folder}/read.txt\n")
+    reader.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(reader))
+    monkeypatch.setenv("LINES", "20")
+    _, piped, _ = run(capsys, "fit", *SMALL, "--why")
+    assert "Assumed" in piped
+    assert not (own_folder / "read.txt").exists()
+    monkeypatch.setenv("NO_COLOR", "1")
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    _, short, _ = run(capsys, "fit", *SMALL)
+    assert short.startswith("It fits")
+    _, rest, _ = run(capsys, "fit", *SMALL, "--why")
+    assert rest == ""
+    assert "Assumed" in (own_folder / "read.txt").read_text()
+
+
+def test_who_waits_in_a_terminal_is_told_and_nobody_else(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    with working("Searching"):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("tui.progress._QUIET_S", 0.05)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with working("Searching"):
+        time.sleep(0.4)
+    assert "Searching" in capsys.readouterr().err
 
 
 def timeless(result: Any) -> Any:
@@ -259,6 +321,8 @@ class TestPlan:
         (("fit", "llama-9", "h100"), "model: there is no model 'llama-9'"),
         (("fit", *SMALL, "--seqlen", "4"), "--seqlen: there is no such flag: did you mean --seq-len"),
         (("fit", *SMALL, "--method", "lorra"), "method: 'lorra' is not one of the known values; valid: full lora"),
+        (("fit", *SMALL, "--method", "lorra"), "did you mean lora?"),
+        (("ask", "hi", "--model", "offlin"), "did you mean offline?"),
         (("fit", *SMALL, "--tp", "3"), "tp=3 does not divide"),
         (("fit", *SMALL, "--tp", "x"), "tp: got 'x'"),
         (("fit", *SMALL, "extra"), "does not know what 'extra' is for"),

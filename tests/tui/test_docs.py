@@ -86,7 +86,7 @@ def test_every_setting_is_told() -> None:
 
 def test_the_exit_codes_are_those_of_the_help() -> None:
     told = re.findall(r"^\| (\d+) \|", DOCS["cli.md"], re.MULTILINE)
-    assert told == re.findall(r"^  (\d+)  ", parser().epilog or "", re.MULTILINE)
+    assert told == re.findall(r"^  (\d+)  ", parser().format_help(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", DOCS)

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     conversation = session.open_session(session_id, arguments.model, now=now, output=arguments.output)
     # One loop for the whole turn, entered anew after the approval: while the person thinks, Ctrl-C must work as usual.
     with asyncio.Runner() as runner:
-        turn = _Turn(arguments.why)
+        turn = _Turn(arguments)
         runner.run(turn.follow(conversation.send(question)))
         while turn.approval is not None:
             approved = _approved(turn.approval, arguments.yes)
@@ -52,15 +52,15 @@ def run(arguments: argparse.Namespace) -> int:
 class _Turn:
     """Shows the events of a turn as they come, and keeps the last approval asked for."""
 
-    def __init__(self, why: bool) -> None:
-        self.why = why
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.why, self.md, self.brief = arguments.why, arguments.md, arguments.brief
         self.approval: Approval | None = None
         self.streamed: list[str] = []
         self.drafting = False
         self.done: Done | None = None
         self.printer = None
-        if sys.stdout.isatty():
-            self.printer = BlockPrinter(details=why)
+        if sys.stdout.isatty() and not (self.md or self.brief):
+            self.printer = BlockPrinter(details=self.why)
 
     async def follow(self, events: AsyncIterator[Event]) -> None:
         self.approval = None
@@ -99,7 +99,9 @@ class _Turn:
         if done is None:
             raise RuntimeError("the turn ended without an answer")
         answer, streamed = clean(done.answer).strip(), clean("".join(self.streamed)).strip()
-        if not self.printer:
+        if self.brief:
+            print(fold.folded(answer).lead.partition("\n\n")[0])
+        elif not self.printer:
             parts = fold.folded(answer)
             print(parts.whole if self.why else parts.lead)
         elif not streamed or not streamed.endswith(answer):

@@ -7,15 +7,17 @@ import sys
 from typing import Any
 
 from estimator.errors import PlanError
-from pages.blocks import Block, Chart, ranked
-from pages.rendering import terminal
-from pages.results.of_results import blocks_of
+from pages.answers.page import page_of
+from pages.blocks import Block, Chart, Headline, ranked
+from pages.rendering import markdown, terminal
 from planner.results import FitCheck
 from tools.registry import find
 from tui.asides import say
 from tui.flags import arguments_of, serves
 from tui.jsonout import write_json
+from tui.pager import paged
 from tui.planning import PLANNING
+from tui.progress import working
 
 _DOES_NOT_FIT = 1
 
@@ -32,17 +34,28 @@ def run(arguments: argparse.Namespace) -> int:
     elif planning.writes is not None:
         _refuse_unwritten(request, planning.writes, place)
     assert place is not None
-    result = find(place).run(request)
+    with working(arguments.planning):
+        result = find(place).run(request)
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
-        blocks = _plotted(blocks_of(result), arguments.plot)
-        terminal.show(blocks, details=arguments.why)
-        # A hint is for people: who reads a pipe knows what to ask for.
-        if ranked(blocks)[1] and not arguments.why and sys.stdout.isatty():
-            say("What is assumed, and what this rests on: --why.")
+        _show(_plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
     unfit = isinstance(result, FitCheck) and not result.fits
     return _DOES_NOT_FIT if getattr(arguments, "strict", False) and unfit else 0
+
+
+def _show(blocks: list[Block], arguments: argparse.Namespace) -> None:
+    """The page: its first line, its first lines, or all of it, for a terminal or as Markdown."""
+    if arguments.brief:
+        blocks = [block for block in blocks if isinstance(block, Headline)] or blocks[:1]
+    if arguments.md:
+        lead, details = ranked(blocks)
+        print(markdown.render([*lead, *(details if arguments.why else ())]))
+        return
+    paged(terminal.rendered(blocks, details=arguments.why))
+    # A hint is for people: who reads a pipe knows what to ask for.
+    if ranked(blocks)[1] and not arguments.why and sys.stdout.isatty():
+        say("The whole of it, what was assumed and what it rests on: --why.")
 
 
 def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -> None:

@@ -1,0 +1,101 @@
+"""A result's page as a command prints it: what was asked for in a few lines, and all else folded behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from pages.answers import lead
+from pages.answers.serving import verdict
+from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Table
+from pages.results import deciding
+from pages.results.advice import gain_words
+from pages.results.columns import listed
+from pages.results.estimate import ROOM, fit_verdict, remedies
+from pages.results.of_results import blocks_of
+from pages.results.plan import flags
+from planner.results import FitCheck, TrainingEstimate
+from planner.serving.results import ServingEstimate
+
+if TYPE_CHECKING:  # has all that can be estimated behind it
+    from planner.advice.advise import Advice
+
+# Results whose page is long; the others are what was asked for from their first line to their last.
+_LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProjection", "CostEstimate",
+         "RecommendedCluster", "AutoConfigured", "Comparison", "Sweep", "ScalingProjection", "AppliedStrategies",
+         "PeakThroughput")  # fmt: skip
+# Notes whose first sentence belongs to the verdict, and tables that are how a figure is made.
+_REASONS, _BEHIND = ("Why", "Why not more", "What matters"), ("Made of", "Decisions")
+_MOST_ROWS, _MOST_FIGURES, _MOST_WARNINGS, _MOST_REMEDIES, _MOST_TIPS = 8, 6, 2, 3, 3
+
+
+def page_of(result: BaseModel, width: int) -> list[Block]:
+    """The lead within a few lines that are no wider than `width`, then everything as a fold."""
+    blocks = blocks_of(result)
+    rest = [block for block in blocks if not isinstance(block, Headline | Chart)]
+    charts = [block for block in blocks if isinstance(block, Chart)]
+    name = type(result).__name__
+    if isinstance(result, TrainingEstimate):
+        front = [*lead.training(result, None, None, ()), *_decides(result)]
+    elif isinstance(result, ServingEstimate):
+        front = [*lead.serving(result, verdict(result, False, None), None), *_decides(result)]
+    elif isinstance(result, FitCheck):
+        front = _fit(result, width)
+    elif name == "Advice":
+        front = _advice(result, blocks)  # type: ignore[arg-type]
+    elif name in _LONG:
+        front = _first(blocks, width)
+    else:
+        return blocks
+    return [*front, *charts, Folded(rest)]
+
+
+def _decides(result: TrainingEstimate | ServingEstimate) -> list[Block]:
+    return deciding.sentence(result.decides, (), result.memory.fits)
+
+
+def _fit(check: FitCheck, width: int) -> list[Block]:
+    """The verdict, and what the room is good for or what would make it."""
+    helps = [] if check.fits else remedies(check.remedies[:_MOST_REMEDIES], "What would make it fit")
+    return [
+        fit_verdict(check),
+        *listed(check, ROOM, "What fits at most"),
+        *(lead.slim(block, _MOST_REMEDIES, width, True) if isinstance(block, Table) else block for block in helps),
+        *_warned(check.warnings),
+    ]
+
+
+def _advice(advice: Advice, blocks: Sequence[Block]) -> list[Block]:
+    told = [f"{row.title}{gain_words(row)}: {flags(row.patch) or row.source}" for row in advice.entries[:_MOST_TIPS]]
+    return [*(block for block in blocks if isinstance(block, Headline)), Note("", told), *_warned(advice.warnings)]
+
+
+def _warned(warnings: Sequence[str]) -> list[Block]:
+    """Those that the verdict has not said."""
+    left = [text for text in warnings if not text.startswith("does not fit")]
+    return [Note("Watch out", left[:_MOST_WARNINGS])] if left else []
+
+
+def _first(blocks: Sequence[Block], width: int) -> list[Block]:
+    """The verdict, the first reason, figures and table of a page, and its first warnings."""
+    front: list[Block] = []
+    kinds: set[type] = set()
+    for block in blocks:
+        match block:
+            case Headline():
+                front.append(block)
+            case Note(title="Watch out", items=items):
+                front.append(replace(block, items=items[:_MOST_WARNINGS]))
+            case Note(title=title, items=items) if title in _REASONS and Note not in kinds:
+                front.append(Note("", items[:1]))
+                kinds.add(Note)
+            case Figures(rows=rows, title=title) if title and Figures not in kinds:
+                front.append(replace(block, rows=rows[:_MOST_FIGURES]))
+                kinds.add(Figures)
+            case Table(title=title) if title not in _BEHIND and Table not in kinds:
+                front.append(replace(lead.slim(block, _MOST_ROWS, width, True), title=""))
+                kinds.add(Table)
+    return front
