@@ -187,6 +187,7 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
     # A draft is one layer for each of its tokens (multi-token prediction: DeepSeek-V3, section 2.2; EAGLE).
     drafting = generating.total * (job.checked_tokens - 1.0) / job.architecture.layers
     quiet, with_prompt = generating.total + drafting, reading.total + drafting
+    burst = crowded.total * read / full / slots
     stalls = with_prompt - quiet if job.mixes else with_prompt
     return _Cycle(
         running=each * slots,
@@ -194,8 +195,9 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
         quiet=quiet / made,
         # The rest of a prompt that is a little longer than its pieces is read with others.
         read=np.maximum(1.0, read / piece) * with_prompt,
-        service=with_prompt * read / piece / slots,
-        burst=crowded.total * read / full / slots,
+        # Prompts that come while a step runs are read in the next one together, beside what generates.
+        service=burst if job.mixes else with_prompt * read / piece / slots,
+        burst=burst,
         together=np.maximum(1.0, full / read),
         share=reading_steps,
         generating=generating,
@@ -242,7 +244,8 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     late = _late_first(job, these, cycle, herd, held, rate, together)
     # Who waits until all of a herd are read does not wait for them again while it generates.
     bunched = np.maximum(together, herd.share)
-    tpot = step - 0.5 * bunched * (step - quiet)
+    quieter = -0.5 * bunched * _met_by_all(job, these, cycle, held) * (step - quiet)
+    tpot = step + quieter
     answered = _answered(job, these, cycle, clients, held / (inside + decode + job.request_s), rate)
     ends = _ends(job, these, running, held, step)
     total = 1.0 / (1.0 / answered + ends / sent)
@@ -266,7 +269,7 @@ def _closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
             "together": more,
             "request": job.request_s + np.zeros(len(these)),
         },
-        tpot={"step": step, "quieter": -0.5 * bunched * (step - quiet)},
+        tpot={"step": step, "quieter": quieter},
         cycle={
             "first_token": inside,
             "generating": decode,
@@ -282,6 +285,15 @@ _RARE = 0.01
 _LATEST = 2.0 * (1.0 - 1.0 / _ONE_IN)
 # Standard deviations that one in a hundred exceeds (normal distribution).
 _DEVIATIONS = 2.326
+
+
+def _met_by_all(job: ServingJob, these: Deployments, cycle: _Cycle, held: Floats) -> Floats:
+    """Part of the steps in which a herd is read that an answer can last through: where it is shorter, most of its steps
+    read prompts, however long that goes on. Where prompts stop generation, it lasts through all."""
+    if not job.mixes:
+        return np.ones(len(these))
+    steps = _generated(these) / np.maximum(1.0, job.tokens_per_step)
+    return np.minimum(1.0, steps * cycle.together[0] / held)
 
 
 def _slow_tokens(these: Deployments, cycle: _Cycle, tpot: Floats) -> Floats:
@@ -431,7 +443,7 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     """Requests at random with the rate of each deployment; where that is nan, with the highest that meets the limits of
     latency of the plan."""
     generated = _generated(these)
-    grid, rates = known.grid, known.rates
+    rates = known.rates
     top = rates[-1]
     rate = these.request_rate / these.lanes
     if np.isnan(rate).any():
@@ -439,10 +451,8 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     # A rate within the spread of what is estimated may well be served.
     saturated = rate > top * (1.0 + job.factors.throughput_spread)
     wanted = np.minimum(rate, top)
-    logs = np.log(wanted), np.log(rates), np.log(grid)
-    running = np.exp([np.interp(logs[0][i], logs[1][:, i], logs[2][:, i]) for i in range(len(these))])
     # Below one sequence at a time each request is alone.
-    running = np.where(wanted < rates[0], wanted * generated * known.step[0], running)
+    running = np.where(wanted < rates[0], wanted * generated * known.step[0], _filled(these, known, rate))
     # A request meets others with the chance that there are any (Poisson arrivals see time averages).
     met = -np.expm1(-running)
     # As many as run while any does.
@@ -479,6 +489,27 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
         },
         tpot={"step": step},
     )
+
+
+def _filled(these: Deployments, known: Loads, rate: Floats) -> Floats:
+    """Sequences of a lane that generate beside a request, where requests come at `rate`; shape (n,).
+
+    In a run with an end a lane need not fill up to what the rate would come to: what runs grows while requests come,
+    for no longer than an answer lasts, and falls after the last one has come. What is met is its mean over what runs.
+    """
+    lasts, whole = known.running / known.rates, _comes_for(these, rate)
+    part = np.minimum(lasts / whole, 1.0)
+    met = np.where(part < 1.0, 1.0 - part / 3.0, np.minimum(whole / lasts, 1.0) * (1.0 - whole / (3.0 * lasts)))
+    # More run and each lasts longer, so that what is wanted falls while what can be answered rises.
+    gaps = np.log(known.rates) - np.log(rate * met)
+    places = np.arange(len(gaps), dtype=np.float64)
+    ends = np.array([np.interp(0.0, gaps[:, i], places) for i in range(len(these))])
+    return known.grid[0] * (known.grid[-1] / known.grid[0]) ** (ends / (len(gaps) - 1.0))
+
+
+def _comes_for(these: Deployments, rate: Floats) -> Floats:
+    """Seconds in which the requests of a run come to a lane at `rate`."""
+    return np.where(np.isfinite(these.requests), these.requests / these.lanes / rate, np.inf)
 
 
 # Sequences of a lane whose cache does not grow.
