@@ -187,7 +187,6 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
     # A draft is one layer for each of its tokens (multi-token prediction: DeepSeek-V3, section 2.2; EAGLE).
     drafting = generating.total * (job.checked_tokens - 1.0) / job.architecture.layers
     quiet, with_prompt = generating.total + drafting, reading.total + drafting
-    burst = crowded.total * read / full / slots
     stalls = with_prompt - quiet if job.mixes else with_prompt
     return _Cycle(
         running=each * slots,
@@ -195,9 +194,8 @@ def _cycle(job: ServingJob, these: Deployments, running: Floats, held: Floats, o
         quiet=quiet / made,
         # The rest of a prompt that is a little longer than its pieces is read with others.
         read=np.maximum(1.0, read / piece) * with_prompt,
-        # Prompts that come while a step runs are read in the next one together, beside what generates.
-        service=burst if job.mixes else with_prompt * read / piece / slots,
-        burst=burst,
+        service=with_prompt * read / piece / slots,
+        burst=crowded.total * read / full / slots,
         together=np.maximum(1.0, full / read),
         share=reading_steps,
         generating=generating,
@@ -458,7 +456,8 @@ def _open(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     # As many as run while any does.
     at_least = np.maximum(1.0, running / np.maximum(met, np.finfo(np.float64).tiny))[None, :]
     cycle = _cycle(job, these, at_least, at_least, met)
-    step, service = cycle.step[0], cycle.service[0]
+    # Prompts that come while a step runs are read in the next one together, beside what generates.
+    step, service = cycle.step[0], cycle.burst[0] if job.mixes else cycle.service[0]
     used = np.minimum(_FULL, wanted * service)
     waits = _queue(used, service) * job.factors.clumped
     turns, last = _turns(these, known.most)
