@@ -78,7 +78,7 @@ def _made(name: str, version: str, device: tuple[str, str, float, str]) -> Engin
 def _kernels(name: str, asked: tuple[int, ...], device: tuple[str, str, float, str]) -> dict[str, tuple[str, ...]]:
     """Formats that an engine has kernels for on a device, and kinds of attention that it lacks."""
     id, family, _, _ = device
-    rows = document("engine_devices.yaml").get(name, ())
+    rows = _devices().get(name, ())
     row = next((row for row in rows if any(family == named or id.startswith(named) for named in row["devices"])), {})
     ended = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= _numbers(version)}
     return {
@@ -144,6 +144,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 @cache
 def _entries() -> dict[str, Any]:
     return document("engines.yaml")
+
+
+@cache
+def _devices() -> dict[str, Any]:
+    return document("engine_devices.yaml")
 
 
 def engine_lineage(name: str) -> list[str]:

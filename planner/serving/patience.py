@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from estimator.plan.schema import Plan
@@ -14,6 +15,10 @@ TTFT_MS = 2000.0
 _TOLD = {
     "workload.tpot_slo_ms": "20 tokens/s for each user, as no limit was named",
     "workload.ttft_slo_ms": "2 s to the first token, as no limit was named",
+}
+_SHORT = {
+    "workload.tpot_slo_ms": "at least 20 tokens/s for each user",
+    "workload.ttft_slo_ms": "at most 2 s to the first token",
 }
 Assumed = list[tuple[str, Any, str]]
 
@@ -30,8 +35,26 @@ def patient(plan: Plan, goal: Goal) -> tuple[Plan, Assumed]:
 
 def without_first(plan: Plan, assumed: Assumed) -> tuple[Plan, Assumed]:
     """The same without the limit of the first token, which no deployment meets with prompts of this length."""
-    kept = [row for row in assumed if row[0] != "workload.ttft_slo_ms"]
-    return plan.patch({"workload.ttft_slo_ms": None}), kept
+    return _without(plan, assumed, "workload.ttft_slo_ms")
+
+
+def relaxed(plan: Plan, assumed: Assumed) -> Iterator[tuple[Plan, Assumed]]:
+    """The plan as it is, then without one after the other of the limits that were assumed."""
+    yield plan, assumed
+    for field in ("workload.ttft_slo_ms", "workload.tpot_slo_ms"):
+        if any(row[0] == field for row in assumed):
+            plan, assumed = _without(plan, assumed, field)
+            yield plan, assumed
+
+
+def _without(plan: Plan, assumed: Assumed, field: str) -> tuple[Plan, Assumed]:
+    return plan.patch({field: None}), [row for row in assumed if row[0] != field]
+
+
+def told(assumed: Assumed) -> list[str]:
+    """What was assumed of a person's patience, as a sentence to begin with."""
+    limits = [_SHORT[field] for field, *_ in assumed if field in _SHORT]
+    return [f"No limit of latency was named, so it is {' and '.join(limits)}."] if limits else []
 
 
 def alone(plan: Plan, accelerators: list[str] | None) -> bool:

@@ -23,7 +23,7 @@ from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
 from planner.evidence import evidence_of
 from planner.serving.options import Options, options
-from planner.serving.patience import alone, patient, without_first
+from planner.serving.patience import alone, patient, told, without_first
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
@@ -88,7 +88,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.limits_any else None,
-        why=_why(pool, order, goal, chosen, allowed),
+        why=_why(pool, order, goal, chosen, allowed, told(assumed)),
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
         pareto=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, pool.per_device))],
         pareto_cost=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, cheap))],
@@ -220,12 +220,13 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
     return changes
 
 
-def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray) -> list[str]:
+def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray, limits: list[str]) -> list[str]:
+    """Sentences, `limits` that were assumed among the first."""
     best = int(order[0])
     waits = f"what binds it is {chosen.bottleneck}"
     met = " and meet the limits" if chosen.slo.limits_any else ""
     tried = _different(pool, np.ones(len(pool), dtype=bool))
-    sentences = [f"{tried} deployments were estimated; {_different(pool, allowed)} of them fit{met}."]
+    sentences = [*limits, f"{tried} deployments were estimated; {_different(pool, allowed)} of them fit{met}."]
     if not pool.fits[best]:
         return [*sentences, "None fits, so one that is nearest to it is shown."]
     if not allowed[best]:

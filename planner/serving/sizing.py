@@ -24,7 +24,8 @@ from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import options
-from planner.serving.planned import Served, choice, chosen_of, per_replica, settled
+from planner.serving.patience import Assumed, patient, relaxed, told
+from planner.serving.planned import Served, choice, chosen_of, goal_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
 from planner.serving.request import InferenceRequest
@@ -67,25 +68,9 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     workload = plan.inference
     if workload.request_rate is None and workload.concurrency is None:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
-    slo = slo_of(workload, request.slo_statistic)
     most = plan.cluster.count
-    rows: list[Sized] = []
-    skipped: dict[str, None] = {}
-    assumptions: list[Assumption] = []
-    refused: list[PlanError] = []
-    for name in dict.fromkeys(request.accelerators or [plan.cluster.accelerator]):
-        node = _node(plan, name)
-        asked = plan.patch({"cluster.count": min(node, most or node)})
-        tried = options(asked, request.engines, request.weight_dtypes, [name] if name else None)
-        assumptions = tried.assumptions or assumptions
-        skipped |= dict.fromkeys(tried.skipped)
-        for job in tried.jobs:
-            try:
-                rows.append(_sized(job, node, most, slo))
-            except PlanError as error:
-                refused.append(error)
-    if not rows:
-        raise refused[0]
+    plan, assumed, trials = _within_patience(plan, request)
+    slo, rows = slo_of(plan.inference, request.slo_statistic), trials.rows
     usd_per_device = request.usd_per_device_hour
     pool = pool_of([(row.job, row.estimates, _paid(row, usd_per_device)) for row in rows])
     order, able = _ordered(pool, rows, most, slo)
@@ -97,18 +82,61 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     devices = int(pool.devices[best])
     return SizedServing(
         plan=chosen.complete_plan,
-        assumptions=chosen_of(chosen, assumptions, _assumed(chosen, most)),
+        assumptions=chosen_of(chosen, trials.assumptions, [*assumed, *_assumed(chosen, most)]),
         best=sizes[0] if able[best] else None,
         sizes=sizes if able[best] else [],
         by_accelerator=[_size(pool, rows, int(index), slo, usd_per_device) for index in _firsts(pool, order, able)],
         offers=offers_of(job.machine.accelerator.id, provider, together, devices) if able[best] else [],
-        why=list(_why(pool, rows, best, bool(able[best]), most)),
+        why=[*told(assumed), *_why(pool, rows, best, bool(able[best]), most)],
         candidates=len(pool),
-        skipped=[*dict.fromkeys([*skipped, *map(str, refused)])],
+        skipped=trials.skipped,
         seconds=time.perf_counter() - started,
         warnings=warnings_of(chosen),
         evidence=evidence_of(job),
     )
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """The jobs that were sized, what was chosen in the user's place, and what cannot be, in words."""
+
+    rows: list[Sized]
+    assumptions: list[Assumption]
+    skipped: list[str]
+
+
+def _within_patience(plan: Plan, request: SizeServingRequest) -> tuple[Plan, Assumed, _Trials]:
+    """The plan with those limits that are assumed and that anything meets, and what was sized for it."""
+    *stricter, (loosest, left) = relaxed(*patient(plan, goal_of(plan)))
+    for limited, assumed in stricter:
+        trials = _tried(limited, request)
+        if any(row.able.any() for row in trials.rows):
+            return limited, assumed, trials
+    return loosest, left, _tried(loosest, request)
+
+
+def _tried(plan: Plan, request: SizeServingRequest) -> _Trials:
+    """Every accelerator, engine and format. Raises PlanError where none has a valid layout."""
+    slo = slo_of(plan.inference, request.slo_statistic)
+    rows: list[Sized] = []
+    skipped: dict[str, None] = {}
+    assumptions: list[Assumption] = []
+    refused: list[PlanError] = []
+    most = plan.cluster.count
+    for name in dict.fromkeys(request.accelerators or [plan.cluster.accelerator]):
+        node = _node(plan, name)
+        asked = plan.patch({"cluster.count": min(node, most or node)})
+        offered = options(asked, request.engines, request.weight_dtypes, [name] if name else None)
+        assumptions = offered.assumptions or assumptions
+        skipped |= dict.fromkeys(offered.skipped)
+        for job in offered.jobs:
+            try:
+                rows.append(_sized(job, node, most, slo))
+            except PlanError as error:
+                refused.append(error)
+    if not rows:
+        raise refused[0]
+    return _Trials(rows, assumptions, [*dict.fromkeys([*skipped, *map(str, refused)])])
 
 
 def _node(plan: Plan, name: str | None) -> int:
@@ -199,7 +227,8 @@ def most_clients(job: ServingJob, candidates: Deployments, slo: Slo) -> tuple[Fl
     loads = np.minimum(np.round(2.0 ** (np.arange(points)[:, None] / 4.0)), most)
     many = _repeated(candidates, points)
     # A benchmark's requests are as many times its clients.
-    run = np.where(np.isfinite(many.requests), many.requests / many.concurrency * loads.ravel(), np.inf)
+    finite = np.isfinite(many.requests)
+    run = np.where(finite, np.where(finite, many.requests, 0.0) / many.concurrency * loads.ravel(), np.inf)
     many = replace(many, concurrency=loads.ravel(), requests=run)
     met, failing = _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, points)
     limit = np.max(np.where(met, loads, 0.0), axis=0)

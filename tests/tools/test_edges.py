@@ -83,6 +83,7 @@ def unbounded(value: Any) -> Iterator[float]:
         yield value
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("goal", ["context", "input_len"])
 def test_the_longest_request_meets_the_limits_of_latency(goal: str) -> None:
     free = call("find_limit", RUN | {"goal": goal, "concurrency": 1})
