@@ -133,3 +133,25 @@ def test_the_serving_table_counts_what_is_measured() -> None:
         counted = sum(metric in case.observed for case in serving_cases() if case.reason_unscored is None)
         assert said
         assert int(said[1]) == counted
+
+
+def test_the_table_of_files_of_others_is_what_its_rows_give() -> None:
+    from benchmarks.wild import rows
+
+    every = rows()
+    assert len({(row.repository, row.path) for row in every}) == len(every) > 100
+    assert {row.holds for row in every} == {"run", "part", "none"}
+    assert {row.now for row in every} | {row.first for row in every} <= {"verdict", "asks", "refused", "unrunnable"}
+    assert not [row for row in every if row.holds == "none" and row.now == "verdict"]
+
+    def read(some: list[bool]) -> str:
+        return f"{100 * sum(some) / len(some):.0f} %"
+
+    for name in dict.fromkeys(row.set for row in every):
+        drawn = [row for row in every if row.set == name]
+        whole, runs = ([row for row in drawn if row.holds in kinds] for kinds in (("run",), ("run", "part")))
+        cells = (
+            name, len(drawn), len(drawn) - len(runs), len(whole), read([row.first == "verdict" for row in whole]),
+            read([row.now == "verdict" for row in whole]), len(runs), read([row.now == "verdict" for row in runs]),
+        )  # fmt: skip
+        assert f"| {' | '.join(map(str, cells))} |" in DETAILS

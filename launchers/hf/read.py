@@ -198,7 +198,9 @@ def model(findings: Findings, item: Item | None) -> None:
     """The checkpoint; a placeholder is none."""
     if item is None:
         return
-    if not isinstance(item.value, str) or "SET_ME" in item.value or "<" in item.value:
+    if isinstance(item.value, list) and len(item.value) > 1:
+        findings.block("model", item, "names several; give one")
+    elif not isinstance(item.value, str) or "SET_ME" in item.value or "<" in item.value:
         findings.leave(item, "a placeholder, not a model")
     else:
         findings.put("model", item.value, item)

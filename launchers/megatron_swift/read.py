@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from launchers.reading.documents import Item
+from launchers.reading.findings import as_number
 from launchers.reading.mapped import read_mapped
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
@@ -37,6 +38,10 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
         findings.word("workload.rollout", engine, {"colocate": "colocated", "server": "separate"})
         if engine is not None and engine.value == "colocate":
             findings.number("workload.engine_share", keys.take("vllm_gpu_memory_utilization"))
+    prompt, answer = as_number(keys.look("max_length")), as_number(keys.look("max_completion_length"))
+    if command == "rlhf" and prompt and answer:
+        # Of GRPO max_length is the prompt's alone.
+        keys.put("max_length", int(prompt + answer), keys.items["max_length"].line)
     if "max_length" not in keys:
         findings.blocked.setdefault(
             "workload.seq_len", f"{start.name.origin}: max_length is not there: the model's own"

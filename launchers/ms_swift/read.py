@@ -31,7 +31,11 @@ def read(keys: Keys, findings: Findings, command: Item) -> None:
         findings.word("workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "orpo": "orpo",
                                                               "simpo": "simpo", "grpo": "grpo", "rm": "rm",
                                                               "ppo": "ppo"})  # fmt: skip
+    if findings.values.get("workload.stage") == "grpo" and (prompt := keys.items.get("max_length")) is not None:
+        keys.put("max_prompt_length", prompt.value, prompt.line)
     _method(keys, findings, kind)
+    # Ulysses and ring attention by name (swift/trainers/sequence_parallel).
+    findings.whole("layout.cp", keys.take("sequence_parallel_size"))
     findings.default("workload.precision", "bf16", "torch_dtype is the checkpoint's unless given")
     words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
     findings.word("workload.precision", keys.take("torch_dtype"), words)

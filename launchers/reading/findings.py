@@ -7,6 +7,7 @@ open: `blocked` says so, and nothing is estimated until it is given another way.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -139,6 +140,10 @@ class Findings:
 
     def refer(self, item: Item, path: str, what: str) -> None:
         """The file names another one, which says `what`."""
+        name = re.split(r"[/\\]", path)[-1]
+        if not is_certain(path) and is_certain(name) and name:
+            # Of a folder that is known only where it runs.
+            path = name
         if not is_certain(path):
             self.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
         else:

@@ -90,13 +90,13 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
             # ray job submit … -- COMMAND
             words = words[next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words)) :]
         elif name in ("bash", "sh", "source", ".") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
-            if len(words) > 2 and name in ("bash", "sh") and re.fullmatch(r"-[a-z]*c", words[1].text):
+            if name in ("bash", "sh") and (at := _command_text(words)) is not None:
                 outside = setting.known | {key: word.text for key, word in environment.items() if word.known}
-                inner = script(setting.file, words[2].text, outside)
+                inner = script(setting.file, words[at].text, outside)
                 setting.written |= inner.files
                 moved = [
                     ShellCommand(
-                        [Word(word.text, words[2].line) for word in inner_command.words],
+                        [Word(word.text, words[at].line) for word in inner_command.words],
                         environment | inner_command.environment,
                     )
                     for inner_command in inner.commands
@@ -116,6 +116,16 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _command_text(words: Sequence[Word]) -> int | None:
+    """Where the text of bash -c stands, behind other options of bash."""
+    at = 1
+    while at + 1 < len(words) and words[at].text.startswith("-"):
+        if re.fullmatch(r"-[a-z]*c", words[at].text):
+            return at + 1
+        at += 1
+    return None
 
 
 def _contained(words: list[Word]) -> list[Word]:
@@ -216,7 +226,11 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     if (inner := _handed_on(rest, environment, setting)) is not None:
         return inner
     has = {word.text.partition("=")[0] for word in rest}
-    if has & {"--num-layers", "--tensor-model-parallel-size", "--micro-batch-size"}:
+    if {name.replace("_", "-") for name in has} & {
+        "--num-layers",
+        "--tensor-model-parallel-size",
+        "--micro-batch-size",
+    }:
         return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if "open_instruct/" in text:

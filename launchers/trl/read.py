@@ -77,8 +77,8 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) ->
         if is_trl and ("num_generations" in keys or "reward_funcs" in keys):
             findings.imply("workload.stage", "grpo", keys.items.get("num_generations") or keys.items["reward_funcs"])
             return
-        if "center_rewards_coefficient" in keys:
-            findings.imply("workload.stage", "rm", keys.items["center_rewards_coefficient"])
+        if (rewards := _rewards(keys)) is not None:
+            findings.imply("workload.stage", "rm", rewards)
             return
         if (hint := _hint(keys)) is not None:
             findings.imply("workload.stage", "ipo" if loss is not None and loss.value == "ipo" else hint[0], hint[1])
@@ -103,6 +103,12 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) ->
             {name: row["script"] for name, row in table("trl/fields")["stages"].items()}
         )
         findings.word("workload.stage", script, words)
+
+
+def _rewards(keys: Keys) -> Item | None:
+    """What RewardConfig alone has; at its default it is null."""
+    name = "center_rewards_coefficient"
+    return keys.take(name) or (Item(keys.file, name, None) if name in keys.nulls else None)
 
 
 def _hint(keys: Keys) -> tuple[str, Item] | None:

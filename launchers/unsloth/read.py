@@ -15,6 +15,7 @@ from estimator.errors import PlanError
 from launchers.python.values import BF16, called, constants, value_of
 from launchers.reading.documents import Item, Keys, check_size
 from launchers.reading.findings import Findings, is_set
+from launchers.shell.scripts import UNKNOWN
 from launchers.trl import read as trl
 
 # The script of TRL that a configuration or a trainer is of.
@@ -37,7 +38,8 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
     if any(key.startswith(".") for key in names):
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
     calls = sorted(
-        ((called(node), node) for node in _run(tree) if isinstance(node, ast.Call)), key=lambda row: row[1].lineno
+        ((called(node), node) for node in _run(tree, names) if isinstance(node, ast.Call)),
+        key=lambda row: row[1].lineno,
     )
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _ in calls)
@@ -54,6 +56,8 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
     elif adapted:
         for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
             findings.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
+    if stage is None and not unsloth and not any(word in keys for word in ("max_length", "max_seq_length")):
+        findings.block("workload.seq_len", Item(name, "tokenizer", None), "cuts rows at no length that the script says")
     script = Item(name, "trainer", stage) if stage else None
     trl.read(keys, findings, script)
     if unsloth:
@@ -76,6 +80,8 @@ def _gather(
             _take(keys, arguments, _ADAPTERS, node)
             if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
+        elif last.startswith("tokenize") and "max_length" in arguments:
+            keys.put("max_length", arguments["max_length"], node.lineno)
         elif last == "BitsAndBytesConfig":
             _take(keys, arguments, _PACKED, node)
         elif last == "from_pretrained" and ("Model" in name or "Causal" in name):
@@ -91,6 +97,9 @@ def _gather(
             stage = stage or _STAGES.get(last.removesuffix("Config"))
         elif last.endswith("Trainer") and last.removesuffix("Trainer") in _STAGES:
             stage = stage or _STAGES[last.removesuffix("Trainer")]
+            named = arguments.get("model", arguments.get("0"))
+            if "model_name_or_path" not in keys and isinstance(named, str) and UNKNOWN not in named:
+                keys.put("model_name_or_path", named, node.lineno)
             _take(keys, arguments, _TRAINER, node)
     return adapted, stage
 
@@ -153,14 +162,16 @@ def _source(name: str, text: str) -> str:
     return "\n".join("" if line.lstrip().startswith(("!", "%")) else line for line in lines)
 
 
-def _run(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree, without what stands under `if False`."""
+def _run(tree: ast.AST, names: dict[str, Any]) -> Iterator[ast.AST]:
+    """The nodes of a tree, without the branches that a test of known values does not take."""
     left = [tree]
     while left:
         node = left.pop()
         yield node
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Constant) and not node.test.value:
-            left += node.orelse
+        test = value_of(node.test, names) if isinstance(node, ast.If | ast.IfExp) else UNKNOWN
+        if isinstance(node, ast.If | ast.IfExp) and isinstance(test, bool):
+            taken = node.body if test else node.orelse
+            left += taken if isinstance(taken, list) else [taken]
         else:
             left += ast.iter_child_nodes(node)
 

@@ -124,8 +124,9 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
     whole = merge(implied, plan)
     notes = [Assumption(field=row.field, value=row.value, why=row.why) for row in reading.assumed]
     model, taken = _known_model(whole.get("model"))
-    if taken is not None:
+    if model is not None:
         whole["model"] = model
+    if taken is not None:
         notes.append(taken)
     outcome = _outcome(reading, whole)
     estimate, told = outcome.estimate, {row.field for row in reading.assumed}
@@ -187,6 +188,8 @@ def _estimated(whole: Mapping[str, Any]) -> _Outcome:
 
 def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     """The catalogue's model that a folder of this machine or another, or a packed copy, is named after."""
+    if isinstance(name, str):
+        name = name.replace("\\", "/")
     if not isinstance(name, str) or "/" not in name:
         return name, None
     try:

@@ -302,3 +302,86 @@ def test_values_of_a_python_script_are_followed_through_functions_and_arithmetic
 def test_a_parameter_with_several_values_is_not_known() -> None:
     twice = PYTHON + "\nother = settings(None, length=4096)\n"
     assert "workload.seq_len" in read({"train.py": twice}).blocked
+
+
+BRANCHES = """
+from dataclasses import dataclass
+import torch
+from peft import LoraConfig
+from transformers import BitsAndBytesConfig
+from trl import GRPOConfig, GRPOTrainer
+
+@dataclass
+class Config:
+    model: str = "Qwen/Qwen2.5-1.5B-Instruct"
+    packed: bool = False
+
+cfg = Config()
+loading = {"quantization_config": BitsAndBytesConfig(load_in_4bit=True)} if cfg.packed else {}
+if cfg.packed:
+    extra = BitsAndBytesConfig(load_in_8bit=True)
+args = GRPOConfig(per_device_train_batch_size=8, num_generations=8, max_completion_length=256, bf16=True)
+GRPOTrainer(model=cfg.model, args=args, peft_config=LoraConfig(r=8))
+"""
+
+
+def test_branches_that_known_values_do_not_take_are_passed_and_a_trainer_names_its_model() -> None:
+    plan = read({"train.py": BRANCHES}).plan
+    assert (plan["model"], plan["workload"]["method"]) == ("Qwen/Qwen2.5-1.5B-Instruct", "lora")
+    packed = read({"train.py": BRANCHES.replace("packed: bool = False", "packed: bool = True")})
+    assert packed.plan["workload"].get("method") != "lora"
+
+
+TRAINER = """
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+tokenizer = AutoTokenizer.from_pretrained("meta-llama/Llama-2-7b-hf")
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")
+rows = data.map(lambda row: tokenizer(row["text"], truncation=True, max_length=128))
+Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=4, bf16=True), train_dataset=rows)
+"""
+
+
+def test_rows_of_a_trainer_are_as_long_as_the_tokenizer_cuts_them() -> None:
+    assert read({"train.py": TRAINER}).plan["workload"]["seq_len"] == 128
+    uncut = read({"train.py": TRAINER.replace(", truncation=True, max_length=128", "")})
+    assert "at no length" in uncut.blocked["workload.seq_len"]
+
+
+SECTIONS = """
+model: {name: Qwen/Qwen3-8B, trust_remote_code: true}
+peft_config: {r: 16, alpha: 32, target_modules: [q_proj, v_proj]}
+training: {training_args: {per_device_train_batch_size: 2, gradient_accumulation_steps: 4, bf16: true}}
+data: {max_seq_length: 2048}
+evaluation: {per_device_train_batch_size: 64}
+"""
+
+
+def test_the_trainers_words_in_sections_of_ones_own_are_read() -> None:
+    found = read({"own.yaml": SECTIONS})
+    plan = found.plan
+    assert (plan["model"], plan["workload"]["seq_len"], plan["workload"]["micro_batch"]) == ("Qwen/Qwen3-8B", 2048, 2)
+    assert (plan["workload"]["lora"]["rank"], plan["workload"]["lora"]["targets"]) == (16, "q_proj,v_proj")
+    assert any("layout of its own" in text for text in found.warnings)
+    several = read(
+        {"own.yaml": SECTIONS.replace("r: 16", "r: [16, 32]").replace("name: Qwen/Qwen3-8B", "name: [a/b, c/d]")}
+    )
+    assert {"model", "workload.lora.rank"} <= set(several.blocked)
+
+
+def test_a_deepspeed_file_of_a_folder_made_at_run_time_is_asked_for_by_its_name() -> None:
+    text = (
+        'RUN="out/$(date +%s)"\nDS="$RUN/zero3.json"\ntorchrun --nproc_per_node 8 train.py --deepspeed "$DS" '
+        "--model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 1 --bf16 true --max_length 2048\n"
+    )
+    assert "zero3.json" in read({"train.sh": text}).refers
+    together = read({"train.sh": text, "zero3.json": '{"zero_optimization": {"stage": 3}}'})
+    assert together.plan["layout"]["zero_stage"] == 3
+
+
+def test_prompt_and_answer_of_swift_are_two_lengths() -> None:
+    for start in ("swift rlhf", "megatron rlhf"):
+        text = (
+            f"NPROC_PER_NODE=8 {start} --rlhf_type grpo --model Qwen/Qwen3-8B --max_length 1024 --num_generations 8 "
+            "--max_completion_length 512 --micro_batch_size 1 --global_batch_size 64 --gradient_accumulation_steps 1\n"
+        )
+        assert read({"grpo.sh": text}).plan["workload"]["seq_len"] == 1536

@@ -1,0 +1,127 @@
+"""How much of what people have is read: configs and scripts of public repositories, drawn by a seed (wild.csv).
+
+`python benchmarks/wild.py FOLDER [SET]` reads each file at its commit from clones in FOLDER (owner+name, bare or not;
+`git clone --bare https://github.com/owner/name owner+name`) with the files that it names, on H100s, eight where it does
+not say how many, and prints the outcomes that are no longer those of wild.csv and the shares. A file is `run` where it
+says a run that a Plan can say, `part` where something decides that only another file, a command line or a machine
+knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`, `unrunnable`.
+"""
+
+from __future__ import annotations
+
+import csv
+import posixpath
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from estimator.errors import PlanError  # noqa: E402
+from planner.files.importing import ImportedConfig, imported  # noqa: E402
+
+DEVICES = {"cluster.accelerator": "h100-sxm"}
+COUNT = 8
+# What the documentation of these repositories says to start their recipes with.
+STARTED_WITH = {
+    "huggingface/open-r1": "recipes/accelerate_configs/zero3.yaml",
+    "huggingface/alignment-handbook": "recipes/accelerate_configs/zero3.yaml",
+}
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    set: str
+    repository: str
+    commit: str
+    path: str
+    holds: str
+    first: str
+    now: str
+    read: str
+
+
+def rows(name: str | None = None) -> list[Row]:
+    with (ROOT / "benchmarks" / "wild.csv").open(newline="") as file:
+        every = [Row(**row) for row in csv.DictReader(file)]
+    return [row for row in every if name in (None, row.set)]
+
+
+def text_of(folder: Path, row: Row, path: str) -> str | None:
+    """A file of the row's repository at its commit; None where there is none."""
+    clone = folder / row.repository.replace("/", "+")
+    clone = clone if (clone / "HEAD").exists() or (clone / ".git").exists() else clone / "repo"
+    command = ["git", "-C", str(clone), "show", f"{row.commit}:{path}"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def _named(row: Row, text: str) -> Iterator[str]:
+    """Paths of files that a file names: DeepSpeed's, and what stands in its own folder."""
+    beside = posixpath.dirname(row.path)
+    for path in re.findall(r"(?:deepspeed:?|--deepspeed)[ =]+\"?([\w./-]+\.json)", text):
+        yield from (path, posixpath.join(beside, path))
+    if row.path.endswith(".yaml") and row.repository in STARTED_WITH:
+        yield STARTED_WITH[row.repository]
+
+
+def files_of(folder: Path, row: Row) -> dict[str, str] | None:
+    text = text_of(folder, row, row.path)
+    if text is None:
+        return None
+    files = {posixpath.basename(row.path): text}
+    for path in _named(row, text):
+        if posixpath.basename(path) not in files and (other := text_of(folder, row, posixpath.normpath(path))):
+            files[posixpath.basename(path)] = other
+    path = row.path
+    for _ in range(_DEEPEST):
+        match = re.search(r"^defaults: *\"?([\w./-]+\.yaml)\"?", text, re.MULTILINE)
+        if not match:
+            break
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), match[1]))
+        text = text_of(folder, row, path) or ""
+        files[posixpath.basename(path)] = text
+    return files
+
+
+def outcome(files: dict[str, str]) -> tuple[str, ImportedConfig | None]:
+    """What the files come to, on eight devices where they do not say how many."""
+    try:
+        result = imported(files, DEVICES)
+        if any(row.field == "cluster.count" for row in result.missing):
+            result = imported(files, {**DEVICES, "cluster.count": COUNT})
+    except PlanError:
+        return "refused", None
+    return ("unrunnable" if result.refused else "asks" if result.missing else "verdict"), result
+
+
+def shares(every: list[Row], field: str) -> str:
+    """Verdicts of what holds a whole run, and of all that is a run."""
+    whole = [getattr(row, field) == "verdict" for row in every if row.holds == "run"]
+    of_all = [getattr(row, field) == "verdict" for row in every if row.holds != "none"]
+    return f"{sum(whole)} of {len(whole)} whole runs, {sum(of_all)} of {len(of_all)} runs"
+
+
+def main(folder: Path, name: str | None) -> int:
+    changed, counts = 0, Counter[str]()
+    for row in rows(name):
+        files = files_of(folder, row)
+        kind = "not there" if files is None else outcome(files)[0]
+        counts[kind] += 1
+        if kind != row.now:
+            changed += 1
+            print(f"{row.set} {row.repository} {row.path}: {row.now} before, {kind} now")
+    print(dict(counts))
+    for each in dict.fromkeys(row.set for row in rows(name)):
+        print(f"{each}: {shares(rows(each), 'now')}; at first sight {shares(rows(each), 'first')}")
+    return int(changed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))

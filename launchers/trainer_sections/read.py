@@ -1,0 +1,43 @@
+"""Configs of one's own that keep the Trainer's words in sections of their own (training_args, peft_config …)."""
+
+from __future__ import annotations
+
+import re
+
+from launchers.reading.documents import Keys
+from launchers.reading.findings import Findings
+from launchers.reading.formats import Format
+from launchers.tables import table
+from launchers.trl import read as trl
+
+
+def score(keys: Keys) -> int:
+    """Less than any program's own: it is taken where nothing else knows the file."""
+    nested = [name.rpartition(".")[2] for name in keys.items if "." in name]
+    return 1 if "per_device_train_batch_size" in nested else 0
+
+
+def read(keys: Keys, findings: Findings) -> None:
+    """Each key by its last name; those of adapters by the section that they stand in."""
+    words = table("trainer_sections/fields")
+    flat, first = Keys(keys.file), next(iter(keys.items.values()))
+    for name, item in keys.items.items():
+        section, _, leaf = name.rpartition(".")
+        if re.search(r"eval|infer|generat|test", section):
+            findings.leave(item, "is of another part than the training")
+            continue
+        own = words["adapters"] if re.search(r"lora|peft|adapter", section) else words["names"]
+        known = own.get(leaf, words["names"].get(leaf, leaf))
+        if leaf == "name" and re.search(r"(^|\.)model$", section):
+            known = "model_name_or_path"
+        if known in flat.items and flat.look(known) != item.value:
+            findings.leave(item, f"another section says {known}")
+        else:
+            flat.put(known, item.value, item.line)
+    if "lora_r" in flat and "use_peft" not in flat:
+        flat.put("use_peft", True, flat.items["lora_r"].line)
+    findings.warn(f"{first.file}: a layout of its own, read by the Trainer's words in it")
+    trl.read(flat, findings)
+
+
+FORMATS = (Format("Trainer arguments in sections of their own", score, read, ("yaml", "json", "toml"), order=1),)
