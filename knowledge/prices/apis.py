@@ -1,0 +1,67 @@
+"""What providers ask for models over an API: data/api_prices.csv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from knowledge.data_files import rows
+from knowledge.models.catalogue import architecture_row, find_model
+
+_SOURCES = {
+    "genai-prices": "genai-prices 0.2.3, data.py",
+    "litellm": "litellm 1.109.1, model_prices_and_context_window_backup.json",
+}
+
+
+@dataclass(frozen=True)
+class ApiPrice:
+    """USD per 1e6 tokens. `name` is the provider's for the model; `model` the row or checkpoint of the catalogue that it
+    means ('' where there is none), `open` whether its weights are published (None where that is not known),
+    `price_date` that of the list, whose entries can be older."""
+
+    provider: str
+    name: str
+    model: str
+    open: bool | None
+    input_usd: float | None
+    cached_input_usd: float | None
+    output_usd: float | None
+    context: int | None
+    price_date: str
+    source: str
+    notes: str
+
+
+def api_prices(model: str | None = None) -> list[ApiPrice]:
+    """The offers of a model and of checkpoints with its architecture, cheapest output first; all where it is None.
+    Raises PlanError for a model that is not known."""
+    if model is None:
+        return list(_table())
+    row = architecture_row(find_model(model).value.id)
+    offers = [price for price in _table() if price.model and architecture_row(price.model) == row]
+    return sorted(offers, key=lambda price: (price.output_usd is None, price.output_usd or 0.0, price.input_usd or 0.0))
+
+
+@cache
+def _table() -> tuple[ApiPrice, ...]:
+    return tuple(
+        ApiPrice(
+            provider=row["provider"],
+            name=row["name"],
+            model=row["model"],
+            open={"yes": True, "no": False}.get(row["open"]),
+            input_usd=_number(row["input_usd"]),
+            cached_input_usd=_number(row["cached_input_usd"]),
+            output_usd=_number(row["output_usd"]),
+            context=int(row["context"]) if row["context"] else None,
+            price_date=row["price_date"],
+            source=_SOURCES[row["source"]],
+            notes=row["notes"],
+        )
+        for row in rows("api_prices.csv")
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
