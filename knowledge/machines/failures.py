@@ -13,7 +13,7 @@ SPOT_SHARE = "share interrupted in a month"
 
 @dataclass(frozen=True)
 class Failure:
-    """One published figure of a `system`: `low` to `high` of a `unit` (alike where one figure was given, None where only
+    """A published figure of a `system`: `low` to `high` of a `unit` (alike where one figure was given, None where only
     the other is known), of which `count` events it rests on, over `period`. `accelerator` is '' where it was not said,
     or is none of the catalogue's."""
 

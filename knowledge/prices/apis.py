@@ -16,7 +16,7 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class ApiPrice:
-    """USD per 1e6 tokens. `name` is the provider's for the model; `model` the row or checkpoint of the catalogue that it
+    """USD per 1e6 tokens. `name` is the provider's own; `model` the row or checkpoint of the catalogue that it
     means ('' where there is none), `open` whether its weights are published (None where that is not known),
     `price_date` that of the list, whose entries can be older."""
 
