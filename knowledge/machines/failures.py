@@ -12,7 +12,7 @@ SPOT_SHARE = "share interrupted in a month"
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailureRate:
     """A published figure of a `system`: `low` to `high` of a `unit` (alike where one figure was given, None where only
     the other is known), of which `count` events it rests on, over `period`. `accelerator` is '' where it was not said,
     or is none of the catalogue's."""
@@ -32,15 +32,15 @@ class Failure:
     notes: str
 
 
-def failures(metric: str | None = None) -> list[Failure]:
+def failures(metric: str | None = None) -> list[FailureRate]:
     """The figures of one metric; all where it is None."""
     return [row for row in _table() if metric is None or row.metric == metric]
 
 
 @cache
-def _table() -> tuple[Failure, ...]:
+def _table() -> tuple[FailureRate, ...]:
     return tuple(
-        Failure(
+        FailureRate(
             system=row["system"],
             accelerator=row["device"],
             devices=int(row["devices"]) if row["devices"] else None,
