@@ -14,31 +14,6 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.names import Name
 
-_EACH = frozenset(
-    [
-        "of",
-        "with",
-        "each",
-        "having",
-        "has",
-        "x",
-        "×",
-        "à",
-        "mit",
-        "con",
-        "de",
-        "avec",
-        "com",
-        "je",
-        "of",
-        "the",
-        "jeweils",
-        "per",
-        "cada",
-    ]
-)
-
-
 # How far behind a device its number may begin: 'A100 x4'.
 _BEHIND = 3
 # Devices of most machines.
@@ -233,7 +208,7 @@ def _is_each(read: Mentions, node: Row, count: Row) -> bool:
         if not between and count.amounts[-1].value <= _USUAL:
             # '两台8卡'
             return True
-        if len(between) <= 4 and not named and any(word in _EACH for word in between):
+        if len(between) <= 4 and not named and any(word in read.found.lexicon.apiece for word in between):
             return True
     behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]
     return "each" in behind or ("per" in behind and "node" in behind)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import yaml
@@ -13,12 +14,13 @@ import yaml
 from agent.offline.language.tokens import Glyphs, digits, tokens
 
 FOLDER = Path(__file__).parent / "lexicon"
-_SHORTEST_SLIP = 5
+# From so many letters on neighbours may be swapped, and from so many there may be other slips.
+_SHORTEST_SWAP, _SHORTEST_SLIP = 4, 6
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
          "programs", "settings", "letting_go", "pointing", "into",
-         "placing", "machines", "holding",
-         "beside_devices")  # fmt: skip
+         "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -93,6 +95,8 @@ class Quantity:
 class Lexicon:
     root: _Node
     known: frozenset[str]
+    content: frozenset[str]
+    """The words of forms that mean something."""
     quantities: Mapping[str, Quantity]
     values: Mapping[str, frozenset[Any]]
     forms: Mapping[str, Sequence[str]]
@@ -120,6 +124,10 @@ class Lexicon:
     machines: frozenset[str]
     holding: frozenset[str]
     beside_devices: frozenset[str]
+    lines: frozenset[str]
+    apiece: frozenset[str]
+    particular: frozenset[str]
+    endings: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -185,9 +193,11 @@ def _plain(norm: str) -> str:
 @cache
 def lexicon() -> Lexicon:
     """The shipped lexicon; read once."""
-    root, known = _Node(), set[str]()
+    root, known, content, empty = _Node(), set[str](), set[str](), set[str]()
     for form, sense in _senses():
-        _insert(root, known, form, sense)
+        parts = _insert(root, form, sense)
+        known.update(part for part in parts if len(part) >= 2)
+        (empty if sense.kind in ("stop", "courtesy") else content).update(parts)
     values = _read("values")
     refused = {name: forms["not"] for name, forms in values.items() if "not" in forms}
     sets = tuple(frozenset(map(str, _words()[name])) for name in _SETS)
@@ -195,6 +205,7 @@ def lexicon() -> Lexicon:
     return Lexicon(
         root,
         frozenset(known),
+        frozenset(content - empty),
         {name: _quantity(name, row) for name, row in _read("fields").items()},
         {name: frozenset(forms) - {"not"} for name, forms in values.items()},
         _forms(),
@@ -321,7 +332,8 @@ def together(text: Sequence[Glyphs]) -> list[Glyphs]:
     return found
 
 
-def _insert(root: _Node, known: set[str], form: str, sense: Sense) -> None:
+def _insert(root: _Node, form: str, sense: Sense) -> list[str]:
+    """Puts a form into the tree; its words."""
     goes_on = form.endswith("*")
     if form.endswith("!"):
         form, sense = form[:-1], replace(sense, weak=True)
@@ -329,8 +341,7 @@ def _insert(root: _Node, known: set[str], form: str, sense: Sense) -> None:
         form = form.replace(f"{first} {second}", first + second)
     parts = [one.norm for one in tokens(form.rstrip("*")) if not one.joins or len(form) < 3]
     if not parts:
-        return
-    known.update(part for part in parts if len(part) >= 2)
+        return []
     variants = [parts]
     if len(parts) > 1 and all(part.isalpha() and part.isascii() for part in parts):
         variants.append(["".join(parts)])
@@ -344,6 +355,7 @@ def _insert(root: _Node, known: set[str], form: str, sense: Sense) -> None:
                 node = node.next.setdefault(part, _Node())
         if sense not in node.senses:
             node.senses.append(sense)
+    return parts
 
 
 def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
@@ -355,8 +367,8 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
         if index and token.text[:1].isupper() and not found[index - 1].ends_sentence and not _numbered(found, index):
             # A name of something: 'Paris' is no 'pairs'.
             continue
-        slip = token.kind == "word" and len(norm) >= _SHORTEST_SLIP - 1 and norm.isascii() and tried < _MOST_SLIPS
         numbered = _numbered(found, index)
+        slip = token.kind == "word" and len(norm) >= _SHORTEST_SWAP and norm.isascii() and tried < _MOST_SLIPS
         if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
             continue
         if known.at(found, index) or norm in known.known or norm in _plain_speech():
@@ -379,43 +391,45 @@ def _plain_speech() -> frozenset[str]:
 
 @cache
 def _meant(norm: str, names: frozenset[str]) -> str | None:
-    """The word that is one slip away; of short ones only two letters in each other's place."""
-    from rapidfuzz import process  # only for words that are unknown
-    from rapidfuzz.distance import DamerauLevenshtein  # only for words that are unknown
-
-    near = process.extract(norm, _long_words(names), scorer=DamerauLevenshtein.distance, score_cutoff=2, limit=9)
-    found = [word for word, far, _ in near if _is_slip(norm, word, int(far))]
-    letters = sorted(norm)
-    return min(
-        found, key=lambda word: (sorted(word) != letters, word[0] != norm[0], abs(len(word) - len(norm)), word),
-        default=None,
-    )  # fmt: skip
+    """The word that is one slip of the finger away; letters in each other's place before others."""
+    swapped, others = _slips(norm)
+    meant = _long_words(names)
+    near = (word for group in (swapped, others if len(norm) >= _SHORTEST_SLIP else ()) for word in group)
+    return next((word for word in near if word in meant), None)
 
 
-def _is_slip(norm: str, word: str, far: int) -> bool:
-    """One slip, or the same letters in another order."""
-    same = sorted(word) == sorted(norm)
-    return same if far > 1 or len(norm) < _SHORTEST_SLIP else True
+def _slips(norm: str) -> tuple[list[str], list[str]]:
+    """(What a word was with two neighbours swapped, with another slip): a letter left out or struck with its neighbour
+    on the keyboard, or that one instead. Of the others the first and the last letter stay: endings are no slips."""
+    swapped = [norm[: at - 1] + norm[at] + norm[at - 1] + norm[at + 1 :] for at in range(2, len(norm))]
+    others = [norm[:at] + letter + norm[at:] for at in range(1, len(norm)) for letter in ascii_lowercase]
+    for at in range(1, len(norm) - 1):
+        if _beside(norm[at]) & {norm[at - 1], norm[at + 1]}:
+            others.append(norm[:at] + norm[at + 1 :])
+        others += [norm[:at] + letter + norm[at + 1 :] for letter in sorted(_beside(norm[at]))]
+    return swapped, others
+
+
+@cache
+def _beside(letter: str) -> frozenset[str]:
+    """A letter and those beside it on the keyboard."""
+    keys = {key: (row, place + row / 2) for row, line in enumerate(_KEYS) for place, key in enumerate(line)}
+    row, place = keys.get(letter, (9, 0.0))
+    near = (key for key, (other, at) in keys.items() if abs(other - row) <= 1 and abs(at - place) <= 1)
+    return frozenset([letter, *near])
 
 
 @cache
 def _head_meant(norm: str, names: frozenset[str]) -> str | None:
     """The name that a short word before a number is one slip away from: 'lama 3.1'."""
-    from rapidfuzz.distance import DamerauLevenshtein  # only for words that are unknown
-
-    near = [
-        name
-        for name in names
-        if len(name) > 3 and name.isalpha() and DamerauLevenshtein.distance(norm, name, score_cutoff=1) <= 1
-    ]
-    return min(near, key=lambda name: (name[0] != norm[0], name), default=None)
+    return next((word for group in _slips(norm) for word in group if word in names and len(word) > 3), None)
 
 
 @cache
-def _long_words(names: frozenset[str]) -> list[str]:
-    """Words that a slip may have been meant as; sorted, so that the choice is the same everywhere."""
-    known = lexicon().known | {name for name in names if len(name) >= _SHORTEST_SLIP}
-    return sorted(word for word in known if len(word) >= _SHORTEST_SLIP - 1 and word.isascii() and word.isalpha())
+def _long_words(names: frozenset[str]) -> frozenset[str]:
+    """Words that a slip may have been meant as: those of the field, and names."""
+    known = lexicon().content | names
+    return frozenset(word for word in known if len(word) >= _SHORTEST_SWAP and word.isascii() and word.isalpha())
 
 
 def plain_words() -> frozenset[str]:

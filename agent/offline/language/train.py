@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import yaml
 from agent.offline.catalogue import known
 from agent.offline.language import act, features
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mentions, mode_of_field
+from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
 from agent.offline.language.reading.page import understood
 from agent.offline.language.sentences import sentences
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -188,19 +189,15 @@ def _generated(text: str, mode: str) -> Example:
 
 
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
-    catalogue = known()
     unmarked = list(_unmarked(told))
     told = [*told, *generated()]
-    read = {one.text: mentions(one.text, catalogue) for one in (*told, *unmarked)}
-    modes = _modes(read, [one for one in told if one.mode])
+    modes = _modes([one for one in told if one.mode])
     asked = [one for one in (*told, *unmarked) if one.tools]
     names = sorted({name for one in asked for name in one.tools})
-    found: list[list[str]] = []
+    found: list[Sequence[str]] = []
     for one in asked:
-        shares = act.likely(modes, features.of_mode(read[one.text], one.context))
-        mode = one.mode or max(shares, key=lambda name: shares[name])
-        page = understood(one.text, catalogue, _plan(one.context), {}, _NOON, mode)
-        found.append(features.of_tool(page, one.context))
+        shares = act.likely(modes, _of_mode(one.text, one.context))
+        found.append(_of_tool(one.text, one.context, one.mode or max(shares, key=lambda name: shares[name])))
     targets = _targets([one.tools for one in asked], names)
     return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names, _OF_TOOL)}
 
@@ -212,10 +209,20 @@ def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
             yield example._replace(text=example.text.rstrip(" \n?？"))
 
 
-def _modes(read: Mapping[str, Mentions], told: Sequence[Example]) -> act.Classifier:
+@cache
+def _of_mode(text: str, context: features.Context) -> Sequence[str]:
+    return features.of_mode(mentions(text, known()), context)
+
+
+@cache
+def _of_tool(text: str, context: features.Context, mode: str) -> Sequence[str]:
+    return features.of_tool(understood(text, known(), _plan(context), {}, _NOON, mode), context)
+
+
+def _modes(told: Sequence[Example]) -> act.Classifier:
     names = (TRAINING, SERVING)
     targets = _targets([(str(one.mode),) for one in told], names)
-    found = [features.of_mode(read[one.text], one.context) for one in told]
+    found = [_of_mode(one.text, one.context) for one in told]
     return learnt(found, [one.source for one in told], targets, names, _OF_MODE)
 
 

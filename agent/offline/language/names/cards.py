@@ -154,7 +154,7 @@ def _unknown_accelerator(
     if token.kind != "word" or at + 1 >= len(text):
         return None
     number = text[at + 1]
-    family = token.norm in ("rtx", "gtx", "rx", "titan", "gh", "gb", "mi", "tpu", "quadro", "tesla", "geforce")
+    family = token.norm in lexicon().lines
     counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
     letter = token.norm in ("a", "b", "h", "l", "v", "p") and (token.text.isupper() or counts)
     if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:

@@ -78,7 +78,7 @@ def known_names(catalogue: Catalogue) -> Known:
         plain = name.lower().replace("-", " ").split()
         while (
             len(plain) > 1
-            and (plain[0] in makers or plain[0] in ("rtx", "rx", "tpu", "aws"))
+            and (plain[0] in makers or plain[0] in lexicon().lines or plain[0] == "aws")
             and (any(map(str.isalpha, plain[1][:1])) or len(plain) > 2)
         ):
             plain = plain[1:]

@@ -9,22 +9,6 @@ from agent.offline.language.names.known import Known, Name, runs_on, said_of, wa
 from agent.offline.language.names.models import MOST_GLUED
 from agent.offline.language.tokens import Glyphs
 
-_FILES = (
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".sh",
-    ".sbatch",
-    ".py",
-    ".log",
-    ".gguf",
-    ".safetensors",
-    ".txt",
-    ".md",
-    ".csv",
-)
-
 
 def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
     """A rentable machine by its name, which is one run of characters without white space."""
@@ -83,7 +67,8 @@ def paths_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
         stop = end
         while stop > at + 1 and text[stop - 1].end > text[at].start + len(chunk):
             stop -= 1
+        named = chunk.lower().endswith(tuple(lexicon().endings)) and len(chunk) > 5 and not chunk.startswith("-")
         rooted = chunk.startswith(("/", "./", "../", "~/")) and len(chunk) > 2 and any(one.isalpha() for one in chunk)
-        if rooted or (chunk.lower().endswith(_FILES) and len(chunk) > 5 and not chunk.startswith("-")):
+        if rooted or named:
             yield Name("path", at, stop, chunk)
         at = max(end, at + 1)

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from agent.offline.form import Edit, Need
 from agent.offline.language.asking import sentences
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
 from knowledge.models.catalogue import ModelFacts, find_model
 
 # Models before that are named where they are meant.
 _NEW = "2024"
-# Words of checkpoints that are made for something, and so of none that is meant by a family's name.
-_PARTICULAR = ("instruct", "distill", "coder", "-it", "vision", "math", "lite", "mini", "tiny")
 _USUAL_SIZE = 8e9
 _GENERATION_MONTHS = 12
 
@@ -91,7 +90,7 @@ def _month(row: ModelFacts) -> int:
 
 
 def _plain(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
-    plain = [row for row in rows if not any(word in row.id.lower() for word in _PARTICULAR)]
+    plain = [row for row in rows if not any(word in row.id.lower() for word in lexicon().particular)]
     return plain or list(rows)
 
 
