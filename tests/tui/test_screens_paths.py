@@ -10,7 +10,8 @@ from screen_driving import PLAN, opened
 
 from agent.store import begin_turn, end_turn, list_sessions
 from tools.registry import find
-from tui.screens import SCREENS, ScreenResult
+from tui.screens import ScreenResult
+from tui.slash import commands
 
 
 @pytest.fixture(autouse=True)
@@ -217,10 +218,18 @@ async def test_settings_are_changed_refused_and_taken_back() -> None:
 
 async def test_help_tells_every_command_and_leads_to_screens() -> None:
     async with opened("help", {}) as at:
-        for row in SCREENS:
-            assert any(name.partition(" ")[0] == f"/{row.name}" for name in at.names())
-        await at.type("models")
-        assert at.names()[0] == "/models"
+        names = [row.name for row in at.screen.rows]
+        assert {f"/{command.name}" for command in commands()} <= set(names)
+        assert len(names) == len(set(names))
+        told = at.text()
+        for title in at.screen.groups:
+            assert title in told
+        # All of it is in sight at once.
+        for row in at.screen.rows:
+            assert row.name in told, row.name
+            assert row.meaning[1:20] in told, row.name
+        await at.type("catalogue model")
+        assert [row.name for row in at.screen.rows] == ["/models"]
         await at.press("enter")
         assert at.screen.heading == "Models"
 

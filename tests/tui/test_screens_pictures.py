@@ -13,6 +13,7 @@ from filled import filled
 from pydantic import BaseModel
 from screen_driving import settle
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from agent.store import KeptTurn, SessionRow
 from measure.history.shipped import shipped_runs
@@ -63,7 +64,8 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "describe_hardware": lambda given: {**HARDWARE[0], "memory_bytes": 80e9, "peak_tflops": {"bf16": 100.0},
                                         "prices": [{"provider": "Cloud", "instance": "big", "usd_per_hour": 2.5}],
                                         "notes": ["dense rates"]},
-    "describe_model": lambda given: {**MODELS[0], "layers": 32, "hidden": 4096, "valid_tp": [1, 2, 4], "notes": []},
+    "describe_model": lambda given: {**MODELS[0], "active_parameters": 1_000_000_000, "layers": 32, "hidden": 4096,
+                                     "valid_tp": [1, 2, 4], "notes": []},
     "list_scenarios": lambda given: {"scenarios": SCENARIOS},
     "load_scenario": lambda given: {"name": given["name"], "read_only": False, "notes": [], "folder": "/home/you",
                                     "plan": PLAN, "files": [{"path": "a.yaml", "text": "model: maker/Model-8B\n"}]},
@@ -127,6 +129,8 @@ def test_screen(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
         await settle(pilot)
         await pilot.press("down")
         await settle(pilot)
+        wrong = [str(line.content) for line in pilot.app.screen.query("#state.-bad").results(Static)]
+        assert not [text for text in wrong if "should not have happened" in text]
 
     assert snap_compare(app, terminal_size=size, run_before=before)
 

@@ -20,10 +20,10 @@ from tui.widgets.completions import Completions
 _PLACEHOLDER = "Ask, or say what to change…  (/ for commands)"
 PROMPT_KEYS = (
     ("enter", "send"),
-    ("ctrl+j", "new line (so does shift+enter, where the terminal can tell it)"),
-    ("up / down", "earlier prompts, on the first and last line"),
-    ("page up / page down", "through the conversation"),
-    ("tab", "take the completion or the next step that is offered; else the next card, which enter opens"),
+    ("ctrl+j", "new line, as shift+enter does"),
+    ("up / down", "earlier prompts"),
+    ("page up / down", "through the conversation"),
+    ("tab", "take what is offered; else the next card"),
 )
 
 
