@@ -3,11 +3,12 @@ which `Session.resume` answers, or `Done`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
+from agent.budget import Usage
 from agent.store import FileWritten
 from agent.wire import Call, Outcome
 
@@ -87,7 +88,8 @@ class Approval:
 @dataclass(frozen=True)
 class Done:
     """The end of a turn; its answer is the one that counts. `reading` is the form that the offline planner read the
-    turn into (`agent.offline.form.Reading` as plain data), empty where another model answered."""
+    turn into (`agent.offline.form.Reading` as plain data), empty where another model answered. `notices` are the
+    remarks; `failed` says why the language model could not answer, '' where it did or none was to."""
 
     answer: str
     plan: dict[str, Any]
@@ -97,6 +99,10 @@ class Done:
     ungrounded: list[str]
     tool_calls: list[Call]
     reading: dict[str, Any]
+    notices: list[str] = field(default_factory=list)
+    failed: str = ""
+    turn_usage: Usage = field(default_factory=Usage)
+    session_usage: Usage = field(default_factory=Usage)
 
 
 Event = TextPiece | Discard | ToolCall | ToolResult | Remark | Approval | Done
@@ -113,4 +119,7 @@ def done_data(done: Done) -> dict[str, Any]:
         "files": [file.model_dump(exclude_unset=True) for file in done.files],
         "ungrounded": done.ungrounded,
         "reading": done.reading,
+        "notices": done.notices,
+        "failed": done.failed,
+        "usage": {"turn": asdict(done.turn_usage), "session": asdict(done.session_usage)},
     }

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
@@ -24,6 +25,7 @@ from langgraph.types import Overwrite, Send, interrupt
 
 from agent.acting import Surroundings, called, proposed, reported, settled, writes
 from agent.approval import Proposal
+from agent.budget import Usage, left_tokens, used, why_none_left
 from agent.events import Discard, Event, Remark, TextPiece, ToolCall
 from agent.figures import headlines
 from agent.grounding.check import mark, ungrounded
@@ -33,7 +35,7 @@ from agent.grounding.verdicts import Contradiction, contradictions, marked
 from agent.grounding.verdicts import told as verdicts_told
 from agent.grounding.withheld import withhold
 from agent.history import person_words, shortened
-from agent.models import ModelFailed, ThinkingModel, Thought, Turn
+from agent.models import ModelFailed, ThinkingModel, Thought, Turn, Waiting
 from agent.plan_of_calls import plan_of
 from agent.wire import (
     Call,
@@ -41,6 +43,7 @@ from agent.wire import (
     Outcome,
     answered,
     calls_of,
+    first_calls,
     identified,
     repair,
     said,
@@ -54,6 +57,8 @@ from agent.wire import (
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
 _MOST_ROUNDS = 7
+# Calls of one step.
+_MOST_CALLS = 64
 _TOO_LONG = "I stopped here because this took more tool calls than one answer should."
 
 
@@ -69,11 +74,13 @@ class State(TypedDict):
     results: Annotated[list[dict[str, Any]], operator.add]
     rounds: int
     rewritten: bool
-    fallen: bool
     asked: list[str]
     origins: list[str]
     answer: str
     ungrounded: list[str]
+    failure: str
+    used: dict[str, Any]
+    used_in_all: dict[str, Any]
 
 
 def build(surroundings: Surroundings) -> Any:
@@ -107,11 +114,12 @@ def _hear(state: State) -> dict[str, Any]:
         "results": Overwrite([]),
         "rounds": 0,
         "rewritten": False,
-        "fallen": False,
         "asked": [],
         "origins": [],
         "answer": "",
         "ungrounded": [],
+        "failure": "",
+        "used": {},
     }
 
 
@@ -122,16 +130,20 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
         write(TextPiece(text))
         return {"messages": [thought("shardwise", text)], "asked": []}
     tools = surroundings.tools
-    turn = Turn(state["messages"], state.get("plan", {}), _topic(state), tools, surroundings.now())
-    final, fallen = await _thought_of(surroundings, turn, write, state["fallen"])
+    before = used(state.get("used")), used(state.get("used_in_all"))
+    left = left_tokens(*before) if surroundings.model else 0
+    turn = Turn(state["messages"], state.get("plan", {}), _topic(state), tools, surroundings.now(), left)
+    final, failed, usage = await _thought_of(surroundings, turn, write, state["failure"], why_none_left(*before))
     if final.notice:
         write(Remark(final.notice))
-    content = storable(identified(final.content, state["messages"]))
+    content = storable(identified(_bounded(final.content, write), state["messages"]))
     calls = calls_of(content)
     changes: dict[str, Any] = {
         "messages": [content],
         "rounds": state["rounds"] + 1,
-        "fallen": fallen,
+        "failure": failed,
+        "used": asdict(before[0] + usage),
+        "used_in_all": asdict(before[1] + usage),
         "asked": final.asked,
         "origins": final.origins,
     }
@@ -143,7 +155,7 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
         changes["reading"] = changes["topic"].get("reading", {})
     if (
         calls
-        and not fallen
+        and not failed
         and surroundings.model
         and _unfounded({**state, "messages": [*turn.messages, content]}, True)
     ):
@@ -155,18 +167,31 @@ async def _think(surroundings: Surroundings, state: State) -> dict[str, Any]:
 
 
 async def _thought_of(
-    surroundings: Surroundings, turn: Turn, write: Callable[[Event], None], fallen: bool
-) -> tuple[Thought, bool]:
-    """What the model thinks, or the offline planner where there is no model or it fails; and whether it has `fallen`
-    back to that one in this turn."""
-    if surroundings.model is not None and not fallen:
+    surroundings: Surroundings, turn: Turn, write: Callable[[Event], None], failed: str, used_up: str
+) -> tuple[Thought, str, Usage]:
+    """What the model thinks, or the offline planner where there is no model, it fails or its budget is `used_up`; why
+    that one has `failed` in this turn; and what was used."""
+    usage = Usage()
+    if surroundings.model is not None and not failed:
         try:
-            return await _thinking(surroundings.model, turn, write, draft=True), False
+            if used_up:
+                raise ModelFailed(used_up)
+            final = await _thinking(surroundings.model, turn, write, draft=True)
+            return final, "", final.usage
         except ModelFailed as failure:
             write(Discard())
-            write(Remark(f"{failure} I go on with the offline planner."))
-            fallen = True
-    return await _thinking(surroundings.offline, turn, write, draft=False), fallen
+            write(Remark(f"{failure} I go on with the offline planner.", bad=True))
+            failed, usage = str(failure), failure.usage
+    return await _thinking(surroundings.offline, turn, write, draft=False), failed, usage
+
+
+def _bounded(content: Content, write: Callable[[Event], None]) -> Content:
+    """With no more calls than one step may have."""
+    count = len(calls_of(content))
+    if count > _MOST_CALLS:
+        write(Remark(f"The model asked for {count:,} calls at once; the first {_MOST_CALLS} are made."))
+        return first_calls(content, _MOST_CALLS)
+    return content
 
 
 def _route(surroundings: Surroundings, state: State) -> Any:
@@ -245,7 +270,7 @@ async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Event], N
     async for piece in model.think(turn):
         if isinstance(piece, Thought):
             return piece
-        write(TextPiece(piece, draft))
+        write(Remark(piece.text) if isinstance(piece, Waiting) else TextPiece(piece, draft))
     raise ModelFailed(f"The model {model.name} stopped without an answer.")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from agent.budget import Usage
 from agent.wire import Content
 from tools.registry import Tool
 
@@ -19,7 +20,7 @@ class Turn:
     """What a model sees when it is to think.
 
     `plan` is what the user has given so far (a partial Plan); `topic` is the offline planner's own memory of the
-    conversation; `now` is the clock that "by Friday" counts from.
+    conversation; `now` is the clock that "by Friday" counts from; `most_tokens` is how many may still be used.
     """
 
     messages: list[Content]
@@ -27,6 +28,7 @@ class Turn:
     topic: dict[str, Any]
     tools: Mapping[str, Tool]
     now: datetime
+    most_tokens: int = 10**9
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,29 @@ class Thought:
     asked: list[str] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
     notice: str | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why nothing comes at the moment, as a sentence."""
+
+    text: str
 
 
 class ThinkingModel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
-        """Yields text as it comes and, last, one Thought. Raises ModelFailed when it cannot go on."""
+    def think(self, turn: Turn) -> AsyncIterator[str | Waiting | Thought]:
+        """Yields text as it comes, why it waits, and, last, one Thought. Raises ModelFailed when it cannot go on."""
         ...
 
 
 class ModelFailed(Exception):
-    """A model cannot continue; the text is a sentence that tells the user what to do about it."""
+    """A model cannot continue; the text is a sentence that tells the user what to do about it. `usage` is what was
+    used until then."""
+
+    def __init__(self, sentence: str, usage: Usage | None = None) -> None:
+        super().__init__(sentence)
+        self.usage = usage or Usage()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,8 +21,9 @@ from langgraph.types import Command
 from agent import settings
 from agent.acting import Surroundings
 from agent.alone import alone
+from agent.budget import used
 from agent.checkpoints import checkpoints
-from agent.events import Approval, Done, Event, PlannedWrite, TextPiece, ToolCall, ToolResult, done_data
+from agent.events import Approval, Done, Event, PlannedWrite, Remark, TextPiece, ToolCall, ToolResult, done_data
 from agent.export import export_session
 from agent.figures import headline
 from agent.graph import RECURSION_LIMIT, build
@@ -50,7 +51,7 @@ _MODEL_NAMES = ("auto", "offline", "gemini")
 _MOST_CHARACTERS = 100_000
 _MOST_PLANS = 20
 # What other programs are told of a turn and no transcript holds.
-_NOT_KEPT = ("session", "tool_calls", "reading")
+_NOT_KEPT = ("session", "tool_calls", "reading", "usage", "failed")
 # With these on, the graph library would send conversations to a tracing service, for whatever project they were set.
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 
@@ -157,6 +158,8 @@ class Session:
                     yield TextPiece(stopped)
                 state = await graph.aget_state(self._config)
                 last = _approval(state) or self._done(state, stopped)
+                if isinstance(last, Done):
+                    last = replace(last, notices=kept.notices)
             kept.conclude(last, state.values.get("messages", []))
             yield last
         except (asyncio.CancelledError, GeneratorExit):
@@ -182,6 +185,9 @@ class Session:
             ungrounded=list(values.get("ungrounded", [])),
             tool_calls=[call for content in messages[max(turn_start(messages), 0) :] for call in calls_of(content)],
             reading=dict(values.get("reading", {})),
+            failed=values.get("failure", ""),
+            turn_usage=used(values.get("used")),
+            session_usage=used(values.get("used_in_all")),
         )
 
 
@@ -191,12 +197,15 @@ class _Kept:
     def __init__(self) -> None:
         self.state = "open"
         self.told: dict[str, Any] = {}
+        self.notices: list[str] = []
         self._calls: dict[str, dict[str, Any]] = {}
 
     def note(self, event: Event) -> None:
         match event:
             case ToolCall(call):
                 self._note(call)
+            case Remark(text):
+                self.notices.append(plain(text))
             case ToolResult(outcome, seconds):
                 self._note(outcome.call, seconds=seconds, **({"error": outcome.error} if outcome.error else {}))
 
@@ -254,7 +263,7 @@ def ask(
     output: str | Path | None = None,
     now: datetime | None = None,
 ) -> dict[str, Any]:
-    """One question and its answer: {session, tool_calls, plan, answer, asked, files, ungrounded, reading}.
+    """One question and its answer, as `agent.events.done_data` gives it.
 
     What it wants to write is approved or declined as `approve` says. Raises PlanError as `open_session` does.
     """

@@ -45,7 +45,8 @@ SETTINGS = (
     Option("gemini_model", "gemini-3.8-flash", "SHARDWISE_MODEL", "the Gemini model"),
     Option("gemini_base_url", "", "GOOGLE_GEMINI_BASE_URL", "another address of the Gemini API, such as a proxy"),
     Option(
-        "gemini_timeout_s", 120, "SHARDWISE_GEMINI_TIMEOUT_S", "longest wait for Gemini's next words", high=3600
+        "gemini_timeout_s", 60, "SHARDWISE_GEMINI_TIMEOUT_S",
+        "longest wait for Gemini's next words, with all attempts", high=3600,
     ),
     Option(
         "gemini_attempts", 3, "SHARDWISE_GEMINI_ATTEMPTS", "attempts at a request that fails in passing", high=10
@@ -54,6 +55,16 @@ SETTINGS = (
         "gemini_input_tokens", 200_000, "SHARDWISE_GEMINI_INPUT_TOKENS",
         "most tokens of one request; older turns are left out beyond", low=20_000, high=2_000_000,
     ),
+    Option(
+        "gemini_turn_tokens", 1_000_000, "SHARDWISE_GEMINI_TURN_TOKENS",
+        "most tokens of one answer, all its requests together; 0: no limit", low=0,
+    ),
+    Option(
+        "gemini_session_tokens", 10_000_000, "SHARDWISE_GEMINI_SESSION_TOKENS",
+        "most tokens of one conversation; 0: no limit", low=0,
+    ),
+    Option("gemini_turn_usd", 2, "SHARDWISE_GEMINI_TURN_USD", "most USD of one answer; 0: no limit", low=0),
+    Option("gemini_session_usd", 20, "SHARDWISE_GEMINI_SESSION_USD", "most USD of a conversation; 0: no limit", low=0),
     Option("output", "", "SHARDWISE_OUTPUT", "folder that files may be written to (empty: the working folder)"),
     Option("theme", "", "SHARDWISE_THEME", "colours of the app (empty: its own)"),
 )  # fmt: skip

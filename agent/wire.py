@@ -91,6 +91,13 @@ def calls_of(content: Content) -> list[Call]:
     return [Call(call.get("id", ""), call["name"], dict(call.get("args") or {})) for call in calls]
 
 
+def first_calls(content: Content, most: int) -> Content:
+    """`content` without the calls that come after the first `most`."""
+    calls = [index for index, part in enumerate(content["parts"]) if "functionCall" in part]
+    dropped = set(calls[most:])
+    return {**content, "parts": [part for index, part in enumerate(content["parts"]) if index not in dropped]}
+
+
 def identified(content: Content, messages: Sequence[Content]) -> Content:
     """`content` with an id of ours for every call that came without one, or with that of another call of the turn."""
     taken = {call.id for earlier in messages[max(turn_start(messages), 0) :] for call in calls_of(earlier)}

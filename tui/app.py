@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
+from agent.budget import words
 from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.settings import value
 from agent.store import last_plan, list_sessions, transcript
@@ -86,6 +87,8 @@ class ShardwiseApp(App[None]):
         # What was sent while an answer was on its way, and how the conversation shows it.
         self.queued: list[tuple[str, Queued]] = []
         self.typed = ""
+        # What the conversation used of a language model.
+        self.used = ""
         # Unset while an earlier conversation is read: its plan is not known yet.
         self.drawn = asyncio.Event()
         for row in SCREENS:
@@ -318,6 +321,7 @@ class ShardwiseApp(App[None]):
             return
         await self.conversation.show(event)
         if isinstance(event, Done):
+            self.used = words(event.session_usage)
             await self._offer_next(event)
         match event:
             case ToolCall(call):
@@ -534,7 +538,7 @@ class ShardwiseApp(App[None]):
         status = self.query_one(Status)
         status.doing = doing
         session = f"session {self.talk.id}" if self.talk.id else "new session"
-        status.rest = f"model: {self.talk.model} · {session}"
+        status.rest = " · ".join(filter(None, (f"model: {self.talk.model}", session, self.used)))
 
 
 def _earlier_sessions() -> Iterable[tuple[str, str]]:

@@ -34,6 +34,7 @@ exit codes:
   0    done
   1    an error inside Shardwise (SHARDWISE_DEBUG=1 shows where); of check and fit --strict: it does not fit
   2    the command or its input, or a file, cannot be used; one line on standard error says why
+  3    of ask: the model that was asked for by name could not answer; the offline planner did
   130  stopped by Ctrl-C
 """
 _HEAD = """\

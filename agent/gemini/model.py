@@ -1,7 +1,7 @@
 """Gemini as a thinking model, through google-genai: streamed, with function calls, thought signatures kept as they are.
 
-Nothing is retried once text has been shown; before that, failures that may pass are,
-and a request that was too long is made again with less of the past.
+Nothing is retried once text has been shown; before that, failures that may pass are, within the time that nothing may
+be heard in, and a request that was too long is made again with less of the past.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import time
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from itertools import count
 from typing import Any
 
 import httpx2
@@ -18,14 +20,17 @@ from google import genai
 from google.genai import types
 
 from agent import settings
+from agent.budget import Usage
 from agent.gemini.failures import Failure, finish_failure, read_failure
-from agent.gemini.request import config, outbound
-from agent.models import ModelFailed, Thought, Turn
+from agent.gemini.request import config, outbound, tokens_of
+from agent.models import ModelFailed, Thought, Turn, Waiting
 from agent.wire import Content, calls_of, text_of
+from knowledge.prices.apis import gemini_usd
 from pages.rendering.clean import plain
 
 _FIRST_DELAY_S = 1.0
-_LONGEST_DELAY_S = 20.0
+# After so long without a word the person is told that one waits.
+_REMARK_S = 10.0
 # What is sent of a conversation that was too long for the model.
 _SHORTER = 0.25
 
@@ -43,52 +48,88 @@ class Gemini:
         self._client: Any = None
         self._loop: Any = None
 
-    async def think(self, turn: Turn) -> AsyncIterator[str | Thought]:
-        loop = asyncio.get_running_loop()
+    async def think(self, turn: Turn) -> AsyncIterator[str | Waiting | Thought]:
+        client = await self._client_of(asyncio.get_running_loop())
+        told = await asyncio.to_thread(config, turn.tools)
+        most = min(self._input_tokens, turn.most_tokens)
+        contents, shortened = await asyncio.to_thread(outbound, turn, self.name, most), False
+        patience, usage = _Patience(self._timeout_s), Usage()
+        try:
+            for attempt in count(1):
+                answer = _Answer(self.name)
+                failure, shown = None, False
+                async for piece in self._asked(client, contents, told, answer, patience):
+                    if isinstance(piece, Failure):
+                        failure = piece
+                        continue
+                    shown = shown or isinstance(piece, str)
+                    yield piece
+                usage += answer.usage(contents)
+                if failure is None:
+                    yield answer.thought(usage)
+                    return
+                if failure.too_long and not shortened:
+                    contents, shortened = outbound(turn, self.name, most, _SHORTER), True
+                    continue
+                delay = failure.retry_after_s or self._first_delay_s * 2 ** (attempt - 1)
+                if shown or not failure.may_pass or attempt >= self._attempts + shortened or delay > patience.left_s:
+                    raise ModelFailed(failure.sentence, usage)
+                yield Waiting(f"{failure.sentence} Trying again in {max(delay, 1):.0f} s ({attempt + 1 - shortened}"
+                              f" of {self._attempts}).")  # fmt: skip
+                await asyncio.sleep(delay)
+        except TimeoutError:
+            raise ModelFailed(f"Gemini said nothing for {self._timeout_s} s.", usage) from None
+
+    async def _client_of(self, loop: Any) -> Any:
         if self._loop is not loop:
             # Connections belong to the event loop that opened them.
             self._client, self._loop = await asyncio.to_thread(self._connect), loop
-        client = self._client
-        told = await asyncio.to_thread(config, turn.tools)
-        contents, shortened = outbound(turn, self.name, self._input_tokens), False
-        failures = 0
-        while True:
-            shown = broken = False
-            answer = _Answer(self.name)
-            try:
-                stream = await client.aio.models.generate_content_stream(
-                    model=self.name, contents=contents, config=told
-                )
-                async for chunk in stream:
-                    if text := answer.add(chunk):
-                        shown = True
-                        yield text
-                failure = answer.failure()
-            except Exception as error:
-                # What comes after the end of an answer is nothing to it.
-                failure, broken = answer.failure() if answer.ended else read_failure(error, self.name), True
-            if broken:
-                # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit.
-                gc.collect()
-                await asyncio.sleep(0)
-            if failure is None:
-                yield answer.thought()
-                return
-            if failure.too_long and not shortened:
-                contents, shortened = outbound(turn, self.name, self._input_tokens, _SHORTER), True
-                continue
-            failures += 1
-            if shown or not failure.may_pass or failures == self._attempts:
-                raise ModelFailed(failure.sentence)
-            delay = failure.retry_after_s or self._first_delay_s * 2 ** (failures - 1)
-            if delay > _LONGEST_DELAY_S:
-                raise ModelFailed(failure.sentence)
-            await asyncio.sleep(delay)
+        return self._client
+
+    async def _asked(
+        self, client: Any, contents: list[Any], told: Any, answer: _Answer, patience: _Patience
+    ) -> AsyncIterator[str | Waiting | Failure]:
+        """One request: the text as it comes, why nothing does, and last what failed, if it did. Raises TimeoutError."""
+        broken = False
+        failure: Failure | None = None
+        try:
+            asked = client.aio.models.generate_content_stream(model=self.name, contents=contents, config=told)
+            stream = await patience.wait(asked)
+            while True:
+                waiting = asyncio.ensure_future(anext(stream, None))
+                try:
+                    if not await patience.is_soon(waiting):
+                        yield Waiting(f"Gemini has not answered for {_REMARK_S:.0f} s; at most {self._timeout_s} s.")
+                    chunk = await patience.wait(waiting)
+                finally:
+                    waiting.cancel()
+                if chunk is None:
+                    break
+                if text := answer.add(chunk):
+                    yield text
+                if answer.has_grown:
+                    patience.heard()
+            failure = answer.failure()
+        except TimeoutError:
+            raise
+        except Exception as error:
+            # What comes after the end of an answer is nothing to it.
+            failure, broken = answer.failure() if answer.ended else read_failure(error, self.name), True
+        if broken:
+            # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit.
+            gc.collect()
+            await asyncio.sleep(0)
+        if failure is not None:
+            yield failure
 
     def _connect(self) -> Any:
-        key = next((os.environ[name] for name in settings.KEY_VARIABLES if os.environ.get(name)), None)
+        name = settings.key_variable()
+        key = os.environ.get(name or "")
         if not key:
             raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")
+        if any(not "!" <= letter <= "~" for letter in key):
+            what = "a space or a line end" if any(map(str.isspace, key)) else "a character that no key has"
+            raise ModelFailed(f"{name} holds {what}: set it to the key alone.")
         # Of values that are newer than the SDK, which it takes all the same.
         warnings.filterwarnings("ignore", category=UserWarning, module=r"google\.genai\.")
         # Without a client of its own the SDK takes aiohttp wherever that is installed, with other timeouts and errors.
@@ -99,6 +140,36 @@ class Gemini:
         return genai.Client(api_key=key, enterprise=False, http_options=options)
 
 
+class _Patience:
+    """How long nothing may be heard, over all attempts together."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._has_remarked = False
+        self.heard()
+
+    def heard(self) -> None:
+        self._since = time.monotonic()
+        self._has_remarked = False
+
+    @property
+    def left_s(self) -> float:
+        return self._most_s - (time.monotonic() - self._since)
+
+    async def wait(self, work: Awaitable[Any]) -> Any:
+        """Raises TimeoutError."""
+        async with asyncio.timeout(max(self.left_s, 0.0)):
+            return await work
+
+    async def is_soon(self, work: asyncio.Future[Any]) -> bool:
+        """False, once a silence, where it is time to say that one waits."""
+        if self._has_remarked or self._most_s <= _REMARK_S:
+            return True
+        done, _ = await asyncio.wait({work}, timeout=max(_REMARK_S - (self._most_s - self.left_s), 0.0))
+        self._has_remarked = not done
+        return bool(done)
+
+
 class _Answer:
     """Collects the chunks of one streamed reply into one content."""
 
@@ -106,18 +177,34 @@ class _Answer:
         self._model = model
         self._parts: list[dict[str, Any]] = []
         self._finish: str | None = None
+        self._counted: Any = None
+        self.has_grown = False
 
     def add(self, chunk: Any) -> str:
         """Takes a chunk in; returns the text in it that is for the reader."""
         if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
             self._finish = f"BLOCKED {_word(chunk.prompt_feedback.block_reason)}"
-        shown = ""
+        self._counted = chunk.usage_metadata or self._counted
+        shown, before = "", self._size()
         for candidate in (chunk.candidates or [])[:1]:
             if candidate.finish_reason:
                 self._finish = _word(candidate.finish_reason)
             for part in (candidate.content.parts if candidate.content else None) or []:
                 shown += self._add_part(part.model_dump(mode="json", by_alias=True, exclude_none=True))
+        self.has_grown = self._size() > before
         return plain(shown)
+
+    def _size(self) -> int:
+        return len(self._parts) + sum(len(part.get("text", "")) for part in self._parts)
+
+    def usage(self, contents: list[Any]) -> Usage:
+        """What the request used, as Gemini counted, and as its bytes come to where it did not."""
+        counted = self._counted
+        asked = getattr(counted, "prompt_token_count", None)
+        output = sum(getattr(counted, name, None) or 0 for name in ("candidates_token_count", "thoughts_token_count"))
+        if asked is None:
+            asked, output = tokens_of(contents), output or self._size() // 3
+        return Usage(1, asked, output, gemini_usd(self._model, asked, output))
 
     def _add_part(self, part: dict[str, Any]) -> str:
         text = part.get("text", "") if not part.get("thought") else ""
@@ -141,10 +228,12 @@ class _Answer:
         usable = bool(calls) or any(part.get("text") for part in self._parts if not part.get("thought"))
         return finish_failure(self._finish, usable, self._model)
 
-    def thought(self) -> Thought:
+    def thought(self, usage: Usage) -> Thought:
         content: Content = {"role": "model", "parts": self._parts, "by": self._model}
         notice = "The answer was cut at the model's output limit." if self._finish == "MAX_TOKENS" else None
-        return Thought(content, asked=[] if calls_of(content) else _questions(text_of(content)), notice=notice)
+        return Thought(
+            content, asked=[] if calls_of(content) else _questions(text_of(content)), notice=notice, usage=usage
+        )
 
 
 def _word(value: Any) -> str:

@@ -67,15 +67,59 @@ def outbound(turn: Turn, model: str, most_tokens: int, part: float = 1.0) -> lis
     past turns with calls that were not made by `model` only the words and main figures are sent. The session's plan and
     the clock ride on the last thing said.
     """
-    room = most_tokens * _BYTES_PER_TOKEN - len(SYSTEM.encode()) - len(declared(turn.tools).encode())
-    texts: list[str] = []
+    room = most_tokens * _BYTES_PER_TOKEN - _overhead(turn.tools)
+    contents: list[Content] = []
     for cut in _CUTS:
-        texts = [json.dumps(content) for content in _contents(turn, model, cut)]
+        contents = _contents(turn, model, cut)
         if cut is _CUTS[0]:
-            room = min(room, part * sum(map(len, texts)))
-        if sum(map(len, texts)) <= room:
+            room = min(room, part * _bytes(contents))
+        if _bytes(contents) <= room:
             break
-    return [types.Content.model_validate_json(text) for text in texts]
+    else:
+        contents = _squeezed(contents, room)
+    return [types.Content.model_validate_json(json.dumps(content)) for content in contents]
+
+
+def tokens_of(contents: Sequence[Any]) -> int:
+    """What a request is taken to come to, without its tools."""
+    return int(sum(len(content.model_dump_json(exclude_none=True)) for content in contents) / _BYTES_PER_TOKEN)
+
+
+def _overhead(tools: Mapping[str, Tool]) -> int:
+    return len(SYSTEM.encode()) + len(declared(tools).encode())
+
+
+def _bytes(contents: Sequence[Content]) -> int:
+    return sum(len(json.dumps(content)) for content in contents)
+
+
+def _squeezed(contents: list[Content], room: float) -> list[Content]:
+    """What is still too long: results go, the oldest first, then the rest of every text and argument is cut ever
+    shorter. The form stays, a result for every call."""
+    over = _bytes(contents) - room
+    for content in contents:
+        for part in content["parts"]:
+            if over > 0 and "functionResponse" in part:
+                before = len(json.dumps(part))
+                part["functionResponse"] = {**part["functionResponse"], "response": {"left out": "too long"}}
+                over -= before - len(json.dumps(part))
+    longest = 20_000
+    while _bytes(contents) > room and longest >= 100:
+        cut = _Cut(2, longest, 0, 0)
+        for content in contents:
+            content["parts"] = [_shortest(part, cut) for part in content["parts"]]
+        longest //= 2
+    return contents
+
+
+def _shortest(part: dict[str, Any], cut: _Cut) -> dict[str, Any]:
+    part = dict(part)
+    if "text" in part and len(part["text"]) > cut.longest_text:
+        half = cut.longest_text // 2
+        part["text"] = f"{part['text'][:half]} … {part['text'][-half:]}"
+    if "functionCall" in part:
+        part["functionCall"] = {**part["functionCall"], "args": _shortened(part["functionCall"].get("args", {}), cut)}
+    return part
 
 
 def _contents(turn: Turn, model: str, cut: _Cut) -> list[Content]:

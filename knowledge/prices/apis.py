@@ -43,6 +43,18 @@ def api_prices(model: str | None = None) -> list[ApiPrice]:
     return sorted(offers, key=lambda price: (price.output_usd is None, price.output_usd or 0.0, price.input_usd or 0.0))
 
 
+def gemini_usd(model: str, input_tokens: int, output_tokens: int) -> float:
+    """USD of one request to Google's API at the first tier. A model without a price costs the most that any of its
+    kind does, so that a budget is not passed."""
+    table = {price.name: price for price in _table() if price.provider == "Google" and price.name.startswith("gemini")}
+    own = table.get(model.rpartition("/")[2])
+    return max(
+        (input_tokens * price.input_usd + output_tokens * price.output_usd) / 1e6
+        for price in ([own] if own else table.values())
+        if price.input_usd is not None and price.output_usd is not None
+    )
+
+
 @cache
 def _table() -> tuple[ApiPrice, ...]:
     return tuple(

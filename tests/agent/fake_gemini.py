@@ -76,9 +76,9 @@ def think(fake: FakeGemini, *replies: Reply) -> tuple[list[str], Thought]:
     async def run() -> list[Any]:
         return [piece async for piece in Gemini(fake.url, first_delay_s=0.01).think(turn)]
 
-    *texts, final = asyncio.run(run())
+    *pieces, final = asyncio.run(run())
     assert isinstance(final, Thought)
-    return texts, final
+    return [piece for piece in pieces if isinstance(piece, str)], final
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from conversations import DEMO, answer_approval, of, say
 from fake_gemini import FakeGemini, Reply, call, chunk, error, says, text, think
 
 from agent.events import Approval, Discard, Done, Remark, TextPiece, ToolCall, ToolResult
-from agent.gemini.declarations import declarations
+from agent.gemini.declarations import SHOWN_BY_WRITERS, declarations
 from agent.gemini.model import Gemini
 from agent.gemini.request import outbound
 from agent.models import ModelFailed, Turn
@@ -49,7 +49,8 @@ def test_the_request_carries_the_tools_and_the_prompt(fake: FakeGemini, monkeypa
     think(fake, says("ok"))
     request = fake.requests[0]
     declared = {item["name"]: item for item in request["tools"][0]["functionDeclarations"]}
-    assert set(declared) == set(registry())
+    assert set(declared) == set(registry()) - SHOWN_BY_WRITERS
+    assert {tool.preview for tool in registry().values()} >= SHOWN_BY_WRITERS - {"render_report"}
     schema = (
         declared["estimate_training"].get("parameters_json_schema")
         or declared["estimate_training"]["parametersJsonSchema"]

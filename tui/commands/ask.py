@@ -15,7 +15,8 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from agent import session
+from agent import session, settings
+from agent.budget import words
 from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, ToolCall, ToolResult
 from estimator.errors import PlanError
 from knowledge.figures import file_size
@@ -28,6 +29,8 @@ from tui.asides import say
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
 
+_MODEL_FAILED = 3
+
 
 def run(arguments: argparse.Namespace) -> int:
     question = _question(arguments.question)
@@ -35,8 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     session_id = chosen(arguments)
     if arguments.json:
         how = {"session_id": session_id, "model": arguments.model, "now": now, "output": arguments.output}
-        write_json(session.ask(question, approve=arguments.yes, **how))
-        return 0
+        answer = session.ask(question, approve=arguments.yes, **how)
+        write_json(answer)
+        return _code(answer["failed"], arguments.model)
     conversation = session.open_session(session_id, arguments.model, now=now, output=arguments.output)
     # One loop for the whole turn, entered anew after the approval: while the person thinks, Ctrl-C must work as usual.
     with asyncio.Runner() as runner:
@@ -46,7 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
             approved = _approved(turn.approval, arguments.yes)
             runner.run(turn.follow(conversation.resume(approved)))
     turn.finish()
-    return 0
+    return _code(turn.done.failed if turn.done else "", arguments.model)
+
+
+def _code(failed: str, model: str) -> int:
+    """The exit code: a model that was asked for by name and did not answer is a failure, whatever stands in for it."""
+    return _MODEL_FAILED if failed and "gemini" in (model, settings.value("model")) else 0
 
 
 class _Turn:
@@ -113,6 +122,8 @@ class _Turn:
             numbers = ", ".join(map(one_line, done.ungrounded))
             say(f"No tool result backs these numbers, which the first answer had: {numbers}")
         more = "" if self.why or not fold.folded(answer).details else " How so: --why."
+        if done.turn_usage.requests:
+            say(f"Gemini used {words(done.turn_usage)}.")
         say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…".{more}')
 
 
