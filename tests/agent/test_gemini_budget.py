@@ -158,7 +158,7 @@ def test_an_unknown_model_costs_the_most_that_is_known() -> None:
 def test_a_budget_that_is_used_up_ends_the_requests(
     fake: FakeGemini, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
 ) -> None:
-    monkeypatch.setenv("SHARDWISE_MODEL", "gemini-2.5-pro")
+    monkeypatch.setenv("SHARDWISE_MODEL", "gemini-3.1-pro-preview")
     monkeypatch.setenv(f"SHARDWISE_GEMINI_{setting}", value)
     many = 20_000 if "TOKENS" in setting else 500_000
     fake.replies = [counted(Reply([chunk(call("describe_model", {"model": "gpt2"}, "a"), finish="STOP")]), many, 5)]
