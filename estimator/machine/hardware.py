@@ -45,6 +45,8 @@ class Accelerator:
     """The accelerator whose timings of single operators stand for its own; its own where empty."""
     announced: bool = False
     """Whether its figures are from before release."""
+    host_slowness: float = 1.0
+    """How much longer its usual host takes for launches than a server's x86 processor."""
 
     @property
     def timed_as(self) -> str:

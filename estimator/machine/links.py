@@ -32,6 +32,8 @@ class NetworkFactors:
     Kernels of serving engines that read the peers' memory start in `direct_s` plus `direct_peer_s` per peer, reach
     `direct` of the bandwidth, and wait `direct_sync_s` per peer between two phases. Those that let the switch add start
     in `direct_switch_s` and reach `direct_switch`.
+
+    `overlaps` is false where a library ends a collective before the next kernel starts.
     """
 
     ring: float
@@ -53,3 +55,4 @@ class NetworkFactors:
     direct_switch: float
     direct_switch_s: float
     adds_in_switch: bool
+    overlaps: bool

@@ -87,11 +87,11 @@ class FrameworkFactors:
 
     `compute` multiplies device time. `data_overlap` and `tensor_overlap` are the fractions of data-parallel and
     tensor-parallel communication that compute can hide, the latter only where the two are overlapped at all;
-    `expert_overlap` is the same for dispatch and combine. `kernel_host_s` is what the launch of one kernel costs the
-    host, which the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs the host
-    (data, norm, logs), `expert_wait_s` how long a dropless layer of experts waits to learn its token counts.
-    `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how far a peak can
-    be below and above its estimate, `witnesses` the runs that ran without their peak being read.
+    `expert_overlap` is the same for dispatch and combine. `kernel_host_s` is what the launch of one kernel costs an
+    x86 host, which the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs
+    the host (data, norm, logs), `expert_wait_s` how long a dropless layer of experts waits to learn its token
+    counts. `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how
+    far a peak can be below and above its estimate, `witnesses` the runs that ran without their peak being read.
     """
 
     framework: str

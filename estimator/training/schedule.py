@@ -18,7 +18,6 @@ from estimator.kernels.compute import (
     matmul_time,
     optimizer_time,
 )
-from estimator.kernels.elementwise import adapted_modules
 from estimator.kernels.offloading import offloaded_seconds
 from estimator.model.architecture import Block
 from estimator.model.vision import tower_matmul
@@ -28,6 +27,7 @@ from estimator.plan.training.options import switched_on
 from estimator.plan.training.shards import Held, held_parameters
 from estimator.plan.training.stages import Floats, mean_stage, micro_batch_tokens, recomputed_share, stage_shape, sum_of
 from estimator.rl.generation import generation_seconds
+from estimator.training.launches import host_seconds, waiting
 
 COMPONENTS = (
     "forward",
@@ -139,7 +139,9 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["host"] = components["host"] + job.calibration.framework.step_host_s
     if layouts.max_of("offload"):
         passing = micro["forward"] + micro["backward"] + micro["recompute"] + micro["host"]
-        components["offload"] = offloaded_seconds(job, layouts, first, held, passing)
+        # Copies to the host run beside what compute does not hide of the network's traffic, too.
+        copying = offloaded_seconds(job, layouts, first, held, passing)
+        components["offload"] = np.maximum(0.0, copying - components["data_parallel"])
     if job.training.stage in ("ppo", "grpo"):
         components["generation"] = generation_seconds(job, layouts)
     seconds = sum_of(components[name] for name in COMPONENTS)
@@ -179,12 +181,12 @@ def _layer(
     if "context" in communication:
         attention = (time.attention_forward + time.attention_backward) * factors.compute
         seconds["context_parallel"] = np.maximum(0.0, communication["context"].seconds - attention)
-    host, wait = _host(job, layouts, block, time)
+    host, wait = host_seconds(job, layouts, block, time)
     device = (time.forward + time.backward + time.recompute) * factors.compute
     if seconds:
         # Waiting for the host covers communication too.
         device = device + sum_of(seconds.values())
-    seconds["host"] = _wait(device, host) + wait
+    seconds["host"] = waiting(device, host) + wait
     return seconds
 
 
@@ -236,53 +238,6 @@ def layer_seconds(job: Job, layouts: Layouts) -> tuple[list[Floats], Floats, Flo
         layers.append(passed(time.forward, time.backward, time.recompute) + sum_of(layer.values()))
     head, (looked_up, scattered), zero = head_time(job, layouts), embedding_time(job, layouts), layouts.zeros()
     return layers, passed(head.forward, head.backward, zero), passed(looked_up, scattered, zero)
-
-
-# Part of the launches that is left where graphs replay the static parts of a layer: routing leaves experts outside
-# (Megatron-core, cuda_graph_scope attn, moe_router, moe_preprocess).
-_GRAPHED = {"none": 1.0, "layers": 0.1, "full": 0.0}
-_GRAPHED_EXPERTS = {"none": 1.0, "layers": 0.7, "full": 0.0}
-
-# What a collective costs the host, in kernels: besides its own launch, the events by which its stream waits for the
-# caller's and the caller's for it (torch ProcessGroupNCCL.cpp, collective).
-_COLLECTIVE_LAUNCHES = 3.0
-
-
-def _host(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> tuple[Floats, Floats | float]:
-    """(Host seconds of one layer and micro-batch, seconds that the device waits in any case).
-
-    The host launches kernels one by one, but for those in CUDA graphs, and runs the hooks of sharded modules. Experts
-    that drop no token have as many rows as routing gives them, which the host must know before it goes on
-    (Megatron-core token_dispatcher.py, _maybe_dtoh_and_synchronize).
-    """
-    factors = job.calibration.framework
-    left = (_GRAPHED_EXPERTS if block.experts else _GRAPHED)[job.cuda_graph]
-    launches = time.kernels
-    if layouts.max_of("tp") > 1:
-        sums = (block.mixer != "none") + (block.feed != "none")
-        launches = launches + (layouts.tp > 1) * (_COLLECTIVE_LAUNCHES * sums) * _passes(time)
-    host = (factors.kernel_host_s * left) * launches
-    if job.framework.gathering.hook_s:
-        modules = len(block.matrices) + block.norms + 2 * adapted_modules(job, block)
-        host = host + (layouts.zero_stage >= 3) * (job.framework.gathering.hook_s * modules) * _passes(time)
-    if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
-        return host, factors.expert_wait_s
-    return host, 0.0
-
-
-def _passes(time: BlockTime) -> Floats:
-    """Forward, backward, and forward again where most of a layer is recomputed."""
-    return np.where(time.kernels_recompute > 0.5 * time.kernels_forward, 3.0, 2.0)
-
-
-def _wait(device: Floats, host: Floats) -> Floats:
-    """How long a device waits for a host that needs `host` seconds to launch work of `device` seconds.
-
-    The larger of the two decides; where they are close, both do, as some layers wait and others do not (the fourth root
-    of the sum of fourth powers, by square roots, which round alike for one entry and for many).
-    """
-    square = (host / device) * (host / device)
-    return device * (np.sqrt(np.sqrt(1.0 + square * square)) - 1.0)
 
 
 def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Floats:
@@ -366,7 +321,7 @@ def _data_parallel(
     """
     if groups.data.idle and groups.expert_data.idle:
         return layouts.zeros()
-    overlap = job.calibration.framework.data_overlap
+    overlap = job.calibration.framework.data_overlap * job.calibration.device.network.overlaps
     # A device that waits for its host is free to communicate.
     passing = micro["forward"] + micro["backward"] + micro["host"]
 

@@ -192,6 +192,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         notes=row["notes"],
         like=row.get(LIKE, ""),
         announced=row["status"] == "announced",
+        host_slowness=_slowness().get(row["form_factor"], 1.0),
     )
 
 
@@ -199,6 +200,12 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
 def _torch_bytes() -> dict[str, float]:
     """What torch says that a device has, by accelerator."""
     return {row["id"]: float(row["gib"]) * GIB for row in rows("torch_memory.csv")}
+
+
+@cache
+def _slowness() -> dict[str, float]:
+    """How much longer hosts take for launches than usual ones, by form factor of the accelerator."""
+    return {row["form_factor"]: float(row["slowness"]) for row in rows("hosts.csv")}
 
 
 def _peaks(row: dict[str, str]) -> dict[str, float]:

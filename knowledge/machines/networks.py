@@ -73,8 +73,12 @@ def factors_of(accelerator: Accelerator | None, fitted: Mapping[str, Any], engin
     measured_as, adds = link_kind(accelerator) if accelerator else ("default", False)
     rows = fitted["scaleup"]
     kernels = fitted["kernels"].get(engine, {}).get(measured_as, {})
-    numbers = rows["default"] | rows.get(measured_as, {}) | kernels | fitted["scaleout"]
-    return NetworkFactors(adds_in_switch=adds, **{name: numbers[name] for name in FACTORS})
+    numbers = rows["default"] | fitted["scaleout"] | rows.get(measured_as, {}) | kernels
+    return NetworkFactors(
+        adds_in_switch=adds,
+        overlaps=measured_as not in _waiting(),
+        **{name: numbers[name] for name in FACTORS},
+    )
 
 
 def timings_behind(kind: str) -> tuple[int, int]:
@@ -83,7 +87,17 @@ def timings_behind(kind: str) -> tuple[int, int]:
     return fitted["scaleup"].get(kind, {}).get("rows", 0), fitted["scaleout"]["rows"]
 
 
-FACTORS = tuple(field.name for field in fields(NetworkFactors) if field.name != "adds_in_switch")
+FACTORS = tuple(field.name for field in fields(NetworkFactors) if field.name not in ("adds_in_switch", "overlaps"))
+
+
+def libraries() -> dict[str, str]:
+    """Kinds of links that are driven by a library of their own, not NCCL nor one that follows it, and its name."""
+    return {row["as"]: row["library"] for row in _facts()["links"] if "library" in row}
+
+
+def _waiting() -> set[str]:
+    """Kinds of links whose library's collectives end before the next kernel starts."""
+    return {row["as"] for row in _facts()["links"] if not row.get("overlaps", True)}
 
 
 def link_kind(accelerator: Accelerator) -> tuple[str, bool]:

@@ -24,7 +24,7 @@ from estimator.kernels.collectives import Group, all_gather, all_reduce, all_to_
 from estimator.machine.hardware import Machine
 from estimator.plan.training.stages import Floats
 from knowledge.machines.catalogue import machine
-from knowledge.machines.networks import factors_of, link_kind
+from knowledge.machines.networks import factors_of, libraries, link_kind
 
 FOLDER = Path(knowledge.__file__).parent
 FILE = FOLDER / "network_factors.yaml"
@@ -73,6 +73,9 @@ START_KERNELS: Factors = {
     "direct_switch_s": 1e-5,
 }  # fmt: skip
 START_OUT: Factors = {"out": 0.9, "out_chunk": 2.0}
+# What few timings of a library of its own are let say: how it starts, and what it reaches inside and outside.
+_OWN_INSIDE: Factors = {"ring": 0.6, "spread": 0.3, "base_s": 1e-4}
+_OWN_OUTSIDE: Factors = {"out": 0.3}
 _START_LATENCY_S = 2e-5
 # Fractions end at 1; what is counted in seconds, and the chunks, need no bound.
 _FRACTIONS = {"ring", "switch", "switch_wide", "spread", "pair", "own", "out", "direct", "direct_switch"}
@@ -189,7 +192,8 @@ def fit() -> dict[str, Any]:
             scaleup["default"][name] = float(np.median(measured))
     for kind in kinds:
         if kind not in many:
-            scaleup[kind] = _start({"ring": START["ring"]}, by_kind[kind])
+            few = _OWN_INSIDE if kind in libraries() else {"ring": START["ring"]}
+            scaleup[kind] = _start(few, by_kind[kind])
             _descend(fitted, scaleup[kind], list(scaleup[kind]), by_kind[kind])
     for engine, by_link in sorted(kernels.items()):
         fitted["kernels"][engine] = {}
@@ -219,8 +223,9 @@ def _told(name: str, parts: Sequence[CollectiveTimings]) -> bool:
 
 
 def _fit_networks(fitted: dict[str, Any]) -> None:
-    """One efficiency and one ramp for all networks, and a latency for those that were timed with small messages."""
-    parts = [part for part in timings() if part.network]
+    """One efficiency and one ramp for all networks, and a latency for those that were timed with small messages; an
+    efficiency of its own for a library that is not NCCL."""
+    parts = [part for part in timings() if part.network and part.link not in libraries()]
     timed = sorted({part.network for part in parts if part.size_bytes.min() <= _SMALL_BYTES})
     row, latencies = fitted["scaleout"], fitted["latency_s"]
     latencies.update(dict.fromkeys(timed, _START_LATENCY_S))
@@ -229,6 +234,10 @@ def _fit_networks(fitted: dict[str, Any]) -> None:
             _descend(fitted, latencies, [name], [part for part in parts if part.network == name])
         _descend(fitted, row, list(START_OUT), parts)
     row["rows"] = sum(len(part.measured_s) for part in parts)
+    for kind in libraries():
+        own = [part for part in timings() if part.network and part.link == kind]
+        fitted["scaleup"][kind] |= _OWN_OUTSIDE
+        _descend(fitted, fitted["scaleup"][kind], list(_OWN_OUTSIDE), own)
 
 
 def _descend(fitted: dict[str, Any], row: Factors, names: Sequence[str], parts: Sequence[CollectiveTimings]) -> None:
@@ -276,12 +285,13 @@ class NetworkSpread:
 
 
 def errors(fitted: Mapping[str, Any]) -> dict[tuple[str, str], NetworkSpread]:
-    """The errors by (kind of link or network, region of sizes); engines' own kernels apart, by engine."""
+    """The errors by (kind of link or network, region of sizes); and kernels and libraries of their own."""
     misses: dict[tuple[str, str], list[float]] = defaultdict(list)
     for part in timings():
         relative = np.expm1(part.error(fitted))
         for _, rows in part.parts:
-            kind = f"{part.network or part.link} {part.kernel}".strip()
+            library = libraries().get(part.link, "") if part.network else ""
+            kind = " ".join(filter(None, (part.network or part.link, library, part.kernel)))
             for region, (low, high) in REGIONS.items():
                 inside = (part.size_bytes[rows] >= low) & (part.size_bytes[rows] < high)
                 misses[kind, region] += relative[rows][inside].tolist()

@@ -48,6 +48,8 @@ def test_the_file_holds_what_the_fit_finds() -> None:
         ("efa-v1", 0.06, 0.11, 0.06),
         ("efa-v2", 0.13, 0.16, 0.18),
         ("slingshot", None, 0.05, 0.05),
+        ("Xe Link", None, 0.05, 0.1),
+        ("slingshot oneCCL", None, 0.25, 0.1),
         ("NVLink 3 vllm", 0.05, 0.08, None),
         ("NVLink 4 vllm", 0.04, 0.05, 0.05),
         ("NVLink 5 vllm", 0.11, 0.13, 0.05),
@@ -66,6 +68,14 @@ def test_estimates_follow_the_timings(kind: str, small: float | None, middle: fl
             spread = found[kind, region]
             assert spread.mean_absolute < limit
             assert abs(spread.median) < 0.1
+
+
+def test_a_library_of_its_own_says_nothing_of_others() -> None:
+    aurora, polaris = machine("gpu-max-1550-tile", 24, 12)[0], machine("a100-sxm-80gb", 8, 4, "slingshot-200x4")[0]
+    own, usual = (factors_of(each.accelerator, fitted()) for each in (aurora, polaris))
+    assert own.out < 0.5 * usual.out == 0.5 * fitted()["scaleout"]["out"]
+    assert (own.overlaps, usual.overlaps) == (False, True)
+    assert factors_of(machine("mi300x", 8)[0].accelerator, fitted()).out == usual.out
 
 
 def test_every_timing_is_estimated() -> None:

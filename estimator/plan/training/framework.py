@@ -179,6 +179,10 @@ class OperatorStyle:
     """Score matrices that the fused softmax takes at a time; 0: any number (Megatron-core, fused_softmax.py)."""
     score_longest: int
     """The longest sequence that the fused softmax takes, in tokens; 0: any (Megatron-core, fused_softmax.py)."""
+    module_host_s: float
+    """Host seconds of one pass of a hand-written module, besides its kernels' launches (Transformer Engine, Linear)."""
+    launches_each_expert: bool
+    """Whether each expert's matmul is launched for itself (Transformer Engine, nvte_multi_stream_cublas_gemm)."""
 
 
 @dataclass(frozen=True)
