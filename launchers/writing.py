@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
-import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
 from launchers.pieces import File, Rendered
+from launchers.placing import Placed, handed_over
 
 # Lines of a file up to which it is compared line by line.
 _MOST_COMPARED = 2000
@@ -26,21 +24,12 @@ class Written:
     bytes: int
 
 
-@dataclass
-class _Step:
-    """One file on its way: `staged` is the finished new content beside `final`, `backup` a copy of what it replaces."""
-
-    final: Path
-    staged: str
-    backup: str | None = None
-    done: bool = False
-
-
 def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Written]:
     """Writes the files of `rendered` under `folder`, which is made when missing.
 
-    Everything is written beside its place first and moved there at the end; a failure puts back what was there. Files
-    that already hold the same content stay untouched. Raises PlanError when a path would leave the folder (absolute,
+    Everything is written beside its place first and moved there at the end; a failure puts back what was there, and a
+    process that is killed leaves all or nothing (`launchers.placing`). Files that already hold the same content stay
+    untouched. Raises PlanError when a path would leave the folder (absolute,
     '..', through a symbolic link), when other content is there and `overwrite` is false, or when the folder cannot be
     written.
     """
@@ -64,23 +53,12 @@ def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written
         raise PlanError(
             "folder", f"{root} already holds other content in {', '.join(taken)}; say overwrite to replace it"
         )
-    made: list[Path] = []
-    steps: list[_Step] = []
-    try:
-        _make_folder(root, made)
-        for file in different:
-            _make_folder(places[file.path].parent, made)
-            steps.append(_stage(file, places[file.path], contents[file.path]))
-        for step in steps:
-            os.replace(step.staged, step.final)
-            step.done = True
-    except BaseException:
-        _undo(steps, made)
-        raise
-    for step in steps:
-        if step.backup:
-            with contextlib.suppress(OSError):
-                os.unlink(step.backup)
+    base, parts = root.absolute(), []
+    while not base.exists():
+        base, parts = base.parent, [base.name, *parts]
+    if different:
+        new = [Placed(PurePosixPath(file.path).as_posix(), contents[file.path], file.executable) for file in different]
+        handed_over(str(base), parts, new)
     return [Written(str(places[file.path]), file.target, len(contents[file.path])) for file in files]
 
 
@@ -126,51 +104,3 @@ def _change(old: bytes | None, new: bytes) -> str:
     lines = list(difflib.unified_diff(before, after, n=0))[2:]
     signs = [line[0] for line in lines if not line.startswith("@@ ")]
     return f"-{signs.count('-')} +{signs.count('+')} lines" if signs else "other line ends"
-
-
-def _make_folder(folder: Path, made: list[Path]) -> None:
-    """`folder` with its parents; those that were missing are appended to `made`, outermost first."""
-    missing: list[Path] = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for path in reversed(missing):
-        path.mkdir()
-        made.append(path)
-
-
-def _stage(file: File, final: Path, content: bytes) -> _Step:
-    """The new content, and a copy of the old, under names of their own beside `final`."""
-    tag = secrets.token_hex(6)
-    step = _Step(final, str(final.with_name(f".{final.name}.{tag}.new")))
-    try:
-        # Opened with the final mode, so that the user's umask applies; never through something that is already there.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(step.staged, flags, 0o777 if file.executable else 0o666), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if final.exists():
-            step.backup = str(final.with_name(f".{final.name}.{tag}.old"))
-            shutil.copy2(final, step.backup)
-    except BaseException:
-        _undo([step], [])
-        raise
-    return step
-
-
-def _undo(steps: list[_Step], made: list[Path]) -> None:
-    """Puts back what was replaced and removes what was made, as far as the file system lets it."""
-    for step in steps:
-        with contextlib.suppress(OSError):
-            if step.done and step.backup:
-                os.replace(step.backup, step.final)
-            elif step.done:
-                step.final.unlink()
-        for leftover in (step.staged, step.backup):
-            if leftover:
-                with contextlib.suppress(OSError):
-                    os.unlink(leftover)
-    for folder in reversed(made):
-        with contextlib.suppress(OSError):
-            folder.rmdir()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ from launch_plans import complete
 
 from estimator.errors import PlanError
 from launchers.pieces import File, Rendered
+from launchers.placing import Placed, place
 from launchers.render import render
 from launchers.writing import write
 
@@ -93,6 +99,10 @@ def test_places_that_are_taken(tmp_path: Path):
     assert tree(tmp_path) == {"plain": "x"}
 
 
+def new(*paths: str) -> list[Placed]:
+    return [Placed(path, b"new") for path in paths]
+
+
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_failure_midway_puts_everything_back(failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "set"
@@ -101,28 +111,106 @@ def test_failure_midway_puts_everything_back(failing: int, tmp_path: Path, monke
     calls = 0
     real = os.replace
 
-    def replace(source, destination):
+    def replace(source: str, destination: str, **beside: int):
         nonlocal calls
         calls += 1
         if calls == failing:
             raise OSError(28, "No space left on device")
-        real(source, destination)
+        real(source, destination, **beside)
 
     monkeypatch.setattr(os, "replace", replace)
-    with pytest.raises(PlanError, match="No space left"):
-        write(rendered("a", "b", "deep/er/c"), folder, overwrite=True)
+    with pytest.raises(OSError, match="No space left"):
+        place(str(tmp_path), ["set"], new("a", "b", "deep/er/c"))
     assert tree(tmp_path) == {"set/b": "old"}
     assert sorted(path.name for path in folder.iterdir()) == ["b"]
 
 
 def test_failure_while_staging_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def fsync(_descriptor):
+    def fsync(_descriptor: int):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(KeyboardInterrupt):
-        write(rendered("x/y"), tmp_path / "new")
+        place(str(tmp_path), ["new"], new("x/y"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_way_leads_elsewhere_even_where_it_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Between the look and the writing another program puts a link in the place of a folder."""
+    outside, inner = tmp_path / "outside", tmp_path / "inner"
+    for folder in (outside, inner, inner / "sub"):
+        folder.mkdir()
+    real = os.fsync
+
+    def fsync(descriptor: int):
+        monkeypatch.setattr(os, "fsync", real)
+        (inner / "sub").rename(inner / "moved")
+        (inner / "sub").symlink_to(outside)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with contextlib.suppress(OSError):
+        place(str(inner), [], new("sub/a", "sub/b"))
+    assert list(outside.iterdir()) == []
+    with pytest.raises(OSError, match=r"."):
+        place(str(inner), [], new("sub/a"))
+    assert list(outside.iterdir()) == []
+
+
+def is_placing() -> bool:
+    """Whether a process that puts files into a folder is still there."""
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"launchers/placing.py" in line.read_bytes():
+                return True
+    return False
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from launchers.pieces import File, Rendered
+from launchers.placing import Placed, place
+from launchers.writing import write
+print("ready", flush=True)
+sys.stdin.readline()
+files = tuple(File(f"part{n % 3}/file{n}", "test", sys.argv[2] * 20_000) for n in range(20))
+write(Rendered(files, "true", ()), Path(sys.argv[1]), overwrite=True)
+"""
+# `make fuzz` asks for 200.
+KILLS = int(os.environ.get("SHARDWISE_KILLS", "16"))
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
+def test_a_killed_process_leaves_a_whole_set_or_none(is_there: bool, tmp_path: Path):
+    """Killed (SIGKILL, with its whole group) at moments from before the first byte to after the last."""
+    root = Path(__file__).parents[2]
+    seen: set[str] = set()
+    longest_s = 0.25
+    for turn in range(KILLS // 2):
+        folder = tmp_path / (f"set{turn}" if not is_there else "set")
+        words = [sys.executable, "-c", KILLED, str(folder), "old" if is_there and not turn else f"v{turn}"]
+        with subprocess.Popen(words, cwd=root, stdin=-1, stdout=-1, start_new_session=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            if not (is_there and not turn):
+                time.sleep(longest_s * turn / (KILLS // 2))
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        # What was handed over comes to its end.
+        until = time.monotonic() + 20
+        while is_placing():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        now = {path: text for path, text in tree(tmp_path).items() if path.startswith(f"{folder.name}/")}
+        assert not any(Path(path).name.startswith(".") for path in now)
+        assert len(now) in (0, 20)
+        assert len(set(now.values())) <= 1
+        assert folder.exists() == bool(now)
+        seen.add("whole" if now else "none")
+    assert "whole" in seen
 
 
 def test_modes_follow_the_umask(tmp_path: Path):
