@@ -74,7 +74,8 @@ class NamedEntry:
 
     `attributes` are tokens that may be said or left out (memory size, form factor). `base` is the id of what it is a
     copy of ('' for itself). Without `names` it is found by its id alone. `makers` are words for who made it, `scale`
-    how large it is: things of one scale differ by their version alone.
+    how large it is: things of one scale differ by their version alone. `sizes` are numbers for its scale that its names
+    do not have and people say.
     """
 
     id: str
@@ -85,6 +86,7 @@ class NamedEntry:
     base: str = ""
     makers: frozenset[str] = frozenset()
     scale: float = 0.0
+    sizes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class NameCatalogue:
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a {self.kind} name")
         wanted = self.read(name)
-        self._refuse_others(wanted.words | self.language.words(name), shown)
+        self._refuse_others(wanted.words | wanted.numbers | self.language.words(name), shown)
         if match := self._read(wanted, shown, elsewhere="/" in name):
             return match
         readings = [match for form in self._corrections(wanted) if (match := self._read(form, shown, True, _SLIP))]
@@ -189,7 +191,7 @@ class NameCatalogue:
         attributes: few need to be read."""
         parts = [*wanted.words, *(digits for number in wanted.numbers for digits in re.findall(r"\d+", number))]
         for entry, text in self._texts:
-            if entry.attributes or all(part in text for part in parts):
+            if entry.attributes or entry.sizes or all(part in text for part in parts):
                 yield from ((entry, form) for form in self._forms_of(entry))
 
     @cached_property
@@ -197,13 +199,28 @@ class NameCatalogue:
         pairs = ((self.read(name), entry) for entry in self.entries.values() for name in entry.readings)
         return {(form.words, form.numbers): entry for form, entry in pairs}
 
+    def _habit(self, wanted: Form) -> NamedEntry | None:
+        """What a vague name is taken to mean, with attributes of that said or not."""
+        if entry := self._by_habit.get((wanted.words, wanted.numbers)):
+            return entry
+        tokens = wanted.words | wanted.numbers
+        fitting = (
+            entry
+            for (words, numbers), entry in self._by_habit.items()
+            if tokens & entry.attributes
+            and (words, numbers) == (wanted.words - entry.attributes, wanted.numbers - entry.attributes)
+        )
+        return next(fitting, None)
+
     def _refuse_others(self, words: frozenset[str], shown: str) -> None:
         others = self.language.others
-        word = next((word for word in sorted(words) if word in others), None)
-        if word is not None and not any(
-            word in form.words for _, form in self._like(Form(frozenset({word}), frozenset()))
-        ):
-            raise PlanError(self.place, f"{shown!r} is {others[word]}: only language models are planned for")
+        phrase = next((phrase for phrase in sorted(others) if words.issuperset(phrase.split())), None)
+        if phrase is None:
+            return
+        named = form_of(phrase.split())
+        if not any(named.words <= form.words and named.numbers <= form.numbers for _, form in self._like(named)):
+            problem = f"{shown!r} is {others[phrase]}: only language models with published weights are planned for"
+            raise PlanError(self.place, problem, self._nearest(self.read(shown), shown))
 
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
         """The entry that this form means; None where there is none. Raises PlanError where there are several.
@@ -212,7 +229,7 @@ class NameCatalogue:
         """
         candidates = self._candidates(wanted)
         whole = [candidate for candidate in candidates if candidate.says(wanted)]
-        habit = self._by_habit.get((wanted.words, wanted.numbers))
+        habit = self._habit(wanted)
         if not whole and habit:
             others = [id for id in self._kin(wanted) if id != habit.id]
             return self._match(habit, wanted, shown, others, _BY_HABIT - slip)
@@ -278,7 +295,9 @@ class NameCatalogue:
                 return candidates
             if plain.words and (candidates := [e for e in self._having(plain, **ways) if makers <= e.entry.makers]):
                 return candidates
-        return []
+        # A number that only one architecture has needs no word: 8x22b.
+        alone = [] if wanted.words else self._having(wanted, words=True)
+        return alone if len({candidate.architecture for candidate in alone}) == 1 else []
 
     def _having(self, wanted: Form, *, units: bool = False, words: bool = False) -> list[_Candidate]:
         """Entries with what was said, the cheapest way to write each, in order. `units`, `words`: these may have been
@@ -288,7 +307,8 @@ class NameCatalogue:
             return []
         cheapest: dict[str, _Candidate] = {}
         for entry, form in self._like(wanted):
-            words_said, numbers = wanted.words - entry.attributes, wanted.numbers - entry.attributes
+            words_said = wanted.words - entry.attributes
+            numbers = wanted.numbers - entry.attributes - (entry.sizes - form.numbers)
             if units:
                 numbers = frozenset(self.language.sized(number, form.numbers) or number for number in numbers)
             more = form.words - entry.attributes - words_said
@@ -332,13 +352,17 @@ class NameCatalogue:
         return [entry.id for entry in near if any(could_be(entry, form) for form in self._forms_of(entry))]
 
     def _corrections(self, wanted: Form) -> list[Form]:
-        """The form with its one unknown word replaced by each known word that is a single slip away."""
+        """The form with its one unknown word replaced by the two known words that it is made of, or by each known word
+        that is a single slip away."""
         known = {word for _, forms in self.forms for form in forms for word in form.words}
         known |= {word for entry in self.entries.values() for word in entry.attributes if word.isalpha()}
         unknown = [word for word in wanted.words if word not in known]
         if len(unknown) != 1 or len(unknown[0]) < 3:
             return []
         rest = wanted.words - {unknown[0]}
+        joined = [(unknown[0][:cut], unknown[0][cut:]) for cut in range(2, len(unknown[0]) - 1)]
+        if pairs := [pair for pair in joined if known.issuperset(pair)]:
+            return [Form(rest | set(pair), wanted.numbers, wanted.marks, wanted.formats) for pair in pairs]
         close = [word for word in sorted(known) if _one_slip(unknown[0], word)]
         return [Form(rest | {word}, wanted.numbers, wanted.marks, wanted.formats) for word in close]
 
@@ -377,6 +401,7 @@ def accelerator_tokens(name: str) -> list[str]:
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|g)\b", r"\1gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
+    text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)
     text = re.sub(r"\b([a-z]{5,}|rtx|gtx|tpu)(?=v?\d)", r"\1 ", text)
     tokens = [_looked_alike(token) for token in re.findall(r"[a-z0-9.+]+|[^\W\d_a-z]+", text)]
     return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
@@ -392,7 +417,7 @@ def _looked_alike(token: str) -> str:
 _ACCELERATOR_NOISE = frozenset({
     "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
-    "superchip", "hopper", "the",
+    "superchip", "hopper", "the", "modded", "used",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

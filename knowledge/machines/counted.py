@@ -49,6 +49,8 @@ def find_devices(text: str) -> NamedDevices:
     `find_accelerator` does, also for parts of machines that are no whole devices."""
     # Digits of other scripts count as well.
     text = unicodedata.normalize("NFKC", text)
+    if match := re.match(r"(?i)\s*gpu[\s_]+(\d+x[\s_].*)", text):  # Lambda's instances: gpu_8x_h100_sxm5
+        text = match[1].replace("_", " ")
     try:
         return _of_machines(find_accelerator(text), text, [], False)
     except PlanError as error:

@@ -18,7 +18,16 @@ from knowledge.data_files import FOLDER, rows
 from knowledge.models.fields import TEXT_ALONE, canonical, model_types
 from knowledge.models.gguf import is_gguf_file, read_gguf
 from knowledge.models.held import WeightFile, held_bits
-from knowledge.models.naming import SIZE, bare_size, maker_words, model_form, other_models, tag_format, words_of
+from knowledge.models.naming import (
+    SIZE,
+    bare_size,
+    maker_words,
+    model_form,
+    other_models,
+    size_words,
+    tag_format,
+    words_of,
+)
 from knowledge.models.quantization import published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.models.vision import tower_in, tower_of
@@ -468,6 +477,7 @@ def _catalogue(by_id: Mapping[str, ModelFacts], copies: Mapping[str, ModelFacts]
         tails.add(tail.casefold())
         names = () if is_mirror else (tail, *facts.aliases)
         scale = float(facts.parameters or facts.published_parameters or 0)
-        entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares)
+        sizes = frozenset() if is_mirror else size_words(facts.id, facts.parameters, facts.published_parameters)
+        entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares, sizes=sizes)
         entries.append(replace(entry, makers=maker_words(facts.id), scale=scale))
     return NameCatalogue(entries, _LANGUAGE, "model", "model")

@@ -5,6 +5,7 @@ The words are data (`data/name_words.yaml`); what is no language model is refuse
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache, lru_cache
 
@@ -13,6 +14,10 @@ from knowledge.names import Form, form_of
 
 _LEAST_BARE_SIZE = 20
 """Smaller numbers without a unit are versions."""
+_LIKE_SAID = 0.2
+"""Share by which a size in a name may differ from the count and be meant for it."""
+_TRILLION = 950
+"""Billions from which a size is told in trillions."""
 SIZE = r"\d+(\.\d+)?[bt]|\d+x\d+b"
 """Numbers of parameters: with one of them said, only the version of a model is open."""
 # A tag of Ollama (name:size...) that says no format, and the format and tuning of what it loads (ollama.com/library).
@@ -24,11 +29,20 @@ _GROUP = re.compile(
 )
 
 
+_REVISION = re.compile(r"-v\d:\d$")
+"""The revision at the end of an id of Amazon Bedrock: meta.llama3-1-8b-instruct-v1:0."""
+_DASHED = re.compile(r"(?<![\d.])(\d)-(\d)(?![\da-z._])")
+"""A version whose point is a dash where ids may have none: llama-3-1-8b."""
+
+
 def model_form(name: str) -> Form:
     """'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf' -> words {llama}, numbers {3.1, 8b}, marks {instruct, q4_k_m}."""
     text = name.strip().casefold()
     text = text.rpartition("/")[2].removesuffix(".gguf")
     text = re.sub(r"-\d{5}-of-\d{5}$", "", text).replace("+", " plus ")
+    if not re.search(r"[-\s:]", text):
+        text = text.replace("_", "-")  # what parts the words; beside other marks it is a point: Llama-3_3
+    text = _DASHED.sub(r"\1.\2", _REVISION.sub("", text))
     text = _GROUP.sub(lambda match: " int4" if match[1] else "", text)
     held = {_formats()[re.sub("-", "_", match)] for match in _format_pattern().findall(text)}
     plain = _format_pattern().sub(" ", text)
@@ -50,6 +64,18 @@ def model_form(name: str) -> Form:
 def tag_format(name: str) -> str:
     """The format of what a tag of Ollama loads where it says none; '' for other names."""
     return _TAGGED_FORMAT if _TAG.fullmatch(name.strip().casefold()) else ""
+
+
+def size_words(id: str, *parameters: float | None) -> frozenset[str]:
+    """What may be said of the size of a model whose name has none, or another: phi-4 is '14b' (of 14.7e9), Kimi-K2 '1t',
+    Llama-4-Scout-17B-16E '109b'."""
+    counts = [count / 1e9 for count in parameters if count]
+    written = (re.fullmatch(r"(\d+(?:\.\d+)?)([bt])", number) for number in model_form(id).numbers)
+    sizes = [float(match[1]) * (1000 if match[2] == "t" else 1) for match in written if match]
+    if any(abs(size - billions) <= _LIKE_SAID * billions for size in sizes for billions in counts):
+        return frozenset()
+    words = {f"{size}b" for count in counts for size in (math.floor(count), round(count), round(count, 1))}
+    return frozenset(words | {f"{count / 1000:.0f}t" for count in counts if count >= _TRILLION})
 
 
 def bare_size(number: str, numbers: frozenset[str]) -> str | None:
@@ -80,12 +106,17 @@ def other_models() -> dict[str, str]:
 
 
 def _pieces(piece: str) -> list[str]:
-    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '8x7b', '70b' and 'a3b' stay whole."""
+    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '2.5vl' -> 2.5, vl; '8x7b', '70b' and 'a3b' stay whole."""
+    parts = [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
+    if len(parts) > 1:
+        return [token for part in parts for token in _pieces(part)]
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)([a-z]{2,})", piece):
+        return [*match.groups()]
     if re.fullmatch(r"a\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
-        return [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
+        return parts
     head, rest = match.groups()
     short = head.removesuffix("v")
-    return [rest] if head == "v" else [short if short in _words()["short"] else head, rest]
+    return [*([] if head == "v" else [short if short in _words()["short"] else head]), *_pieces(rest)]
 
 
 @cache
