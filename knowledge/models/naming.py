@@ -67,7 +67,7 @@ def tag_format(name: str) -> str:
 
 
 def size_words(id: str, *parameters: float | None) -> frozenset[str]:
-    """What may be said of the size of a model whose name has none, or another: phi-4 is '14b' (of 14.7e9), Kimi-K2 '1t',
+    """What is said of the size of a model whose name has none, or another: phi-4 is '14b' (of 14.7e9), Kimi-K2 '1t',
     Llama-4-Scout-17B-16E '109b'."""
     counts = [count / 1e9 for count in parameters if count]
     written = (re.fullmatch(r"(\d+(?:\.\d+)?)([bt])", number) for number in model_form(id).numbers)
