@@ -77,9 +77,11 @@ class Prose:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot: bars or curves, drawn where pictures were asked for."""
+    """A plot: bars or curves, drawn where pictures were asked for. `places` of its series in the palette where they
+    are not those in the plot: a part keeps its colour however many others there are."""
 
     plot: Plot
+    places: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -7,33 +7,34 @@ parts of a bar differ by colour where there is any, and by pattern where there i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from knowledge.figures import count
 from pages.rendering.clean import one_line
+from pages.rendering.palette import rgb
 from planner.plots import Plot, Series
 
 _HEIGHT = 18
-_COLOURS = ("34", "32", "33", "35", "36", "31", "94", "92", "93", "95", "96", "91")
-_NAMED_COLOURS = ("blue", "green", "orange", "magenta", "cyan", "red")  # plotext's names of the first of these
+_LIMIT = (209, 72, 58)
 _PATTERNS = "█▒#░=▓+:*-%o"
 # Without colours curves are told apart by what they are drawn with.
 _MARKERS = ("●", "x", "+", "o", "*", "#")
-_TICKS = 6
+_TICKS, _MOST_TRIED = 6, 24
 # Values nearer to each other than this lie at one place; a logarithmic axis does not go over more than this.
 _LEAST, _WIDEST = 1e-9, 1e12
 
 
-def draw(plot: Plot, width: int, colour: bool = False) -> str:
-    """The plot in `width` columns. A figure that is missing leaves a gap; a plot without any says so."""
+def draw(plot: Plot, width: int, colour: bool = False, places: Sequence[int] = ()) -> str:
+    """The plot in `width` columns; `places` of the parts in the palette, where they are not those in the plot. A figure
+    that is missing leaves a gap; a plot without any says so."""
     if not any(_number(value) is not None for series in plot.series for value in series.y):
         return f"{one_line(plot.title)}: nothing to draw"
     match plot.kind:
         case "bar":
             return _bars(plot, width, colour)
         case "stacked":
-            return _stacked(plot, width, colour)
+            return _stacked(plot, width, colour, places or range(len(plot.series)))
     return _curves(plot, width, colour)
 
 
@@ -62,7 +63,7 @@ def _bars(plot: Plot, width: int, colour: bool) -> str:
     return "\n".join([*lines, *_limit_line(plot)])
 
 
-def _stacked(plot: Plot, width: int, colour: bool) -> str:
+def _stacked(plot: Plot, width: int, colour: bool, places: Sequence[int]) -> str:
     """A bar for each name, built of its parts; the parts and their values stand below."""
     series = plot.series
     names = _names(series)
@@ -80,27 +81,27 @@ def _stacked(plot: Plot, width: int, colour: bool) -> str:
             value = _at(line.y, place) or 0.0
             start, end = round(reached / most * room), round((reached + value) / most * room)
             reached += value
-            cells[start:end] = [_painted("█" if colour else _PATTERNS[which % len(_PATTERNS)], which, colour)] * (
-                end - start
-            )
+            glyph = "█" if colour else _PATTERNS[which % len(_PATTERNS)]
+            cells[start:end] = [_painted(glyph, places[which], colour)] * (end - start)
         if mark is not None:
             cells[mark] = "|"
         shown = _short(total) if total else "–"
         lines.append(f"{one_line(name, left):<{left}} {''.join(cells)} {shown}")
-    lines += _legend(series, colour, width, values=len(names) == 1)
+    lines += _legend(series, places if colour else (), width, values=len(names) == 1)
     return "\n".join([*lines, *_limit_line(plot)])
 
 
-def _legend(series: Sequence[Series], colour: bool, width: int, values: bool) -> list[str]:
+def _legend(series: Sequence[Series], places: Sequence[int], width: int, values: bool) -> list[str]:
+    """Without `places` there are no colours."""
     lines, used = [""], 0
     for which, line in enumerate(series):
-        mark = "█" if colour else _PATTERNS[which % len(_PATTERNS)]
+        mark = _painted("█", places[which], True) if places else _PATTERNS[which % len(_PATTERNS)]
         value = _at(line.y, 0)
         text = one_line(str(line.name).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
         if used and used + len(text) + 4 > width:
             lines.append("")
             used = 0
-        lines[-1] += ("  " if used else "") + f"{_painted(mark, which, colour)} {text}"
+        lines[-1] += ("  " if used else "") + f"{mark} {text}"
         used += len(text) + (4 if used else 2)
     return lines
 
@@ -116,7 +117,8 @@ def _title(plot: Plot, colour: bool) -> str:
 
 
 def _painted(text: str, which: int, colour: bool) -> str:
-    return f"\x1b[{_COLOURS[which % len(_COLOURS)]}m{text}\x1b[0m" if colour and text else text
+    red, green, blue = rgb(which)
+    return f"\x1b[38;2;{red};{green};{blue}m{text}\x1b[0m" if colour and text else text
 
 
 # -------------------------------------------------------------------------------------------------------- curves
@@ -144,7 +146,7 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
                 continue
             drawn += [x for x, _ in pairs]
             place, heights = [x for x, _ in pairs], [y for _, y in pairs]
-            style: dict[str, Any] = {"color": _NAMED_COLOURS[which % len(_NAMED_COLOURS)]} if colour else {}
+            style: dict[str, Any] = {"color": rgb(which)} if colour else {}
             marker = _MARKERS[which % len(_MARKERS)]
             if plot.kind == "scatter" or len(pairs) == 1:
                 plotext.scatter(place, heights, marker=marker, **style)
@@ -164,7 +166,7 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
                     spans = "- ends of the 80 % interval"
         limit = _number(plot.limit)
         if limit is not None and (limit > 0 or not y_log):
-            plotext.plot([min(drawn), max(drawn)], [limit, limit], marker=".")
+            plotext.plot([min(drawn), max(drawn)], [limit, limit], marker=".", **({"color": _LIMIT} if colour else {}))
             legend.append(f". {one_line(plot.limit_name or 'limit')} {_short(limit)}")
             values.append(limit)
         _axes(plotext, plot, words, drawn, values, x_log, y_log)
@@ -185,7 +187,10 @@ def _axes(
     if words:
         plotext.xticks(list(range(len(words))), [one_line(word, 16) for word in words])
     else:
-        ticks = sorted(set(xs)) if len(set(xs)) <= _TICKS else _ticks(min(xs), max(xs), x_log)
+        known = sorted(set(xs))
+        # Values that were tried, or round ones.
+        tried = len(known) <= _MOST_TRIED and all(value == int(value) for value in known)
+        ticks = known[:: -(-len(known) // _TICKS)] if tried else _ticks(min(xs), max(xs), x_log)
         plotext.xticks(ticks, [count(tick) for tick in ticks])
     if x_log:
         plotext.xscale("log")
@@ -208,13 +213,32 @@ def _spans(values: Sequence[float]) -> bool:
 
 
 def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
-    """Places for ticks from `low` to `high`, evenly spread on the scale of the axis."""
+    """Round numbers for ticks from `low` to `high`: 1, 2 and 5 times powers of ten, and of an even axis the multiples
+    of such a one that take in both ends."""
     if low == high:
         return [low]
-    steps = range(_TICKS)
-    if logarithmic:
-        return [low * (high / low) ** (step / (_TICKS - 1)) for step in steps]
-    return [low + (high - low) * step / (_TICKS - 1) for step in steps]
+    if not logarithmic:
+        least = (high - low) / (_TICKS - 1)
+        step = next(number for number in _round_from(least) if number >= least * (1 - _LEAST))
+        first, last = math.floor(low / step + _LEAST), math.ceil(high / step - _LEAST)
+        return [place * step for place in range(first, last + 1)]
+    numbers: list[float] = []
+    for number in _round_from(low):
+        if number > high:
+            break
+        if number >= low:
+            numbers.append(number)
+    decades = [number for number in numbers if math.log10(number) % 1 < _LEAST]
+    kept = numbers if len(numbers) <= _TICKS + 2 or len(decades) < 2 else decades[:: -(-len(decades) // _TICKS)]
+    return kept if len(kept) > 1 else sorted({low, *kept, high})
+
+
+def _round_from(low: float) -> Iterator[float]:
+    """1, 2 and 5 times powers of ten, from the power at or below a number on."""
+    power = math.floor(math.log10(low))
+    while True:
+        yield from (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+        power += 1
 
 
 def _words(series: Sequence[Series]) -> list[str]:

@@ -71,8 +71,8 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
                 return titled(title, clean(text).rstrip("\n"))
             case page_blocks.Prose(markdown):
                 return laid_out(markdown, width, colour)
-            case page_blocks.Chart(plot):
-                return draw(plot, width, colour)
+            case page_blocks.Chart(plot, places):
+                return draw(plot, width, colour, places)
             case page_blocks.Details(title, inner):
                 return titled(title, render(inner, width, colour))
             case page_blocks.Steps():

@@ -22,7 +22,7 @@ from pages.report.sections import (
     ways_to_fit,
 )
 from pages.results.columns import Column, table
-from pages.results.estimate import memory, memory_plot, time_plot, where_time_goes
+from pages.results.estimate import memory, memory_chart, time_chart, where_time_goes
 from pages.results.overview import figure_rows
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
@@ -94,7 +94,7 @@ def _latency(estimate: ServingEstimate) -> Details:
         ("limit", lambda row: f"{row.limit} ({row.statistic})"), ("asked", "limit_s"),
         ("estimate", lambda row: _ENDLESS if row.value_s is None else shown("value_s", row.value_s)), ("", _kept),
     ]  # fmt: skip
-    charts = map(Chart, time_plot(estimate))
+    charts = time_chart(estimate)
     return Details("Latency", [Note("", text), *charts, *table(estimate.slo, limits)])
 
 
@@ -151,4 +151,4 @@ def _memory(estimate: ServingEstimate) -> Details:
     room = f"Room for {whole(result.max_concurrency)} requests of the planned length at once."
     tokens = shown("kv_tokens", result.kv_tokens)
     text = room if tokens == NONE else f"{room} The caches have room for {tokens} tokens."
-    return Details("Memory", [Note("", [text]), *map(Chart, memory_plot(result))])
+    return Details("Memory", [Note("", [text]), *memory_chart(result)])

@@ -26,7 +26,7 @@ from pages.report.sections import (
 from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
 from pages.results.columns import Column, table
-from pages.results.estimate import memory, memory_plot, roofline, time_plot, where_time_goes
+from pages.results.estimate import memory, memory_chart, roofline, time_chart, where_time_goes
 from pages.results.overview import figure_rows
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.layouts.best import SearchRequest, best_parallelism
@@ -101,7 +101,7 @@ def _memory(estimate: TrainingEstimate) -> Details:
         f"Host memory of a node: {gib(host.per_node_bytes)}" + (f" of {gib(capacity)}." if capacity else "."),
         f"A checkpoint to resume from takes {gib(result.save.resumable_bytes)} on disk.",
     ]
-    return Details("Memory", [Note("", text), *map(Chart, memory_plot(result))])
+    return Details("Memory", [Note("", text), *memory_chart(result)])
 
 
 def _time(estimate: TrainingEstimate) -> Details:
@@ -112,7 +112,7 @@ def _time(estimate: TrainingEstimate) -> Details:
         f"Forward and backward reach {shown('roofline.achieved_flops', roof.achieved_flops)} of "
         f"{shown('peak_flops', roof.peak_flops)} at {roof.arithmetic_intensity_flop_per_byte:,.0f} FLOP per byte.",
     ]
-    return Details("Time", [Note("", text), *map(Chart, time_plot(estimate))])
+    return Details("Time", [Note("", text), *time_chart(estimate)])
 
 
 def _layouts(arguments: Mapping[str, Any]) -> list[LayoutChoice]:

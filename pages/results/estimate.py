@@ -59,7 +59,7 @@ def fit(result: FitCheck) -> list[Block]:
                 *remedies(result.relaxations, "What more room would allow"),
             ]
         ),
-        *map(Chart, memory_plot(result.memory)),
+        *memory_chart(result.memory),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
@@ -134,8 +134,11 @@ def remedies(rows: Sequence[Remedy], title: str, last: Column = _FLAGS, timed: b
 
 
 def charts(result: Estimate) -> list[Block]:
-    plots = [*memory_plot(result.memory), *time_plot(result)]
-    return [*map(Chart, plots), *(roofline(result.roofline) if isinstance(result, TrainingEstimate) else ())]
+    return [
+        *memory_chart(result.memory),
+        *time_chart(result),
+        *(roofline(result.roofline) if isinstance(result, TrainingEstimate) else ()),
+    ]
 
 
 def memory_plot(memory: Memory) -> list[Plot]:
@@ -146,6 +149,23 @@ def memory_plot(memory: Memory) -> list[Plot]:
         names = [f"stage {stage.stage}" for stage in memory.stages]
     capacity = memory.capacity_bytes / GIB
     return stacked("Memory per device", "", "GiB", names, parts, GIB, capacity, "usable memory")
+
+
+def memory_chart(memory: Memory) -> list[Chart]:
+    """The plot, each component in the colour that it has in every estimate."""
+    return [Chart(plot, _places(plot, _named(memory.components))) for plot in memory_plot(memory)]
+
+
+def time_chart(result: Estimate) -> list[Chart]:
+    known = _spoken(result.time.components) if isinstance(result, TrainingEstimate) else {}
+    return [Chart(plot, _places(plot, known)) for plot in time_plot(result)]
+
+
+def _places(plot: Plot, known: Mapping[str, float]) -> list[int]:
+    """Where each series stands among all parts that there may be; nothing where one is not among them."""
+    names = list(known)
+    parts = [series.name for series in plot.series]
+    return [names.index(part) for part in parts] if set(parts) <= set(names) else []
 
 
 def _spoken(parts: Mapping[str, float]) -> dict[str, float]:

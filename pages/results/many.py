@@ -124,7 +124,14 @@ def sweep_plots(result: Sweep) -> list[Plot]:
     plots = [_over_field(result, "tokens/s", _speed, 1.0)]
     if _serves(result):
         plots.append(_over_field(result, "ms per output token", lambda point: point.tpot_s, 1e-3))
-    return [*plots, _over_field(result, "GiB per device", lambda point: point.per_device_bytes, GIB)]
+    if deadline_h := ((result.plan or {}).get("goal") or {}).get("deadline_h"):
+        hours = _over_field(result, "hours", lambda point: getattr(point, "hours", None), 1.0)
+        plots.append(hours.model_copy(update={"limit": deadline_h, "limit_name": "deadline"}))
+    memory = _over_field(result, "GiB per device", lambda point: point.per_device_bytes, GIB)
+    capacities: set[float | None] = {getattr(point, "capacity_bytes", None) for point in result.points}
+    if (capacity := next(iter(capacities))) is not None and len(capacities) == 1:
+        memory = memory.model_copy(update={"limit": capacity / GIB, "limit_name": "usable memory"})
+    return [*plots, memory]
 
 
 def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from pages.blocks import Chart, Figures, Headline, Note, Table, Text
 from pages.rendering import terminal as page
-from pages.rendering.plotting import draw
+from pages.rendering.palette import PALETTE, rgb
+from pages.rendering.plotting import _ticks, draw
 from pages.rendering.table import facts, table
 from planner.plots import Plot
 
@@ -109,6 +111,34 @@ def test_any_plot_is_drawn_within_the_width(plot: Plot, width: int, colour: bool
     assert colour or plain == text
     lines = [line for line in plain.splitlines() if re.search("[█┤┌└]", line)]
     assert all(len(line) <= width for line in lines)
+
+
+@given(low=st.floats(1e-6, 1e9), times=st.floats(1.01, 1e5), logarithmic=st.booleans())
+def test_ticks_are_round_and_take_in_what_is_drawn(low: float, times: float, logarithmic: bool) -> None:
+    high = low * times
+    ticks = _ticks(low, high, logarithmic)
+    assert ticks == sorted(ticks)
+    assert 2 <= len(ticks) <= 10
+    inner = ticks[1:-1] if logarithmic else ticks
+    for tick in inner:
+        digits = f"{abs(tick):.6e}".partition("e")[0].rstrip("0").rstrip(".")
+        assert len(digits) <= (1 if logarithmic else 5)
+    if not logarithmic:
+        assert ticks[0] <= low * (1 + 1e-6)
+        assert ticks[-1] >= high * (1 - 1e-6)
+
+
+def test_the_pane_has_the_colours_of_the_plots() -> None:
+    style = (Path(__file__).parents[2] / "tui" / "app.tcss").read_text()
+    assert re.findall(r"\.stack--\d+ \{ color: (#\w+);", style) == list(PALETTE)
+
+
+def test_a_part_keeps_its_colour_whatever_else_there_is() -> None:
+    series = [{"name": name, "x": ["now"], "y": [1.0]} for name in ("weights", "activations")]
+    plot = Plot.model_validate({"title": "M", "kind": "stacked", "x_label": "", "y_label": "GiB", "series": series})
+    assert "\x1b[38;2;76;141;255m" in draw(plot, 60, True)
+    red, green, blue = rgb(3)
+    assert f"\x1b[38;2;{red};{green};{blue}m" in draw(plot, 60, True, (0, 3))
 
 
 def drawn(plot: dict[str, Any], width: int) -> str:

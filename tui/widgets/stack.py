@@ -12,8 +12,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from pages.rendering.clean import one_line
+from pages.rendering.palette import PALETTE
 
-PALETTE = 10
 _BLOCK = "█"
 # Where there are no colours, parts are told apart by what they are drawn with.
 _PATTERNS = "█▒#░=▓+:*-"
@@ -58,7 +58,10 @@ class Bar:
 class Stack(Widget):
     """Shows `bar`; nothing is there to see without one."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"stack--{i}" for i in range(PALETTE)} | {"stack--free", "stack--over"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"stack--{i}" for i in range(len(PALETTE))} | {
+        "stack--free",
+        "stack--over",
+    }
 
     bar: reactive[Bar | None] = reactive(None)
 
@@ -105,7 +108,7 @@ class Stack(Widget):
         return Content.assemble(line[:edge], ("┃", over), line[edge + 1 :])
 
     def _glyph(self, part: Part) -> str:
-        return _PATTERNS[part.place % PALETTE] if self.app.no_color else _BLOCK
+        return _PATTERNS[part.place % len(PALETTE)] if self.app.no_color else _BLOCK
 
     def _style(self, part: Part) -> Any:
-        return self.get_visual_style(f"stack--{part.place % PALETTE}", partial=True)
+        return self.get_visual_style(f"stack--{part.place % len(PALETTE)}", partial=True)

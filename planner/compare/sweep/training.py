@@ -55,7 +55,9 @@ class SweepPoint(Point):
     mfu: float | None = None
     per_device_bytes: float | None = None
     high_bytes: float | None = None
+    capacity_bytes: float | None = None
     fits: bool = False
+    hours: float | None = Field(default=None, description="Of the whole run; null where the plan names no data.")
     usd_per_hour: float | None = None
     usd_per_million_tokens: float | None = None
     speedup: float | None = Field(default=None, description="Tokens/s over those of the first point of the same curve.")
