@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from estimator.plan.schema import Plan
 from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import NONE, plain, rate
@@ -124,7 +125,7 @@ def sweep_plots(result: Sweep) -> list[Plot]:
     plots = [_over_field(result, "tokens/s", _speed, 1.0)]
     if _serves(result):
         plots.append(_over_field(result, "ms per output token", lambda point: point.tpot_s, 1e-3))
-    if deadline_h := ((result.plan or {}).get("goal") or {}).get("deadline_h"):
+    if deadline_h := Plan.model_validate(result.plan).goal.deadline_h:
         hours = _over_field(result, "hours", lambda point: getattr(point, "hours", None), 1.0)
         plots.append(hours.model_copy(update={"limit": deadline_h, "limit_name": "deadline"}))
     memory = _over_field(result, "GiB per device", lambda point: point.per_device_bytes, GIB)
