@@ -146,6 +146,11 @@ def _entries() -> dict[str, Any]:
     return document("engines.yaml")
 
 
+def kernels_of(family: str) -> str:
+    """The accelerator family whose kernels a family runs: its own, unless code for another is what runs there."""
+    return _entries()["kernels_of"].get(family, family)
+
+
 @cache
 def _devices() -> dict[str, Any]:
     return document("engine_devices.yaml")

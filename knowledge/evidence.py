@@ -16,6 +16,7 @@ from estimator.plan.calibration import DeviceFactors
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import Job
 from knowledge.data_files import FOLDER, document, rows
+from knowledge.engines import kernels_of
 from knowledge.fitted.decode import decode_evidence
 from knowledge.fitted.training import surface_rows, timed_family, timed_framework, weighed_as
 from knowledge.machines.catalogue import accelerators
@@ -56,7 +57,9 @@ def time_backing(job: Job) -> list[Backing]:
 def serving_backing(job: ServingJob) -> list[Backing]:
     """The parts of serving's time: engine, device, matmuls, attention over the cache and of prompts, experts, links."""
     accelerator = job.machine.accelerator
-    matmuls = [_matmul(accelerator, kind) for kind in dict.fromkeys((job.kernel.kind, *_expert_kinds(job)))]
+    family = kernels_of(accelerator.family)
+    kin = family if family != accelerator.family else ""
+    matmuls = [_matmul(accelerator, kind, kin) for kind in dict.fromkeys((job.kernel.kind, *_expert_kinds(job)))]
     kernels = _cores(job.device, job.architecture.blocks, True)
     return [_engine(job), _serving_device(job), *matmuls, *_cache_kernels(job), *kernels, *_links(job.machine)]
 
@@ -99,7 +102,7 @@ def _serving_device(job: ServingJob) -> Backing:
 def _cache_kernels(job: ServingJob) -> Iterator[Backing]:
     """Attention of a step over the cache, and grouped matmuls of experts."""
     accelerator, blocks = job.machine.accelerator, job.architecture.blocks
-    family, held = accelerator.family, "fp8" if job.kv_bytes < 2.0 else "bf16"
+    family, held = kernels_of(accelerator.family), "fp8" if job.kv_bytes < 2.0 else "bf16"
     for mixer in dict.fromkeys(block.mixer for block in blocks if block.mixer in ("attention", "mla")):
         points, borrowed = decode_evidence(family, "mla" if mixer == "mla" else "attention", held, accelerator.timed_as)
         name = f"{mixer} over a {held} cache on {family} devices"
@@ -131,9 +134,9 @@ def _device(job: Job) -> Backing:
     return Backing("device", measured, _other(family, measured), runs, sources=_sources_on(measured))
 
 
-def _matmul(accelerator: Accelerator, kind: Kind) -> Backing:
+def _matmul(accelerator: Accelerator, kind: Kind, kin: str = "") -> Backing:
     """The surface of the blocks' matmuls; its error is that of as many rows as training and prompts have."""
-    name, kinds = surface_rows(accelerator.timed_as)
+    name, kinds = surface_rows(accelerator.timed_as, kin)
     row = kinds[kind]
     return Backing(
         part="matmul",

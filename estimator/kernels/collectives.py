@@ -363,8 +363,10 @@ def one_shot_all_reduce(members: Group, total_bytes: Floats, limits: KernelLimit
     if limits is not None:
         beyond = library
         if limits.switch and members.factors.adds_in_switch:
-            switched = total_bytes < _limit(limits.switch, size)
-            beyond = np.where(switched, members.in_switch.seconds(total_bytes), library)
+            switched, switch = total_bytes < _limit(limits.switch, size), members.in_switch.seconds(total_bytes)
+            beyond = np.where(switched, switch, library)
+            # Limits stand where the switch becomes the faster one: below, the engine's kernel takes no longer.
+            kernel = np.where(switched, np.minimum(kernel, switch), kernel)
         kernel = np.where(total_bytes < _limit(limits.direct, size), kernel, beyond)
     return np.where(members.direct & (total_bytes > 0), np.minimum(kernel, library), library)
 

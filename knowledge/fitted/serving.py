@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator.plan.serving.factors import ServingFactors
 from knowledge.data_files import document
+from knowledge.engines import kernels_of
 from knowledge.fitted.training import device_lineage
 
 SHARED = ("decode", "prefill", "experts", "collective")
@@ -26,11 +27,12 @@ def serving_factors(engine: str, family: str) -> ServingFactors:
     """The factors of an engine on an accelerator family; those of all stand in for what was never measured."""
     fitted = _fitted()
     engine_factors = fitted["engines"].get(engine, fitted["engines"]["default"])
-    line = [name for name in device_lineage(family) if name in fitted["devices"]]
+    own = kernels_of(family)
+    line = [name for name in device_lineage(own) if name in fitted["devices"]]
     device = fitted["devices"][line[0] if line else "default"]
     engine_measured, device_measured = (
         engine_factors["runs"] > 0,
-        bool(line) and line[0] == family and device["runs"] > 0,
+        bool(line) and line[0] == own and device["runs"] > 0,
     )
     widest = fitted["unmeasured"] if not (engine_measured and device_measured) else {}
     return ServingFactors(

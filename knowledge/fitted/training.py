@@ -262,20 +262,21 @@ def _unmeasured_spread(family: str) -> float:
 
 
 @cache
-def surfaces(accelerator: str) -> dict[Kind, MatmulSurface]:
-    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own."""
-    _, rows = surface_rows(accelerator)
+def surfaces(accelerator: str, kin: str = "") -> dict[Kind, MatmulSurface]:
+    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own, and
+    those of the family `kin` where that is named."""
+    _, rows = surface_rows(accelerator, kin)
     names = [field.name for field in fields(MatmulSurface)]
     return {kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()}
 
 
-def surface_rows(accelerator: str) -> tuple[str, dict[Kind, dict[str, Any]]]:
+def surface_rows(accelerator: str, kin: str = "") -> tuple[str, dict[Kind, dict[str, Any]]]:
     """(The surfaces' name, by kind of operand their numbers and what these were fitted on or borrowed from).
 
     Units for 4 bits that nothing was timed on reach the same part of their peak as those for 8 bits.
     """
     fitted = _timed_matmuls()
-    name = fitted["accelerators"].get(accelerator, "default")
+    name = kin or fitted["accelerators"].get(accelerator, "default")
     kinds = fitted["surfaces"][name]
     if "fp8" in kinds and "nvfp4" not in kinds:
         kinds = kinds | {"nvfp4": kinds["fp8"] | {"points": 0, "shapes": 0, "borrowed": f"fp8 of {name}"}}

@@ -14,10 +14,19 @@ from estimator.plan.calibration import DeviceFactors
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.job import ServingJob
-from knowledge.engines import SERVERS, engine, engines_known, kernels_for, reads_format, runs_on, usual_engine
+from knowledge.engines import (
+    SERVERS,
+    engine,
+    engines_known,
+    kernels_for,
+    kernels_of,
+    reads_format,
+    runs_on,
+    usual_engine,
+)
 from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
-from knowledge.fitted.training import calibration
+from knowledge.fitted.training import calibration, surfaces
 from knowledge.jobs.images import seen
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
@@ -72,7 +81,7 @@ def serving_job(plan: Plan) -> ServingJob:
     name = filled.inference.weight_dtype
     weights = weight_format(_entry(name, architecture, runs), runs.name, architecture, filled.inference.weight_bits)
     kernel, expert_matmul = weights.kernel(accelerator.peak_flops), weights.experts.kernel(accelerator.peak_flops)
-    kv_dtype = filled.inference.kv_dtype
+    kv_dtype, family = filled.inference.kv_dtype, kernels_of(accelerator.family)
     if kv_dtype == "auto":
         narrow = runs.fp8_cache and weights.name in ("fp8", "fp8_block", "nvfp4") and "fp8" in runs.cache_formats
         kv_dtype = "fp8" if narrow else "bf16"
@@ -88,10 +97,10 @@ def serving_job(plan: Plan) -> ServingJob:
         kv_dtype=kv_dtype,
         device=_device(accelerator, runs),
         decode_kernels=(
-            decode_kernel(accelerator.family, "attention", kv_dtype, runs.name, accelerator.timed_as),
-            decode_kernel(accelerator.family, "mla", kv_dtype, runs.name, accelerator.timed_as),
+            decode_kernel(family, "attention", kv_dtype, runs.name, accelerator.timed_as),
+            decode_kernel(family, "mla", kv_dtype, runs.name, accelerator.timed_as),
         ),
-        expert_kernel=expert_kernel(accelerator.family, _expert_entry(weights, expert_matmul), accelerator.timed_as),
+        expert_kernel=expert_kernel(family, _expert_entry(weights, expert_matmul), accelerator.timed_as),
         expert_spread=_EXPERT_SPREAD if architecture.is_moe else 1.0,
         factors=serving_factors(runs.name, accelerator.family),
         assumptions=(*assumptions, *assumed),
@@ -158,7 +167,10 @@ def _engine(plan: Plan, accelerator: Accelerator, architecture: Architecture) ->
 def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:
     """What is fitted for the accelerator. Engines read prompts with FlashAttention-3 where it runs."""
     attention = "flash3" if accelerator.family == "Hopper" else "flash"
-    device = calibration(accelerator.family, "", accelerator, attention).device
+    family = kernels_of(accelerator.family)
+    device = calibration(family, "", accelerator, attention).device
+    if family != accelerator.family:
+        device = replace(device, surfaces=surfaces(accelerator.timed_as, family))
     return replace(device, network=network_factors(accelerator, runs.all_reduce)) if runs.all_reduce else device
 
 

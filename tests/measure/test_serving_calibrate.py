@@ -14,7 +14,7 @@ from measured_serving import PLACES, made, truth
 
 from estimator.serving.estimates import estimate
 from knowledge.data_files import document
-from knowledge.engines import engines_known
+from knowledge.engines import engines_known, kernels_of
 from knowledge.fitted.serving import ENGINE, SHARED, SPREADS
 from knowledge.machines.catalogue import find_accelerator
 from measure.fit.serving import calibrate as serving_calibrate
@@ -96,7 +96,7 @@ def test_the_file_is_of_the_engines_and_families_that_the_measurements_have() ->
 
 
 def _family(accelerator: str) -> str:
-    return find_accelerator(accelerator).value.family
+    return kernels_of(find_accelerator(accelerator).value.family)
 
 
 def test_the_file_s_numbers_are_within_the_bounds_of_the_fit() -> None:

@@ -16,6 +16,7 @@ from measure.fit.serving.factors import (
     ENGINE_FACTORS,
     Observation,
     ServedRun,
+    device_of,
     everything,
     fitted_numbers,
     lineage,
@@ -40,7 +41,7 @@ def calibrated(
     for observation in seen:
         job = runs[observation.group].job
         behind["engine", job.engine.name].append(observation)
-        behind["device", job.machine.accelerator.family].append(observation)
+        behind["device", device_of(job)].append(observation)
     families = sorted(name for kind, name in behind if kind == "device")
     unmeasured = {f"{metric}_spread": _rounded(spread[DEFAULT, metric]) for metric in _METRICS}
     engines = {}

@@ -19,7 +19,7 @@ from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.space import deployments
-from knowledge.engines import engine_lineage
+from knowledge.engines import engine_lineage, kernels_of
 from knowledge.fitted.serving import ENGINE, SHARED
 from knowledge.fitted.training import device_lineage
 from knowledge.jobs.serving import serving_job
@@ -141,8 +141,13 @@ def observations(runs: Sequence[ServedRun]) -> list[Observation]:
 def _leaves(run: ServedRun) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     return (
         (("engine", run.job.engine.name), ENGINE_FACTORS),
-        (("device", run.job.machine.accelerator.family), DEVICE_FACTORS),
+        (("device", device_of(run.job)), DEVICE_FACTORS),
     )
+
+
+def device_of(job: ServingJob) -> str:
+    """The accelerator family that a job's device factors are fitted for."""
+    return kernels_of(job.machine.accelerator.family)
 
 
 def lineage(node: Node) -> list[Node]:

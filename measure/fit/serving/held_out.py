@@ -10,7 +10,7 @@ from functools import cache
 from typing import Literal
 
 from measure.fit.hierarchy import Values
-from measure.fit.serving.factors import Observation, ServedRun, estimates, everything, fit
+from measure.fit.serving.factors import Observation, ServedRun, device_of, estimates, everything, fit
 from measure.fit.spreads import Miss, blended, spread_of
 from measure.history.scores import CasePrediction
 from measure.history.serving import Metric
@@ -48,7 +48,7 @@ def missed() -> list[MissedServing]:
             job.engine.name,
             rows[_key(observation)],
             source[_key(observation)],
-            job.machine.accelerator.family,
+            device_of(job),
         )
         for observation, job in zip(seen, jobs, strict=True)
     ]

@@ -1,0 +1,72 @@
+"""A device that is better in every figure serves no slower with the same software over the same links."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from estimator.serving.estimates import estimate
+from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
+
+PAIRS = [
+    ("gb200", "gb300"), ("b200-sxm", "b300-sxm"), ("h100-sxm", "h200-sxm"), ("mi300x", "mi325x"), ("mi350x", "mi355x"),
+]  # fmt: skip
+MODELS = [
+    ("deepseek-r1", "nvfp4"), ("deepseek-r1", "fp8"), ("llama-3.1-70b", "fp8"), ("llama-3.1-8b", "bf16"),
+    ("gpt-oss-120b", "mxfp4"),
+]  # fmt: skip
+LAYOUTS = [(8, 1, 1), (8, 8, 1), (1, 8, 8), (1, 64, 64), (1, 1, 1)]
+
+
+# Engines have tables of sizes per device (which all-reduce, from where on), and more memory runs more requests at once.
+SLACK = 0.03
+
+
+@cache
+def tokens_per_s(accelerator: str, engine: str, model: str, dtype: str, layout: tuple[int, int, int], load: int) -> Any:
+    """Output tokens/s, and whether it fits; None where it cannot be."""
+    tp, ep, dp = layout
+    plan = {
+        "model": model,
+        "cluster": {"accelerator": accelerator, "count": max(layout)},
+        "layout": {"tp": tp, "pp": 1, "ep": ep, "dp": dp},
+        "workload": {
+            "kind": "inference", "engine": engine, "weight_dtype": dtype, "input_len": 2048, "output_len": 512,
+            "concurrency": load * max(layout),
+        },
+    }  # fmt: skip
+    try:
+        job = serving_job(Plan.parse(plan))
+        found = estimate(job, deployments(job))
+    except PlanError:
+        return None
+    return float(found.output_tokens_per_s[0]) if found.memory.fits[0] else None
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize(("worse", "better"), PAIRS)
+def test_what_is_better_in_every_figure_serves_no_slower(worse: str, better: str, engine: str) -> None:
+    tried = 0
+    for model, dtype in MODELS:
+        for layout in LAYOUTS:
+            for load in (1, 32, 512):
+                less, more = (tokens_per_s(name, engine, model, dtype, layout, load) for name in (worse, better))
+                if less and more:
+                    tried += 1
+                    assert more >= (1.0 - SLACK) * less, (model, dtype, layout, load)
+    assert tried > 5 or engine == "trtllm"
+
+
+@pytest.mark.parametrize("engine", ["sglang", "trtllm"])
+@pytest.mark.parametrize("accelerator", ["gb200", "gb300"])
+def test_experts_over_more_of_a_rack_serve_as_much_per_device(accelerator: str, engine: str) -> None:
+    rates = [tokens_per_s(accelerator, engine, "deepseek-r1", "nvfp4", (1, n, n), 256) / n for n in (8, 16, 32, 64)]
+    for fewer, more in pairwise(rates):
+        assert more >= (1.0 - SLACK) * fewer
+    assert rates[-1] > rates[0]
