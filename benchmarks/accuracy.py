@@ -4,13 +4,14 @@
     python benchmarks/accuracy.py memory --hold-out rows|source|none
     python benchmarks/accuracy.py inference --hold-out rows|source|none [--json]
     python benchmarks/accuracy.py training|memory|inference --write docs/accuracy.md
+    python benchmarks/accuracy.py totals --write docs/accuracy.md
     python benchmarks/accuracy.py headline --write README.md
     python benchmarks/accuracy.py order [--json | --markdown]
 
 Training compares tokens per second and device, memory the peak bytes of the fullest device, inference output tokens
 per second, time per token and time to the first one. Every row is estimated with what was fitted without it, a tenth of
 the rows at a time, or without its whole source. `--write` puts a table into a file, between its two markers; headline
-is the means of docs/accuracy.md.
+is the means of docs/accuracy.md. Totals are whole runs whose device-hours were published.
 Order asks of measured runs that differ in their layout only whether estimates put them in the measured order.
 """
 
@@ -28,7 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from benchmarks import headline, serving_accuracy
+from benchmarks import headline, serving_accuracy, totals
 from estimator.errors import PlanError
 from measure.fit.training import held_out_times
 from measure.fit.training.held_out_memory import predictions
@@ -231,7 +232,7 @@ def table(kind: Kind) -> str:
     return "\n".join(lines)
 
 
-def write_table(path: Path, kind: Kind | Literal["inference", "headline"]) -> None:
+def write_table(path: Path, kind: Kind | Literal["inference", "headline", "totals"]) -> None:
     """Puts a table between its two markers of a file. Raises ValueError where they are missing."""
     text = path.read_text(encoding="utf-8")
     first, last = markers(kind)
@@ -241,6 +242,8 @@ def write_table(path: Path, kind: Kind | Literal["inference", "headline"]) -> No
     match kind:
         case "headline":
             made = headline.table()
+        case "totals":
+            made = totals.table()
         case "inference":
             made = serving_accuracy.table()
         case _:
@@ -381,7 +384,7 @@ def order_as_json(found: Sequence[Order]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("kind", choices=["training", "memory", "inference", "order", "headline"])
+    parser.add_argument("kind", choices=["training", "memory", "inference", "order", "headline", "totals"])
     parser.add_argument("--by", choices=[*sorted(GROUPS), "all"], default="source")
     parser.add_argument(
         "--hold-out", choices=sorted(BASES), default="rows", help="what the fit was without (default: rows)"
@@ -397,8 +400,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (OSError, ValueError) as error:
             parser.error(str(error))
         return 0
-    if chosen.kind == "headline":
-        print(headline.table())
+    if chosen.kind in ("headline", "totals"):
+        print(headline.table() if chosen.kind == "headline" else totals.table())
         return 0
     if chosen.kind == "order":
         found = orders(training_cases())

@@ -82,14 +82,31 @@ class Throughput(Result):
     hfu: float
 
 
+class Goodput(Result):
+    """What failures of machines add to a run: of its hours by the clock, those that are no steps of it."""
+
+    interruptions: float = Field(description="Expected during the run.")
+    share: float = Field(description="Part of the hours in which steps are made: effective training time.")
+    mfu: float = Field(description="Effective MFU: of all hours by the clock.")
+    checkpoint_interval_minutes: float | None = Field(
+        description="Of work between two checkpoints, the one that loses least (Young); null where none is needed."
+    )
+    checkpoint_hours: float
+    redone_hours: float = Field(description="Work lost since the last checkpoint and done again.")
+    restart_hours: float = Field(description="From failures until it trains again.")
+
+
 class RunLength(Result):
-    """The whole run, when the size of the data is known."""
+    """The whole run, when the size of the data is known. Runs of a day or more, or on 64 devices or more, have the
+    failures of machines in their hours."""
 
     tokens: float
     steps: int
-    hours: float
+    hours: float = Field(description="By the clock.")
     low_hours: float
     high_hours: float
+    step_hours: float = Field(description="Of the steps alone, undisturbed.")
+    goodput: Goodput | None = Field(description="Null for shorter and smaller runs.")
 
 
 class LayoutChoice(Result):

@@ -8,7 +8,7 @@ from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Prose
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
-from planner.results import BestParallelism, Roofline, TrainingEstimate
+from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
 
 # What a step waits for that is told.
 _LEAST_SHARE = 0.01
@@ -40,8 +40,23 @@ def speed(estimate: TrainingEstimate, why: bool) -> list[Block]:
         text += (
             f" {figures.whole(run.tokens)} tokens are {figures.whole(run.steps)} steps: "
             f"{figures.hours(run.hours)} ({figures.hour_range(run.low_hours, run.high_hours)})."
+            f"{_goodput(run)}"
         )
     return [Prose(text), *(where_time_goes(estimate.limits) if why else [])]
+
+
+def _goodput(run: RunLength) -> str:
+    """What machines that fail add to the steps."""
+    lost = run.goodput
+    if lost is None:
+        return ""
+    save = lost.checkpoint_interval_minutes
+    saving = f", with a checkpoint every {figures.hours(save / 60.0)}" if save else ""
+    return (
+        f" {figures.hours(run.step_hours)} of it are steps: about {figures.whole(max(1.0, lost.interruptions))} "
+        f"interruptions leave {figures.percent(lost.share)} of the time for them{saving} (effective MFU "
+        f"{figures.percent(lost.mfu)})."
+    )
 
 
 def what_limits(estimate: TrainingEstimate) -> list[Block]:

@@ -19,7 +19,8 @@ from planner.money.offers import cheapest, offers
 from planner.serving.planned import Served, finite, money_of, plan_serving
 from planner.serving.planned import memory_of as serving_memory_of
 from planner.serving.warnings import reads
-from planner.training.planned import Planned, run_of, varied
+from planner.training.planned import Planned, varied
+from planner.training.run import run_of
 
 TRAINING_OBJECTIVES = ("tokens_per_s", "per_device_bytes", "usd_per_million_tokens", "hours")
 SERVING_OBJECTIVES = (

@@ -13,8 +13,9 @@ from planner.money.offers import cheapest, offers
 from planner.result import Result
 from planner.serving.planned import Served, choice, latency_of, memory_of, money_of, throughput_of
 from planner.serving.results import ServingChoice
-from planner.training.planned import Planned, run_of
+from planner.training.planned import Planned
 from planner.training.planned import throughput_of as training_throughput
+from planner.training.run import run_of
 
 
 class TrainingFigures(Result):

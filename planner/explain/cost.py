@@ -13,17 +13,18 @@ from estimator.plan.training.job import Job
 from knowledge.prices.energy import Fact
 from planner.money.results import CostEstimate
 from planner.result import ProviderCost
+from planner.results import Goodput, RunLength
 from planner.serving.prices import HOURS_PER_MONTH
 
+_NO_STEPS = ("checkpoint_hours", "redone_hours", "restart_hours")
 HOUR = over("second_per_hour", 3600.0)
 
 
-def run_accounts(job: Job, step_s: float) -> Accounts:
+def run_accounts(job: Job, step_s: float, length: RunLength | None) -> Accounts:
     """Of the length of a training run; empty where the plan names neither data nor steps."""
     training, run = job.training, job.run
-    if run is None:
+    if run is None or length is None:
         return {}
-    spread = 1.0 + job.calibration.time_spread
     told, step_tokens = times("run.steps", float(run.steps)), float(job.tokens_per_step)
     by_steps = training.dataset_tokens is None
 
@@ -46,28 +47,34 @@ def run_accounts(job: Job, step_s: float) -> Accounts:
     return {
         "run.tokens": tokens,
         "run.steps": steps,
-        "run.hours": lambda: product(told, times("time.step_s", step_s), HOUR),
-        "run.low_hours": lambda: product(told, times("time.low_s", step_s / spread), HOUR),
-        "run.high_hours": lambda: product(told, times("time.high_s", step_s * spread), HOUR),
+        "run.step_hours": lambda: product(told, times("time.step_s", step_s), HOUR),
+        "run.hours": lambda: total(Term("run.step_hours", length.step_hours), *_failures(length.goodput)),
     }
+
+
+def _failures(goodput: Goodput | None) -> list[Term]:
+    """Hours by the clock that are no steps."""
+    if goodput is None:
+        return []
+    return [Term(f"run.goodput.{name}", getattr(goodput, name)) for name in _NO_STEPS]
 
 
 def cost_accounts(
     job: Job | ServingJob,
     bill: CostEstimate,
     own_usd: float | None,
-    undisturbed: tuple[float, float, float] | None,
+    run: RunLength | None,
     rates: Mapping[str, float],
     facts: Mapping[str, Fact],
 ) -> Accounts:
     """Of what `estimate_cost` returns.
 
-    `undisturbed` are the hours of a training run (with low and high) before interruptions, `rates` output tokens,
+    `run` is the length of a training run before spot instances are taken away, `rates` output tokens,
     tokens and requests per second of serving, `facts` the assumptions about energy.
     """
     accounts: dict[str, Callable[[], Account]] = {}
     hours = times("hours", bill.hours)
-    accounts |= _hours(job, bill, undisturbed, rates)
+    accounts |= _hours(job, bill, run, rates)
     accounts["device_hours"] = lambda: product(hours, times("cluster.count", float(job.machine.count)))
     accounts |= _energy(job.machine, bill, facts)
     hourly, usd = bill.usd_per_hour, bill.usd
@@ -103,13 +110,13 @@ def _slower(bill: CostEstimate, rates: Mapping[str, float]) -> float:
 def _hours(
     job: Job | ServingJob,
     bill: CostEstimate,
-    undisturbed: tuple[float, float, float] | None,
+    run: RunLength | None,
     rates: Mapping[str, float],
 ) -> dict[str, Callable[[], Account]]:
     names = ("hours", "low_hours", "high_hours")
     ends = dict(zip(names, (bill.hours, bill.low_hours, bill.high_hours), strict=True))
-    if undisturbed is not None:
-        plain = dict(zip(names, undisturbed, strict=True))
+    if run is not None:
+        plain = {name: getattr(run, name) for name in names}
         made: dict[str, Callable[[], Account]] = {
             name: lambda name=name: total(*rest(ends[name], [Term(f"run.{name}", plain[name])], "interruption_hours"))
             for name in names

@@ -17,7 +17,8 @@ from planner.explain.subject import Spread, Subject, bill_figures, billed, unpri
 from planner.money.bill import energy_facts
 from planner.money.terms import CostTerms
 from planner.result import Result
-from planner.training.planned import memory_of, plan_training, run_of, throughput_of, time_of, warnings_of
+from planner.training.planned import memory_of, plan_training, throughput_of, time_of, warnings_of
+from planner.training.run import run_of
 
 
 def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = False) -> Subject:
@@ -41,7 +42,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
         note="it fits where the upper end of the interval is no more than what the device can allocate",
     )
     accounts |= time_accounts(step)
-    accounts |= run_accounts(job, float(estimates.step.seconds[0]))
+    accounts |= run_accounts(job, float(estimates.step.seconds[0]), run)
     accounts |= _roofline(values, float(estimates.step.hardware_flop[0]), job)
     host = memory.host
     accounts["memory.host.per_node_bytes"] = lambda: total(
@@ -53,8 +54,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
     bill = billing.bill
     if bill is not None and run is not None:
         values |= bill_figures(bill)
-        undisturbed = (run.hours, run.low_hours, run.high_hours)
-        accounts |= cost_accounts(job, bill, terms.usd_per_device_hour, undisturbed, {}, facts)
+        accounts |= cost_accounts(job, bill, terms.usd_per_device_hour, run, {}, facts)
     return Subject(
         kind="training",
         job=job,

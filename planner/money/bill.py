@@ -12,7 +12,7 @@ from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
 from planner.estimates import PlanEstimate, warnings_of
 from planner.evidence import evidence_of
-from planner.money.choice import Chosen, choose
+from planner.money.choice import Chosen, Hours, choose
 from planner.money.offers import PriceKind, in_order
 from planner.money.owned import owned_cost
 from planner.money.results import CostEstimate, OwnedCost
@@ -23,12 +23,14 @@ from planner.result import Assumption, ProviderCost
 
 @dataclass(frozen=True)
 class Work:
-    """What is paid for: `hours` are (hours, low, high) of it undisturbed, `offers` what the price book has for these
-    hours, `on_spot` what is assumed of interruptions. `goal` has the limits that it is held to."""
+    """What is paid for: `hours` are (hours, low, high) of it by the clock, of which `work_h` are work (the rest are
+    failures of machines), `offers` what the price book has for these hours, `on_spot` what is assumed of interruptions.
+    `goal` has the limits that it is held to."""
 
     estimate: PlanEstimate
     goal: Goal
     hours: tuple[float, float, float]
+    work_h: float
     offers: list[ProviderCost]
     on_spot: list[Assumption]
 
@@ -53,7 +55,7 @@ def paid(work: Work, kind: PriceKind, terms: CostTerms) -> Payment:
     rows = in_order(of_providers(work.offers, terms.providers), kind)
     owned = owned_cost(machine, terms, terms.place, work.hours)
     named = work.estimate.job.plan.goal.provider is not None
-    chosen = choose(kind, terms, rows, owned, work.hours, machine.count, named)
+    chosen = choose(kind, terms, (rows, owned), Hours(*work.hours, work.work_h), machine.count, named)
     return Payment(rows, owned, chosen, energy_facts(terms))
 
 

@@ -14,7 +14,7 @@ from planner.result import Assumption, ProviderCost
 # What a kind of price is called, and what it leaves out.
 _CALLED = {"on_demand": "on-demand", "spot": "spot", "reserved": "reserved"}
 _RENTED = (
-    "data transfer out of the cloud", "runs that fail or are repeated", "people, taxes and support contracts",
+    "data transfer out of the cloud", "runs that go wrong and are repeated", "people, taxes and support contracts",
 )  # fmt: skip
 _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
     "on_demand": _RENTED,
@@ -23,7 +23,7 @@ _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
     "own": ("whatever your price does not cover", *_RENTED[:2]),
     "owned": (
         "interest on the capital, and what the hardware sells for in the end", "power of devices that stand idle",
-        "storage and software licences", "runs that fail or are repeated",
+        "storage and software licences", "runs that go wrong and are repeated",
     ),
 }  # fmt: skip
 
@@ -58,42 +58,67 @@ class Chosen:
         return None if self.usd_per_hour is None else self.usd_per_hour * hours
 
 
+@dataclass(frozen=True)
+class Hours:
+    """By the clock with their interval; `work` of them are work, the rest is failures of machines."""
+
+    clock: float
+    low: float
+    high: float
+    work: float
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        return (self.clock, self.low, self.high)
+
+    def on_spot(self, clock: float) -> Hours:
+        """The same work in other hours by the clock."""
+        longer = clock / self.clock if self.clock else 1.0
+        return Hours(clock, self.low * longer, self.high * longer, self.work)
+
+
 def choose(
     kind: PriceKind,
     terms: CostTerms,
-    rows: list[ProviderCost],
-    owned: OwnedCost | None,
-    hours: tuple[float, float, float],
+    listed: tuple[list[ProviderCost], OwnedCost | None],
+    hours: Hours,
     devices: int,
     named: bool,
 ) -> Chosen:
-    """`hours` are (hours, low, high) of the run undisturbed; `named` says that the plan names a provider."""
+    """`listed` are the offers and the same devices bought; `named` says that the plan names a provider."""
+    rows, owned = listed
     if kind == "own" and terms.usd_per_device_hour is not None:
         rate = terms.usd_per_device_hour * devices
         what = f"{devices} devices at your {terms.usd_per_device_hour:g} USD an hour"
-        return Chosen(kind, rate, *hours, parts=[CostPart(part="devices", usd=rate * hours[0], what=what)])
+        return Chosen(kind, rate, *hours.ends, parts=_rented(rate, hours, what, None))
     if kind == "owned":
         return _owned(owned, hours)
     best = cheapest(rows, kind)
     if best is None:
-        return Chosen(kind, None, *hours, warnings=[_none(kind, rows)])
+        return Chosen(kind, None, *hours.ends, warnings=[_none(kind, rows)])
     rate = _rate(best, kind)
-    parts = [CostPart(part="devices", usd=rate * hours[0], what=f"{best.instances} x {best.instance}")]
-    longer = hours
-    if kind == "spot" and best.spot_hours and hours[0]:
-        run, low, high = (duration * (best.spot_hours / hours[0]) for duration in hours)
-        longer = (run, low, high)
-    if longer[0] > hours[0]:
-        every = best.spot_checkpoint_minutes
-        saved = f", a checkpoint every {every:.3g} minutes" if every else ""
-        more = f"lost work, restarts and checkpoints: {shown('hours', longer[0] - hours[0])} more{saved}"
-        parts.append(CostPart(part="interruptions", usd=rate * (longer[0] - hours[0]), what=more))
+    every = None
+    if kind == "spot" and best.spot_hours:
+        hours, every = hours.on_spot(best.spot_hours), best.spot_checkpoint_minutes
     price_date = {"spot": best.spot_price_date, "reserved": best.reserved_price_date}.get(kind, best.price_date)
     why = f"the cheapest {_CALLED[kind]} offer in the price book ({dated(price_date, today())})"
     chosen = Assumption(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
-    return Chosen(kind, rate, *longer, row=best, parts=parts, assumptions=[chosen], warnings=_doubts(best, price_date))
+    parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
+    warnings = _doubts(best, price_date)
+    return Chosen(kind, rate, *hours.ends, row=best, parts=parts, assumptions=[chosen], warnings=warnings)
+
+
+def _rented(rate: float, hours: Hours, what: str, every_minutes: float | None) -> list[CostPart]:
+    """USD of the work, and of what interruptions add."""
+    more_h = hours.clock - hours.work
+    parts = [CostPart(part="devices", usd=rate * hours.work, what=what)]
+    if more_h > 0.0:
+        saved = f", a checkpoint every {every_minutes:.3g} minutes" if every_minutes else ""
+        lost = f"lost work, restarts and checkpoints: {shown('hours', more_h)} more{saved}"
+        parts.append(CostPart(part="interruptions", usd=rate * more_h, what=lost))
+    return parts
 
 
 def not_included(chosen: Chosen, stored: bool) -> list[str]:
@@ -102,10 +127,10 @@ def not_included(chosen: Chosen, stored: bool) -> list[str]:
     return [*checkpoints, *_LEFT_OUT[chosen.kind]]
 
 
-def _owned(owned: OwnedCost | None, hours: tuple[float, float, float]) -> Chosen:
+def _owned(owned: OwnedCost | None, hours: Hours) -> Chosen:
     if owned is None:
         missing = "what these devices cost to buy is not known, or their power: give capex_usd_per_device"
-        return Chosen("owned", None, *hours, warnings=[missing])
+        return Chosen("owned", None, *hours.ends, warnings=[missing])
     what = {
         "hardware": f"{usd(owned.capex_usd)} over {owned.years:g} years at {percent(owned.utilisation)} use",
         "power": "electricity at the meter, cooling included",
@@ -114,7 +139,7 @@ def _owned(owned: OwnedCost | None, hours: tuple[float, float, float]) -> Chosen
         "staff": "people who run it",
     }
     parts = [CostPart(part=name, usd=usd, what=what[name]) for name, usd in owned.parts.items()]
-    return Chosen("owned", owned.usd_per_hour, *hours, parts=parts, assumptions=list(owned.assumptions))
+    return Chosen("owned", owned.usd_per_hour, *hours.ends, parts=parts, assumptions=list(owned.assumptions))
 
 
 def _rate(row: ProviderCost, kind: PriceKind) -> float:

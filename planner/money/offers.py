@@ -34,10 +34,10 @@ class SpotRun:
 
 @dataclass(frozen=True)
 class OfferTerms:
-    """What rows say beside the price book: `on_spot` is the run on a number of spot machines (None where it would not
-    end), of which one that is rented by the device has `per_node`; `place` is the region asked for."""
+    """What rows say beside the price book: `on_spot` is the run on a number of spot machines at a price (None where it
+    would not end), of which one that is rented by the device has `per_node`; `place` is the region asked for."""
 
-    on_spot: Callable[[int], SpotRun | None] | None = None
+    on_spot: Callable[[Price, int], SpotRun | None] | None = None
     per_node: int = 1
     reserved_discount: float | None = None
     place: Place | None = None
@@ -70,7 +70,7 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         row.spot_price_date = price.price_date if price.spot_price_date is None else price.spot_price_date or None
         row.spot_stale = is_stale(row.spot_price_date, day)
         machines = math.ceil(devices / terms.per_node) if by_device(price) else paid.instances
-        if terms.on_spot and (run := terms.on_spot(machines)):
+        if terms.on_spot and (run := terms.on_spot(price, machines)):
             row.spot_hours = run.hours
             row.spot_checkpoint_minutes = None if run.interval_h is None else 60.0 * run.interval_h
             row.spot_usd_with_interruptions = row.spot_usd_per_hour * run.hours

@@ -9,7 +9,7 @@ from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import not_included
 from planner.money.offers import OfferTerms, offer
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms, interruptions_of
+from planner.money.terms import CostTerms, serving_interruptions
 from planner.result import Assumption, ProviderCost
 from planner.serving.planned import Served, per_replica, plan_serving
 from planner.serving.prices import HOURS_PER_MONTH, offered
@@ -24,19 +24,18 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     run = requests is not None
     undisturbed = HOURS_PER_MONTH if requests is None else requests / requests_per_s / 3600.0
     spread = 1.0 + served.job.factors.throughput_spread if run else 1.0
-    interruptions, on_spot = interruptions_of(terms, undisturbed, machine.nodes, 0.0, together=False)
-    spot_run = interruptions.run_on(1)
-    slower = spot_run.hours / undisturbed if kind == "spot" and spot_run else 1.0
+    interruptions, on_spot = serving_interruptions(terms, undisturbed)
+    # A month stays a month: interruptions take tokens from it. Without an end it keeps to no deadline.
+    offered = interruptions if run else replace(interruptions, per_instance_hour=0.0)
     if not run:
-        # A month stays a month: interruptions take tokens from it. Without an end it keeps to no deadline.
-        interruptions = replace(interruptions, per_instance_hour=0.0)
         goal = goal.model_copy(update={"deadline_h": None})
-    listed = _offers(served, undisturbed, terms.offered(interruptions, machine.per_node))
-    work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), listed, on_spot)
+    listed = _offers(served, undisturbed, terms.offered(offered, machine.per_node))
+    work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), undisturbed, listed, on_spot)
     payment = paid(work, kind, terms)
     month = Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests")
     cost = bill(work, payment, terms, [] if run else [month])
-    hourly = cost.usd_per_hour
+    hourly, row = cost.usd_per_hour, payment.chosen.row
+    slower = interruptions.slowdown(row.provider, row.instance) if kind == "spot" and row else 1.0
 
     def per_million(rate: float) -> float | None:
         return per(hourly, rate * 3600.0 / 1e6)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from estimator.errors import PlanError
-from estimator.money.cost import checkpoint_interval_h, hourly_interruptions, interrupted_hours
+from estimator.machine.hardware import Price
+from estimator.money.cost import hourly_interruptions
+from estimator.money.goodput import Disturbance, goodput
+from knowledge.machines.failures import spot_share
 from knowledge.prices.energy import Place, find_place
 from knowledge.prices.ownership import interruption_assumptions
 from planner.money.offers import OfferTerms, PriceKind, SpotRun
 from planner.result import Assumption
+from planner.training.run import FailureTerms
 
 OWNED = "owned"
 _HOURS_PER_DAY = 24.0
@@ -34,9 +38,12 @@ class CostTerms(BaseModel):
         None, gt=0, lt=1, description="Your discount on the on-demand price for reserved devices, e.g. 0.3."
     )
     interruptions_per_day: float | None = Field(None, ge=0, le=1e4, description="Of one spot instance.")
+    device_hours_between_failures: float | None = Field(
+        None, gt=0, le=1e9, description="Of your cluster: devices times hours per failure of any machine."
+    )
     restart_minutes: float | None = Field(None, ge=0, le=1e5, description="From an interruption to training again.")
     checkpoint_interval_minutes: float | None = Field(
-        None, gt=0, le=1e6, description="On spot instances; the best one unless given."
+        None, gt=0, le=1e6, description="Of work; the best one unless given."
     )
     checkpoints_kept: int | None = Field(None, ge=0, le=100_000, description="Checkpoints in storage during the run.")
     usd_per_gb_month: float | None = Field(None, ge=0, le=1e3, description="Price of storage.")
@@ -74,55 +81,87 @@ class CostTerms(BaseModel):
 
     def offered(self, interruptions: Interruptions, per_node: int) -> OfferTerms:
         place = None if self.region is None else self.place
-        return OfferTerms(interruptions.run_on, per_node, self.reserved_discount, place)
+        return OfferTerms(interruptions.on_spot, per_node, self.reserved_discount, place)
+
+    @property
+    def failures(self) -> FailureTerms:
+        """What is known of the machines' own failures, whoever they are rented from."""
+        minutes = (self.restart_minutes, self.checkpoint_interval_minutes)
+        restart_h, interval_h = (None if each is None else each / 60.0 for each in minutes)
+        return FailureTerms(self.device_hours_between_failures, restart_h, interval_h)
 
 
 @dataclass(frozen=True)
 class Interruptions:
-    """Of a run of `run_h` hours on spot instances: of training all stop with any of them (`together`), and go on from
-    the last checkpoint; of serving each goes on without the others, and there is nothing to save."""
+    """Of a run of `run_h` hours on spot instances, which are taken away and whose machines fail `failures_per_hour` in
+    all: of training all stop with any of them (`together`), and go on from the last checkpoint; of serving each goes on
+    without the others, and there is nothing to save. `per_instance_hour` is the rate asked for, None for the price
+    book's."""
 
     run_h: float
-    per_instance_hour: float
+    per_instance_hour: float | None
     restart_h: float
     save_h: float
     interval_h: float | None
+    failures_per_hour: float = 0.0
     together: bool = True
 
-    def run_on(self, machines: int) -> SpotRun | None:
+    def on_spot(self, price: Price, machines: int) -> SpotRun | None:
         """The run as it is to be expected; None where it would hardly ever end."""
         if not self.together:
-            return SpotRun(self.run_h * (1.0 + self.per_instance_hour * self.restart_h), None)
-        rate = self.per_instance_hour * machines
-        interval = self.interval_h
-        if interval is None and rate > 0.0:
-            interval = checkpoint_interval_h(self.save_h, 1.0 / rate, self.run_h)
-        hours = interrupted_hours(self.run_h, rate, self.restart_h, self.save_h, interval)
-        saves = interval is not None and interval < self.run_h
-        return None if hours is None else SpotRun(hours, interval if saves else None)
+            return SpotRun(self.run_h * self.slowdown(price.provider, price.instance), None)
+        rate = self.failures_per_hour + self._taken(price.provider, price.instance) * machines
+        run = goodput(self.run_h, Disturbance(rate, self.restart_h, self.save_h, self.interval_h))
+        return run and SpotRun(run.hours, run.interval_h)
+
+    def slowdown(self, provider: str, instance: str) -> float:
+        """How many times longer one instance takes that is taken away and comes back."""
+        return 1.0 + self._taken(provider, instance) * self.restart_h
+
+    def _taken(self, provider: str, instance: str) -> float:
+        """Times an hour that one instance is taken away."""
+        if self.per_instance_hour is not None:
+            return self.per_instance_hour
+        share = spot_share(provider, instance) or interruption_assumptions()["monthly_share"]
+        return hourly_interruptions(share.value)
 
 
-def interruptions_of(
-    terms: CostTerms, run_h: float, nodes: int, save_bytes: float, together: bool = True
+def serving_interruptions(terms: CostTerms, run_h: float) -> tuple[Interruptions, list[Assumption]]:
+    """What spot instances do to serving for `run_h` hours, and what is assumed for it."""
+    restart_h, assumed = _restart_h(terms)
+    interruptions = Interruptions(run_h, _asked_rate(terms), restart_h, 0.0, None, together=False)
+    return interruptions, [*_assumed_rate(terms), *assumed]
+
+
+def training_interruptions(
+    terms: CostTerms, run_h: float, save_h: float, failures_per_hour: float
 ) -> tuple[Interruptions, list[Assumption]]:
-    """What spot instances do to the run, and what is assumed for it."""
-    facts = interruption_assumptions()
-    assumptions: list[Assumption] = []
-    if terms.interruptions_per_day is None:
-        per_hour = hourly_interruptions(facts["monthly_share"].value)
-        per_day, why = per_hour * _HOURS_PER_DAY, facts["monthly_share"].source
-        assumptions.append(Assumption(field="interruptions_per_day", value=per_day, why=f"of one spot instance: {why}"))
-    else:
-        per_hour = terms.interruptions_per_day / _HOURS_PER_DAY
-    minutes = terms.restart_minutes
-    if minutes is None:
-        minutes = facts["restart_minutes"].value
-        assumptions.append(Assumption(field="restart_minutes", value=minutes, why=facts["restart_minutes"].source))
-    save_h = 0.0
-    if together:
-        speed = facts["save_gb_per_s_per_node"]
-        save_h = save_bytes / (speed.value * 1e9 * nodes) / 3600.0
-        why = f"{save_bytes / 1e9:,.0f} GB at {speed.value:g} GB/s a node: {speed.source}"
-        assumptions.append(Assumption(field="checkpoint_save_s", value=save_h * 3600.0, why=why))
-    interval = None if terms.checkpoint_interval_minutes is None else terms.checkpoint_interval_minutes / 60.0
-    return Interruptions(run_h, per_hour, minutes / 60.0, save_h, interval, together), assumptions
+    """What spot instances do to a run, and what is assumed for it."""
+    restart_h, assumed = _restart_h(terms)
+    speed = interruption_assumptions()["save_gb_per_s_per_node"]
+    why = f"at {speed.value:g} GB/s a node: {speed.source}"
+    saving = Assumption(field="checkpoint_save_s", value=save_h * 3600.0, why=why)
+    interruptions = Interruptions(
+        run_h, _asked_rate(terms), restart_h, save_h, terms.failures.interval_h, failures_per_hour
+    )
+    return interruptions, [*_assumed_rate(terms), *assumed, saving]
+
+
+def _asked_rate(terms: CostTerms) -> float | None:
+    return None if terms.interruptions_per_day is None else terms.interruptions_per_day / _HOURS_PER_DAY
+
+
+def _assumed_rate(terms: CostTerms) -> list[Assumption]:
+    if terms.interruptions_per_day is not None:
+        return []
+    fact = interruption_assumptions()["monthly_share"]
+    why = f"of one spot instance, where the price book has no rate of its kind: {fact.source}"
+    per_day = hourly_interruptions(fact.value) * _HOURS_PER_DAY
+    return [Assumption(field="interruptions_per_day", value=per_day, why=why)]
+
+
+def _restart_h(terms: CostTerms) -> tuple[float, list[Assumption]]:
+    if terms.restart_minutes is not None:
+        return terms.restart_minutes / 60.0, []
+    fact = interruption_assumptions()["restart_minutes"]
+    return fact.value / 60.0, [Assumption(field="restart_minutes", value=fact.value, why=fact.source)]

@@ -12,9 +12,10 @@ from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import Chosen, not_included
 from planner.money.offers import offers
 from planner.money.results import CostEstimate, CostPart
-from planner.money.terms import CostTerms, interruptions_of
+from planner.money.terms import CostTerms, training_interruptions
 from planner.result import Assumption
-from planner.training.planned import Planned, plan_training, run_of
+from planner.training.planned import Planned, plan_training
+from planner.training.run import failure_assumptions, save_hours, step_hours, wall_clock
 
 # The last checkpoint, and the one before it in case the last is broken.
 _KEPT = 2
@@ -32,19 +33,22 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     """Raises PlanError where the plan names neither data nor steps."""
     kind, _ = terms.kind(plan.goal.provider), terms.place
     planned = plan_training(plan)
-    run = run_of(planned)
+    run = planned.job.run
     if run is None:
         problem = "is required to know the length of the run, or dataset_samples, or steps"
         raise PlanError("workload.dataset_tokens", problem, ["1B", "300M"])
     machine = planned.job.machine
-    saved_bytes = planned.host_needs.save.resumable_bytes
-    interruptions, on_spot = interruptions_of(terms, run.hours, machine.nodes, saved_bytes)
-    listed = offers(planned, run.hours, terms.offered(interruptions, machine.per_node))
-    hours = (run.hours, run.low_hours, run.high_hours)
-    work = Work(planned, planned.job.plan.goal, hours, listed, on_spot)
+    work_h, *_ = ends = step_hours(planned)
+    clock = wall_clock(planned.job, ends, terms.failures)
+    failures = clock.goodput.interruptions / clock.hours if clock.goodput else 0.0
+    interruptions, on_spot = training_interruptions(terms, work_h, save_hours(planned.job), failures)
+    listed = offers(planned, clock.hours, terms.offered(interruptions, machine.per_node))
+    hours = (clock.hours, clock.low_hours, clock.high_hours)
+    work = Work(planned, planned.job.plan.goal, hours, work_h, listed, on_spot)
     payment = paid(work, kind, terms)
     storage = _storage(planned, terms, payment.chosen)
-    cost = bill(work, payment, terms, storage.assumptions if storage else [])
+    assumed = failure_assumptions(terms.failures) if clock.goodput else []
+    cost = bill(work, payment, terms, [*assumed, *(storage.assumptions if storage else [])])
     cost.tokens, cost.steps = run.tokens, run.steps
     cost.epochs = planned.job.run.epochs if planned.job.run else None
     if cost.usd is not None and storage:

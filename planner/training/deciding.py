@@ -11,7 +11,8 @@ from knowledge.fitted.training import timed_framework
 from knowledge.offers import able_frameworks
 from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
-from planner.training.planned import Planned, plan_training, run_of, throughput_of
+from planner.training.planned import Planned, plan_training, throughput_of
+from planner.training.run import run_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
 _LEAST = 0.03

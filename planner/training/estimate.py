@@ -12,15 +12,8 @@ from planner.layouts.improvements import improvements
 from planner.requests import PlanRequest
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.deciding import decides
-from planner.training.planned import (
-    memory_of,
-    plan_training,
-    run_of,
-    throughput_of,
-    time_of,
-    warnings_of,
-    why_chosen,
-)
+from planner.training.planned import memory_of, plan_training, throughput_of, time_of, warnings_of, why_chosen
+from planner.training.run import failure_assumptions, run_of
 
 
 class EstimateRequest(PlanRequest):
@@ -32,14 +25,14 @@ class EstimateRequest(PlanRequest):
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     """Estimate a training run."""
     planned = plan_training(request.to_plan())
-    limits = planned.diagnosis
+    limits, run = planned.diagnosis, run_of(planned)
     return TrainingEstimate(
         plan=planned.complete_plan,
-        assumptions=planned.assumptions,
+        assumptions=[*planned.assumptions, *(failure_assumptions() if run and run.goodput else [])],
         memory=memory_of(planned),
         time=time_of(planned),
         throughput=throughput_of(planned),
-        run=run_of(planned),
+        run=run,
         bottleneck=limits.bottleneck,
         limits=time_limits(limits),
         roofline=Roofline(**asdict(limits.roofline)),

@@ -30,7 +30,6 @@ from planner.results import (
     LayoutChoice,
     MemoryEstimate,
     Overridden,
-    RunLength,
     StageMemory,
     Throughput,
     TimeEstimate,
@@ -365,21 +364,6 @@ def throughput_of(planned: Planned) -> Throughput:
         model_tflops_per_device=float(estimates.step.model_flop[index]) / step_s / 1e12,
         mfu=float(estimates.mfu[index]),
         hfu=float(estimates.hfu[index]),
-    )
-
-
-def run_of(planned: Planned) -> RunLength | None:
-    """Length of the whole run; None when the plan names neither data nor steps."""
-    run, index = planned.job.run, planned.index
-    if run is None:
-        return None
-    hours = run.steps / 3600.0
-    return RunLength(
-        tokens=run.tokens,
-        steps=run.steps,
-        hours=hours * float(planned.estimates.step.seconds[index]),
-        low_hours=hours * float(planned.estimates.low_s[index]),
-        high_hours=hours * float(planned.estimates.high_s[index]),
     )
 
 

@@ -8,6 +8,7 @@ from estimator.kernels.collectives import place
 from knowledge.mfu_targets import mfu_target
 from planner.advice.facts.plan import Facts, machine_facts, model_facts, plain, plan_facts
 from planner.training.planned import Planned
+from planner.training.run import run_of
 
 # Parts of a step that are communication, by the name of their limit.
 _COMMUNICATION = ("tensor-parallel", "context-parallel", "expert-parallel", "data-parallel", "pipeline")
@@ -32,6 +33,7 @@ def training_facts(planned: Planned) -> Facts:
     }  # fmt: skip
     crosses = [name for name, group in axes.items() if bool(np.all(group.crosses)) and float(group.size[0]) > 1]
     parts, step_s = planned.diagnosis.limits, float(estimates.step.seconds[index])
+    run = run_of(planned)
     shares = {name: parts.get(name, 0.0) / step_s for name in _LIMITS}
     total, capacity = float(memory.total[index]), job.usable_bytes
     mfu = float(estimates.mfu[index])
@@ -66,7 +68,7 @@ def training_facts(planned: Planned) -> Facts:
         "batch.tokens_per_device": job.tokens_per_step / job.machine.count,
         "batch.micro_tokens": int(layouts.micro_batch[index]) * job.seq_len,
         "batch.steps": job.steps,
-        "run.hours": None if job.steps is None else job.steps * step_s / 3600.0,
+        "run.hours": None if run is None else run.hours,
         "run.tokens_per_parameter": (
             None
             if job.training.dataset_tokens is None

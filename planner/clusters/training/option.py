@@ -10,7 +10,8 @@ from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
-from planner.training.planned import Planned, memory_of, plan_training, run_of
+from planner.training.planned import Planned, memory_of, plan_training
+from planner.training.run import run_of
 
 
 def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:

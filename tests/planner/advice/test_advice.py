@@ -17,6 +17,7 @@ from planner.advice.conditions import holes_in
 from planner.advice.gains import SERVING_OBJECTIVES, TRAINING_OBJECTIVES, changed, figure, known_changes
 from planner.serving.planned import memory_of, plan_serving
 from planner.training.planned import plan_training
+from planner.training.run import run_of
 from tools import call
 
 MORE = {"tokens_per_s", "output_tokens_per_s", "max_concurrency"}
@@ -41,11 +42,11 @@ def _estimate(kind: str, plan: Plan) -> dict[str, Any]:
             "fits": one.fits,
         }
     found = plan_training(plan)
-    seconds = float(found.estimates.step.seconds[found.index])
+    seconds, run = float(found.estimates.step.seconds[found.index]), run_of(found)
     return {
         "tokens_per_s": found.job.tokens_per_step / seconds,
         "per_device_bytes": float(found.estimates.memory.total[found.index]),
-        "hours": found.job.steps and found.job.steps * seconds / 3600,
+        "hours": run.hours if run else None,
         "usd_per_million_tokens": figure(found, "usd_per_million_tokens"),
         "fits": found.fits,
     }
