@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estimator.money.cost import checkpoint_interval_h, interrupted_hours
 
@@ -42,9 +42,12 @@ def goodput(run_h: float, of: Disturbance) -> ElapsedTime | None:
     Interruptions come at random at all times, also while the run restarts, so that their expected number is the rate
     times all hours. `interval_h` is None where the run is too short to save on the way.
     """
+    if of.interval_h is None and of.per_hour > 0.0:
+        # Young's interval is for runs of many; a run of one or two may do better to save nothing on its way.
+        young = checkpoint_interval_h(of.save_h, 1.0 / of.per_hour, run_h)
+        choices = [goodput(run_h, replace(of, interval_h=interval)) for interval in (young, run_h)]
+        return min(filter(None, choices), key=lambda elapsed: elapsed.hours, default=None)
     interval = of.interval_h
-    if interval is None and of.per_hour > 0.0:
-        interval = checkpoint_interval_h(of.save_h, 1.0 / of.per_hour, run_h)
     hours = interrupted_hours(run_h, of.per_hour, of.restart_h, of.save_h, interval)
     if hours is None:
         return None
