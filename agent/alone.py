@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from agent.store import folder
 from estimator.errors import PlanError
-from knowledge.own.files import data_folder
+from knowledge.own.files import refusal
 
 try:
     import fcntl
@@ -30,7 +31,7 @@ async def alone(session_id: str) -> AsyncIterator[None]:
     if fcntl is None:
         yield
         return
-    path = data_folder() / f"session-{quote(session_id, safe='')}.lock"
+    path = folder() / f"session-{quote(session_id, safe='')}.lock"
     handle = await _held(path)
     try:
         yield
@@ -47,7 +48,7 @@ async def _held(path: Path) -> int:
         try:
             handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
-            raise PlanError("SHARDWISE_HOME", f"{path} cannot be written: {error.strerror}") from None
+            raise PlanError("SHARDWISE_HOME", f"{path} cannot be written: {refusal(error)}") from None
         if _locked(handle, path):
             return handle
         os.close(handle)

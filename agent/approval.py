@@ -13,6 +13,7 @@ from typing import Any
 from agent.events import PlannedWrite, Preview, ShownFile
 from agent.wire import Call
 from estimator.errors import PlanError
+from knowledge.own.files import is_gone, working_folder
 from pages.rendering.clean import plain
 from planner.files.render import writing_below
 from planner.files.standing import before, folder_of, standing
@@ -75,6 +76,8 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
         what = "the files, or those in whose place they go, are no longer those that were approved; nothing was written"
         raise PlanError("approval", what)
     if _takes_folder(tools[proposal.call.name]):
+        if is_gone() and root == working_folder().resolve():
+            raise PlanError("folder", f"the working folder {root} was deleted; go to one that is there")
         root.mkdir(parents=True, exist_ok=True)
     with _below(root):
         return tools[proposal.call.name](proposal.call.arguments)
@@ -82,7 +85,7 @@ def carry_out(proposal: Proposal, approved: str | None, tools: Mapping[str, Tool
 
 def _below(root: Path) -> contextlib.AbstractContextManager[None]:
     """Told apart by the run, not by the process: sessions with other folders may write at the same time."""
-    return writing_below(root) if root != Path.cwd().resolve() else contextlib.nullcontext()
+    return writing_below(root) if root != working_folder().resolve() else contextlib.nullcontext()
 
 
 def _shown_before(path: Path) -> str | None:

@@ -38,11 +38,13 @@ from agent.store import (
     go_on,
     list_sessions,
     new_id,
+    ready,
     rename_session,
     transcript,
 )
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
+from knowledge.own.files import working_folder
 from pages.rendering.clean import plain
 from tools.registry import OnDemand
 
@@ -138,6 +140,9 @@ class Session:
         compiled = self._graph
         kept = _Kept()
         number: int | None = None
+        if problem := await asyncio.to_thread(ready):
+            kept.note(remark := Remark(problem, bad=True))
+            yield remark
         try:
             async with alone(self.id), checkpoints(self.id) as saver:
                 graph = compiled.copy(update={"checkpointer": saver})
@@ -246,7 +251,7 @@ def open_session(
         raise PlanError("GEMINI_API_KEY", "is not set, and Gemini needs a key", ["set GEMINI_API_KEY", "use --offline"])
     if session_id is not None:
         find_session(session_id)
-    root = Path(output or ".").expanduser().resolve()
+    root = (working_folder() / Path(output or ".").expanduser()).resolve()
     if root.exists() and not root.is_dir():
         raise PlanError("output", f"{str(output)!r} is not a folder")
     if now is not None and now.tzinfo is None:

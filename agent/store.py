@@ -6,26 +6,33 @@ every turn as it was said, which is what is shown, exported and searched. Nothin
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import secrets
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from estimator.errors import PlanError, nearest
-from knowledge.own.files import data_folder
+from knowledge.own.files import data_folder, refusal
 from pages.rendering.clean import plain
 
 BUSY_S = 10.0
 _TITLE_LENGTH = 72
+_NAME = "sessions.db"
+# A turn takes less; with less room left none is begun.
+_LEAST_ROOM_BYTES = 4 * 2**20
 # Each is run once, in order; only ever added to.
 _MIGRATIONS = (
     """CREATE TABLE IF NOT EXISTS sessions (
@@ -235,6 +242,66 @@ def _present(connection: sqlite3.Connection) -> list[str]:
     return [table for table in CHECKPOINT_TABLES if table in there]
 
 
+@dataclass
+class _Aside:
+    """Where sessions are kept until this process ends, once they cannot be kept for longer."""
+
+    folder: Path | None = None
+
+
+_aside = _Aside()
+
+
+def folder() -> Path:
+    """Where sessions are. Raises PlanError."""
+    return _aside.folder or data_folder()
+
+
+def ready() -> str:
+    """Sees to it that a turn can be kept: where the data folder cannot be written, until this process ends, and why is
+    said (once). Raises PlanError where there is no room even for that."""
+    if _aside.folder is not None:
+        return ""
+    try:
+        _refuse_full(data_folder())
+        with _writing():
+            return ""
+    except PlanError as error:
+        place = _aside_folder()
+        if place is None:
+            raise
+        with suppress(PlanError, sqlite3.Error):
+            _copy_to(place / _NAME)
+        _aside.folder = place
+        return f"This conversation is not kept: {error}."
+
+
+def _refuse_full(place: Path) -> None:
+    """PlanError where a turn may not find room: it would fail at its end."""
+    if hasattr(os, "statvfs"):
+        room = os.statvfs(place)
+        if room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES:
+            raise PlanError("SHARDWISE_DATA", f"{place} cannot be written: the disk is full; make room")
+
+
+def _aside_folder() -> Path | None:
+    """A folder of this process alone, in memory where the system has one there; it goes with the process."""
+    for parent in ("/dev/shm", tempfile.gettempdir()):
+        with suppress(OSError, PlanError):
+            place = Path(tempfile.mkdtemp(prefix="shardwise-", dir=parent))
+            atexit.register(shutil.rmtree, place, ignore_errors=True)
+            _refuse_full(place)
+            return place
+    return None
+
+
+def _copy_to(path: Path) -> None:
+    """What was kept so far, so that a conversation can go on."""
+    with closing(_open_to_read(data_folder() / _NAME)) as old, closing(sqlite3.connect(path)) as new:
+        if old.execute("PRAGMA user_version").fetchone()[0] <= len(_MIGRATIONS):
+            old.backup(new)
+
+
 def database() -> Path:
     """The file, with its tables but for the checkpointer's. Raises PlanError where it cannot be read or written."""
     with _reading():
@@ -243,21 +310,62 @@ def database() -> Path:
 
 def _file() -> Path:
     """The database file. It exists with mode 0600 before SQLite opens it; its journal files take the same mode."""
-    path = data_folder() / "sessions.db"
+    path = folder() / _NAME
     try:
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
-        raise PlanError("SHARDWISE_HOME", f"{path} cannot be written: {error.strerror}") from None
+        raise PlanError("SHARDWISE_DATA", f"{path} cannot be written: {refusal(error)}") from None
     return path
 
 
 @contextmanager
 def _reading() -> Iterator[sqlite3.Connection]:
-    with closing(_open()) as connection:
+    try:
+        connection = _open()
+    except PlanError:
+        # What is there can be read all the same, as on a disk that is full or may not be written.
+        path = folder() / _NAME
+        if not path.is_file():
+            raise
+        connection = _open_to_read(path)
+    with closing(connection):
         yield connection
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Raises PlanError for a file that is no store, or that a later version wrote otherwise."""
+    place = f"file:{quote(str(path))}?mode=ro"
+    error: Exception | None = None
+    # Beside a database that others write, a reader writes too; one that nobody can write is read as it is.
+    for address in (place, f"{place}&immutable=1"):
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM turns")
+            return connection
+        except sqlite3.DatabaseError as failure:
+            connection.close()
+            error = failure
+    raise _refused(path, error) from None
+
+
+def _refused(path: Path, error: Exception | None) -> PlanError:
+    """What is wrong with the store, in words that are true of it, and what to do."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    kinds = {
+        "SQLITE_FULL": "cannot be written: the disk is full; make room",
+        "SQLITE_READONLY": "cannot be written: it is read-only; set SHARDWISE_DATA to a folder that you may write to",
+        "SQLITE_CANTOPEN": "cannot be written: its folder is read-only or full; set SHARDWISE_DATA to another",
+        "SQLITE_IOERR": "cannot be written: the disk is full or fails; make room, or set SHARDWISE_DATA",
+        "SQLITE_BUSY": "is in use by another program; try again in a moment",
+        "SQLITE_LOCKED": "is in use by another program; try again in a moment",
+        "SQLITE_NOTADB": "is not a store of sessions, or is damaged; move it away to start afresh",
+        "SQLITE_CORRUPT": "is damaged; move it away to start afresh",
+    }
+    problem = next((words for kind, words in kinds.items() if name.startswith(kind)), f"cannot be used ({error})")
+    return PlanError("SHARDWISE_DATA", f"{path} {problem}")
 
 
 @contextmanager
@@ -270,12 +378,16 @@ def _writing() -> Iterator[sqlite3.Connection]:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
         except sqlite3.OperationalError as error:
-            raise PlanError("SHARDWISE_HOME", f"the session cannot be kept: {error}") from None
+            raise _refused(folder() / _NAME, error) from None
 
 
 def _open() -> sqlite3.Connection:
     path = _file()
-    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    version = 0
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _refused(path, error) from None
     try:
         _write_ahead(connection)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -283,7 +395,11 @@ def _open() -> sqlite3.Connection:
             _migrate(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise PlanError("SHARDWISE_HOME", f"{path} cannot be read ({error}); move it away to start afresh") from None
+        raise _refused(path, error) from None
+    if version > len(_MIGRATIONS):
+        connection.close()
+        problem = f"{path} was written by a newer Shardwise; update this one, or set SHARDWISE_DATA to another folder"
+        raise PlanError("SHARDWISE_DATA", problem)
     return connection
 
 

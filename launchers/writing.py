@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
+from knowledge.own.files import refusal
 from launchers.pieces import File, Rendered
 from launchers.placing import Placed, handed_over
 
@@ -37,7 +38,7 @@ def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Wri
     try:
         return _write(rendered.files, root, overwrite)
     except OSError as error:
-        raise PlanError("folder", f"{root} cannot be written: {error.strerror or error}") from None
+        raise PlanError("folder", f"{root} cannot be written: {refusal(error)}") from None
 
 
 def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written]:

@@ -11,6 +11,7 @@ that they trust the folder, for as long as its files stay as they were then.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -41,6 +42,35 @@ Stamp = tuple[tuple[str, int, int], ...]
 _followed: dict[str, set[Path]] = {kind: set() for kind in ROW_KINDS}
 
 
+def working_folder() -> Path:
+    """The folder that one is in; where that was deleted, the path that it had, at which there is nothing."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.environ.get("PWD") or "/deleted")
+
+
+def is_gone() -> bool:
+    """Whether the working folder was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def refusal(error: OSError) -> str:
+    """Why the system refused, with what helps."""
+    known = {
+        errno.ENOSPC: "the disk is full; make room",
+        errno.EDQUOT: "your quota of the disk is used up; make room",
+        errno.EROFS: "the file system is read-only; choose a folder elsewhere",
+        errno.EACCES: "permission denied; choose a folder that you may write to",
+        errno.EPERM: "permission denied; choose a folder that you may write to",
+    }
+    return known.get(error.errno or 0, error.strerror or str(error))
+
+
 def data_folder() -> Path:
     """The folder for the user's data, made with access for the user alone. Raises PlanError where it cannot be."""
     variable = next((name for name in ("SHARDWISE_DATA", "SHARDWISE_HOME") if os.environ.get(name)), None)
@@ -49,7 +79,8 @@ def data_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         field = variable or "SHARDWISE_DATA"
-        raise PlanError(field, f"{folder} cannot be used as the data folder: {error.strerror}") from None
+        problem = f"{folder} cannot be used as the data folder: {refusal(error)}"
+        raise PlanError(field, problem, ["SHARDWISE_DATA=a folder that you may write to"]) from None
     return folder
 
 
@@ -69,7 +100,7 @@ def user_folder() -> Path:
 
 def project_folder() -> Path:
     """Where rows are kept for the project in the working folder."""
-    return user_folder() if os.environ.get("SHARDWISE_CONFIG") else Path.cwd() / PROJECT_FOLDER
+    return user_folder() if os.environ.get("SHARDWISE_CONFIG") else working_folder() / PROJECT_FOLDER
 
 
 def trusted(folder: Path) -> bool:
@@ -135,7 +166,7 @@ _PLACES = ("SHARDWISE_CONFIG", "SHARDWISE_HOME", "XDG_CONFIG_HOME", "HOME")
 
 def row_folders(kind: str) -> tuple[Path, ...]:
     """Where rows of a kind are, the nearer last."""
-    return _row_folders(kind, os.getcwd(), *map(os.environ.get, _PLACES))
+    return _row_folders(kind, str(working_folder()), *map(os.environ.get, _PLACES))
 
 
 @lru_cache(maxsize=64)
@@ -301,14 +332,14 @@ def write_file(path: Path, text: str, overwrite: bool, field: str) -> None:
         )
         raise PlanError(field, f"{path} {problem}") from None
     except OSError as error:
-        raise PlanError(field, f"{path} cannot be written: {error.strerror or error}") from None
+        raise PlanError(field, f"{path} cannot be written: {refusal(error)}") from None
 
 
 def remove_file(path: Path, field: str) -> None:
     try:
         path.unlink()
     except OSError as error:
-        raise PlanError(field, f"{path} cannot be deleted: {error.strerror or error}") from None
+        raise PlanError(field, f"{path} cannot be deleted: {refusal(error)}") from None
 
 
 def _place(new: Path, path: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.own.files import is_gone, working_folder
 from launchers.choice import usual_targets
 from launchers.pieces import Rendered
 from launchers.predictions import ServingPrediction, TrainingPrediction
@@ -186,6 +187,8 @@ def inside_root(folder: str) -> Path:
     It is relative where the root is the working folder. Raises PlanError.
     """
     root = _root.get()
+    if root is None and is_gone():
+        raise PlanError("folder", f"the working folder {working_folder()} was deleted; go to one that is there")
     base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
         if len(folder) > 1000:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from knowledge.own.files import read_text
+from knowledge.own.files import read_text, working_folder
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _claude_desktop() -> Path:
 CLIENTS = {
     client.name: client
     for client in (
-        Client("claude-code", "mcpServers", lambda: Path.cwd() / ".mcp.json", True, True,
+        Client("claude-code", "mcpServers", lambda: working_folder() / ".mcp.json", True, True,
                "https://code.claude.com/docs/en/mcp"),
         Client("claude-desktop", "mcpServers", _claude_desktop, False, False,
                "https://modelcontextprotocol.io/docs/develop/connect-local-servers"),
@@ -52,7 +52,7 @@ CLIENTS = {
                "https://cursor.com/docs/context/mcp"),
         Client("gemini-cli", "mcpServers", lambda: Path.home() / ".gemini" / "settings.json", False, False,
                "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md"),
-        Client("vscode", "servers", lambda: Path.cwd() / ".vscode" / "mcp.json", True, True,
+        Client("vscode", "servers", lambda: working_folder() / ".vscode" / "mcp.json", True, True,
                "https://code.visualstudio.com/docs/copilot/customization/mcp-servers"),
     )
 }  # fmt: skip

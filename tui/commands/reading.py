@@ -15,7 +15,7 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
-from knowledge.own.files import open_regular
+from knowledge.own.files import open_regular, working_folder
 from pages.blocks import Block
 from pages.rendering import terminal
 from pages.rendering.clean import one_line
@@ -100,7 +100,7 @@ def _text(path: Path) -> str:
 def _beside(paths: list[str], named: list[str], files: dict[str, str]) -> dict[str, str]:
     """Files that the given ones name: in or below their folders, or the working folder, from where they are started."""
     beside: dict[str, str] = {}
-    here = Path.cwd()
+    here = working_folder()
     folders = dict.fromkeys([*(Path(path).parent for path in paths if path != "-"), Path()])
     read = {Path(path).resolve() for path in files}
     for name in named:

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
 from knowledge.figures import NONE, amount, label, shown
+from knowledge.own.files import working_folder
 from launchers.matrix import MANIFEST
 from measure.history.shipped import ShippedRun, shipped_runs
 from measure.run.matrix import read
@@ -90,7 +91,7 @@ class RunsScreen(TableScreen):
 
     def load(self) -> Sequence[Run]:
         self.folders, self.unread = {}, []
-        for folder in matrices(Path.cwd()):
+        for folder in matrices(working_folder()):
             try:
                 results = find("matrix_results").run({"folder": folder})
             except PlanError as error:
