@@ -313,7 +313,8 @@ class NameCatalogue:
                 numbers = frozenset(self.language.sized(number, form.numbers) or number for number in numbers)
             more = form.words - entry.attributes - words_said
             if (
-                not words_said <= form.words
+                (words and not numbers and len(words_said) == 1 and len(more) > 1)
+                or not words_said <= form.words
                 or (more and not words)
                 or not numbers <= form.numbers
                 or not (words_said or numbers)

@@ -369,6 +369,7 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 shares=base.id,
                 weight_format=row["format"] or base.weight_format,
                 context=int(row["context"]) if row["context"] else base.context,
+                license=row["license"] or base.license,
                 source=row["source"],
                 as_of=row["date"],
                 aliases=(),
