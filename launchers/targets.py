@@ -62,6 +62,10 @@ def _deepspeed_if_named(plan: Plan) -> tuple[str, ...]:
     return ("deepspeed",) if named and plan.layout.zero_stage else ()
 
 
+def _deepspeed_of_framework(plan: Plan) -> tuple[str, ...]:
+    return ("deepspeed",) if plan.training.framework == "deepspeed" else ()
+
+
 def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
     return ("accelerate",) if uses_fsdp(plan) else _deepspeed_if_sharded(plan)
 
@@ -106,6 +110,12 @@ TARGETS: dict[str, Target] = {
         "unsloth",
         "program",
         "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
+    ),
+    "ms-swift": Target(
+        "ms_swift",
+        "program",
+        "ms-swift Bash script: pretraining, SFT, preference and reward training, GRPO; full, LoRA, QLoRA, DoRA",
+        refers_to=_deepspeed_of_framework,
     ),
     "verl": Target(
         "verl",

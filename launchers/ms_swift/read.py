@@ -49,6 +49,8 @@ def read(keys: Keys, findings: Findings, command: Item) -> None:
     # Its own defaults, where they are not the Trainer's.
     findings.default("workload.micro_batch", 1, "per_device_train_batch_size is 1 unless given")
     findings.default("workload.epochs", 3.0, "num_train_epochs is 3 unless given")
+    if shards is None and "fsdp" not in keys:
+        findings.default("layout.zero_stage", 0, "nothing in the command shards the states")
     findings.default("layout.recompute", "full", "gradient_checkpointing is on unless given")
     if "max_length" not in keys:
         findings.blocked.setdefault("workload.seq_len", f"{command.origin}: max_length is not there: the model's own")
@@ -57,8 +59,11 @@ def read(keys: Keys, findings: Findings, command: Item) -> None:
         findings.blocked.setdefault(
             "accumulation", f"{command.origin}: follows from 16 sequences over {micro} a device"
         )
+    sharded = shards is not None
     trl.read(keys, findings)
-    findings.programs.insert(0, "ms-swift")
+    if not sharded:
+        # Else DeepSpeed's engine holds its states, whoever starts it.
+        findings.programs.insert(0, "ms-swift")
 
 
 def _method(keys: Keys, findings: Findings, kind: Item | None) -> None:

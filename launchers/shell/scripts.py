@@ -394,13 +394,12 @@ class _Reader:
         """What bash makes of a variable: its length, one of its words, the other word where it is set (:+), or what is
         left without a beginning or an end (#, ##, %, %%)."""
         match = re.fullmatch(rf"(#?)({_NAME})(?:\[([@*]|[0-9]{{1,4}})\])?(?:(:?\+|##?|%%?)(.*))?", text, re.DOTALL)
-        if (
-            not match
-            or (values := self.variables.get(match[2], [])) is None
-            or any(UNKNOWN in value for value in values)
-        ):
+        if not match:
             return [UNKNOWN]
         length, name, index, mark, word = match.groups()
+        values = self.variables.get(name, [])
+        if values is None or any(UNKNOWN in value for value in values):
+            return self._perhaps(mark, word)
         if length:
             return [UNKNOWN] if mark else [str(len(values) if index in ("@", "*") else len(" ".join(values)))]
         if mark in ("+", ":+"):
@@ -415,6 +414,15 @@ class _Reader:
         if index is not None and index.isdigit():
             values = values[int(index) : int(index) + 1]
         return values if mark is None else [_cut(value, mark, word) for value in values]
+
+    def _perhaps(self, mark: str | None, word: str | None) -> list[str]:
+        """Words that are there or not, as a variable that is known only where it runs says: an option whose value is
+        not known either is read as one."""
+        if mark not in ("+", ":+") or word is None:
+            return [UNKNOWN]
+        option, *rest = [text for token in Lexer(self.name, word).tokens() for text in self._expanded(token)] or [""]
+        is_open = bool(rest) and all(UNKNOWN in text for text in rest)
+        return [option, *rest] if option.startswith("-") and is_open else [UNKNOWN]
 
     def _arithmetic(self, text: str) -> str:
         """The whole number that `text` comes to: + - * / % of numbers and known variables."""

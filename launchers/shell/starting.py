@@ -17,12 +17,12 @@ def torchrun_options(launch: TrainingLaunch) -> str:
 
 
 # The node's number in a script of ours: what the scheduler sets, or Slurm's own where it is run by srun itself.
-_RANK_HERE = '"${NODE_RANK:-${SLURM_NODEID:?set NODE_RANK to the number of this node}}"'
+RANK_HERE = '"${NODE_RANK:-${SLURM_NODEID:?set NODE_RANK to the number of this node}}"'
 
 
 def torchrun_in_script(launch: TrainingLaunch) -> str:
     """torchrun_options for a Bash script that the user may also start himself."""
-    return torchrun_options(launch).replace(NODE_RANK, _RANK_HERE)
+    return torchrun_options(launch).replace(NODE_RANK, RANK_HERE)
 
 
 def script_command(launch: TrainingLaunch, path: str) -> str:

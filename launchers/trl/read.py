@@ -72,6 +72,11 @@ def read(keys: Keys, findings: Findings, script: Item | None = None) -> None:
 
 def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) -> None:
     loss = keys.take("loss_type")
+    if script is None and (stage := findings.values.get("workload.stage")) is not None:
+        # The command of another program on the Trainer has said it.
+        if stage == "dpo" and loss is not None and loss.value not in ("sigmoid", ["sigmoid"]):
+            findings.block("workload.stage", loss, "is no loss of a Plan")
+        return
     kind = str(script.value) if script is not None else None
     if kind is None:
         if is_trl and ("num_generations" in keys or "reward_funcs" in keys):

@@ -99,6 +99,8 @@ methods = st.sampled_from(["full", "lora", "qlora", "dora", "freeze"])
 stages = st.sampled_from(["pretrain", "sft", "dpo", "kto", "orpo", "simpo", "ipo", "rm", "ppo"])
 optimizers = st.sampled_from(["adamw", "adamw", "paged_adamw", "adamw_8bit", "lion", "adafactor", "sgd"])
 precisions = st.sampled_from(["bf16", "bf16", "fp16", "fp32"])
+_adapted = st.sampled_from(["full", "lora", "qlora", "dora"])
+_swift = st.sampled_from(["pretrain", "sft", "dpo", "kto", "orpo", "simpo", "rm"])
 pretraining: dict[str, Any] = {"stage": st.just("pretrain"), "packing": st.just(True)}
 SETS = {
     "llamafactory": plans(
@@ -122,6 +124,14 @@ SETS = {
         stage=st.sampled_from(["sft", "dpo", "kto", "orpo"]),
         optimizer=optimizers, precision=st.sampled_from(["bf16", "fp16"]), fused_loss=st.just("auto"),
         dp=st.sampled_from([1, 2]), offload=st.sampled_from(["none", "none", "activations"]),
+    ),
+    "ms-swift": st.one_of(
+        plans("ms-swift", method=_adapted, stage=_swift, optimizer=optimizers, precision=precisions),
+        plans(
+            "deepspeed", method=_adapted, stage=_swift, precision=st.sampled_from(["bf16", "fp16"]),
+            optimizer=st.just("adamw"), zero=st.integers(1, 3),
+            offload=st.sampled_from(["none", "none", "optimizer", "params"]),
+        ),
     ),
     "verl": plans(
         "verl", method=st.sampled_from(["full", "lora"]), stage=st.sampled_from(["sft", "grpo", "ppo"]),
