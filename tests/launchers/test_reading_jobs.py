@@ -149,7 +149,7 @@ def values(found: FilesReading) -> dict[str, Any]:
           "workload.max_context": 4096}),
         ({"c": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --train_type lora --max_length 2048 --deepspeed zero3 "
           "--gradient_accumulation_steps 2"},
-         {"workload.framework": "ms-swift", "workload.method": "lora", "layout.zero_stage": 3, "cluster.count": 4}),
+         {"workload.framework": "deepspeed", "workload.method": "lora", "layout.zero_stage": 3, "cluster.count": 4}),
         ({"c": "python3 -m MaxText.train MaxText/configs/base.yml model_name=llama3.1-8b per_device_batch_size=4 "
           "ici_fsdp_parallelism=-1 remat_policy=full max_target_length=8192"},
          {"model": "meta-llama/Llama-3.1-8B", "workload.micro_batch": 4, "layout.zero_stage": 3}),
