@@ -8,7 +8,7 @@ from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import owned, providers
+from pages.results.money import over_api, owned, providers
 from planner.money.results import CostEstimate
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
@@ -55,7 +55,8 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
     text += _against(cost.usd_per_million_output_tokens, most_usd)
     text += _budget(cost, plan.goal.budget_usd, "" if whole_run else " for a month")
     hourly = [offer for offer in offers[:_MOST_OFFERS] if offer.usd_per_hour is not None]
-    return [Prose(text), *providers(hourly), *_energy(cost, "" if whole_run else " in a month")]
+    energy = _energy(cost, "" if whole_run else " in a month")
+    return [Prose(text), *providers(hourly), *over_api(cost.api, "Over an API"), *energy]
 
 
 def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from knowledge import figures
-from knowledge.figures import NONE, hours, plain, shown, usd
-from pages.blocks import Block, Headline
+from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
+from pages.blocks import Block, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.plan import plan_figures
@@ -18,7 +18,7 @@ from planner.clusters.results import (
     Reason,
     RecommendedCluster,
 )
-from planner.money.results import CostEstimate, OwnedCost
+from planner.money.results import ApiComparison, CostEstimate, OwnedCost
 from planner.result import ProviderCost
 
 
@@ -35,6 +35,7 @@ def cost(result: CostEstimate) -> list[Block]:
         *table(result.parts, ["part", "usd", "what"], "Made of"),
         *providers(result.by_provider),
         *owned(result.owned),
+        *over_api(result.api, "Over an API"),
         *notes("Not included", result.not_included),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
@@ -46,6 +47,32 @@ def providers(rows: Sequence[ProviderCost]) -> list[Block]:
         "spot_usd_with_interruptions", "reserved_usd", ("price of", dated),
     ]  # fmt: skip
     return table(rows, columns, "By provider")
+
+
+def over_api(api: ApiComparison | None, title: str = "") -> list[Block]:
+    """The model over an API: what decides between the two, and the cheapest offers."""
+    if api is None:
+        return []
+    columns: list[Column] = [
+        ("from", "provider"), "usd_per_million_input_tokens", ("all, per 1M output", "usd_per_million_output_tokens"),
+        ("list of", "price_date"),
+    ]  # fmt: skip
+    return [Prose(_break_even(api)), *table(api.offers, columns, title)]
+
+
+def _break_even(api: ApiComparison) -> str:
+    middle = usd(api.median_usd_per_million_output_tokens)
+    text = f"Over an API such requests cost {middle} per million output tokens, prompts included"
+    text += (
+        f" (the median of {api.provider_count} providers)." if api.provider_count > 1 else " (the one provider known)."
+    )
+    tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
+    if tokens is None or load is None:
+        return text
+    if load > 1.0:
+        return f"{text} That is cheaper than this deployment at any load."
+    volume = f"{whole(tokens / 1e6)} million output tokens a month"
+    return f"{text} This deployment is cheaper from {volume} on: at {percent(load)} of its load."
 
 
 def dated(row: ProviderCost) -> str:

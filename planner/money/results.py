@@ -37,6 +37,31 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class ApiOffer(Result):
+    """A model over a provider's API, for requests of the plan's shape."""
+
+    provider: str
+    name: str
+    usd_per_million_input_tokens: float = Field(description="With the plan's part of prompts found in the cache.")
+    usd_per_million_output_tokens: float = Field(description="All of a request, prompt included, by its output tokens.")
+    price_date: str = Field(description="Of the list; entries can be older.")
+    source: str
+
+
+class ApiComparison(Result):
+    """What the same model costs over an API."""
+
+    offers: list[ApiOffer] = Field(description="Cheapest first.")
+    provider_count: int
+    median_usd_per_million_output_tokens: float
+    break_even_output_tokens_per_month: float | None = Field(
+        description="From there on this deployment costs less than the API of the median offer; null without a price."
+    )
+    break_even_load: float | None = Field(
+        description="Those tokens as a part of what the deployment can generate; above 1 an API is cheaper at any load."
+    )
+
+
 class CostEstimate(Result):
     """Of a whole training run; of serving for a month of 730 hours, or until all `requests` of the plan are served."""
 
@@ -71,6 +96,9 @@ class CostEstimate(Result):
     by_provider: list[ProviderCost]
     owned: OwnedCost | None = Field(
         default=None, description="The same devices bought; null where their price or power is not known."
+    )
+    api: ApiComparison | None = Field(
+        default=None, description="Of serving: the model over an API; null where nobody is known to offer it."
     )
     within_budget: bool | None = Field(description="Of usd.")
     within_deadline: bool | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.plan.schema import Plan
+from planner.money.apis import compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import not_included
 from planner.money.offers import OfferTerms, offer
@@ -46,6 +47,8 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     cost.usd_per_million_output_tokens = per_million(output / slower)
     cost.usd_per_million_requests = per_million(requests_per_s / slower)
     cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
+    month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
+    cost.api = compared(served.job.architecture.id, served.job.inference, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen, stored=False)
     return cost
 

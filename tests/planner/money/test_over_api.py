@@ -1,0 +1,57 @@
+"""A model over an API beside machines of one's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from estimator.plan.schema import Plan
+from knowledge.prices.apis import api_prices
+from planner.money.cost import bill_of
+from planner.money.results import CostEstimate
+from planner.money.terms import CostTerms
+
+
+def _cost(model: str, **workload: float) -> CostEstimate:
+    shape = {"kind": "inference", "input_len": 2000, "output_len": 500, "concurrency": 128} | workload
+    cluster = {"accelerator": "h100-sxm", "count": 8}
+    return bill_of(Plan.parse({"model": model, "cluster": cluster, "workload": shape}), CostTerms())
+
+
+@pytest.mark.parametrize("model", ["llama-3.3-70b", "gpt-oss-120b", "llama-3.1-8b"])
+def test_a_request_costs_its_prompt_and_its_output(model: str) -> None:
+    cost = _cost(model)
+    assert cost.api
+    assert cost.usd_per_month
+    listed = {(price.provider, price.name): price for price in api_prices(model)}
+    for offer in cost.api.offers:
+        price = listed[offer.provider, offer.name]
+        assert price.input_usd is not None
+        assert price.output_usd is not None
+        assert offer.usd_per_million_output_tokens == pytest.approx(price.output_usd + 4 * price.input_usd)
+    usd = [offer.usd_per_million_output_tokens for offer in cost.api.offers]
+    assert usd == sorted(usd)
+    tokens, load = cost.api.break_even_output_tokens_per_month, cost.api.break_even_load
+    assert tokens
+    assert load
+    # At the break-even both cost the same; at full load this deployment costs what it says.
+    assert tokens / 1e6 * cost.api.median_usd_per_million_output_tokens == pytest.approx(cost.usd_per_month)
+    assert cost.usd_per_month / (tokens / load) * 1e6 == pytest.approx(cost.usd_per_million_output_tokens)
+
+
+def test_cached_prompts_cost_no_more() -> None:
+    plain, cached = _cost("deepseek-v3").api, _cost("deepseek-v3", prefix_hit=0.8).api
+    assert plain
+    assert cached
+    assert cached.median_usd_per_million_output_tokens <= plain.median_usd_per_million_output_tokens
+
+
+def test_what_nobody_offers_has_no_comparison() -> None:
+    assert _cost("pythia-1b").api is None
+    training = Plan.parse(
+        {
+            "model": "llama-3.1-8b",
+            "cluster": {"accelerator": "h100-sxm", "count": 8},
+            "workload": {"kind": "training", "dataset_tokens": 1e8},
+        }
+    )
+    assert bill_of(training, CostTerms()).api is None
