@@ -10,8 +10,10 @@ import numpy as np
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.arrivals import Loads, loads
+from estimator.serving.cycle import Steady
 from estimator.serving.memory import ServingMemory, serving_memory, taken_bytes
-from estimator.serving.steady import Loads, Steady, loads, steady
+from estimator.serving.steady import steady
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _entry(name: str, architecture: Architecture, runs: Engine) -> str:
     that is of the kind."""
     if architecture.weight_format and plan_format(architecture.weight_format) == name:
         return architecture.weight_format
-    if name == "mxfp4" and not architecture.is_moe and "gguf" not in runs.weight_formats:
+    if name == "mxfp4" and not architecture.is_moe and runs.name in SERVERS:
         return "mxfp4_linear"
     return "fp8_block" if name == "fp8" and architecture.family in _BLOCK_SCALED else name
 

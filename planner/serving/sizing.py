@@ -16,10 +16,10 @@ from estimator.plan.layouts import Floats, Ints
 from estimator.plan.schema import Engine, Plan, WeightDtype
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.arrivals import Loads
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import concurrency, deployments, request_rate, requests
-from estimator.serving.steady import Loads
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
 from planner.result import Assumption

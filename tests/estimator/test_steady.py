@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.cycle import Steady
 from estimator.serving.estimates import estimate, loads_of
 from estimator.serving.passes import pass_time
 from estimator.serving.space import deployments
-from estimator.serving.steady import Steady, steady
+from estimator.serving.steady import steady
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 ROOMY = np.array([4096.0])

@@ -106,6 +106,13 @@ def test_formats_by_any_of_their_names(spelt: str, name: str) -> None:
     assert make(weight_dtype=spelt).weights.name == name
 
 
+@pytest.mark.parametrize("version", [None, "0.9.1", "0.14.0", "0.24.0"])
+def test_four_bits_of_a_dense_model_are_four_bits_in_every_version(version: str | None) -> None:
+    job = make("llama-3.1-70b", "mi355x", engine="vllm", weight_dtype="mxfp4", software_version=version)
+    assert job.weights.name == "mxfp4_linear"
+    assert job.kernel.activation_bits < 8
+
+
 @pytest.mark.parametrize(
     ("spelt", "name"),
     [
