@@ -32,6 +32,10 @@ class PlanError(ValueError):
             text += f"; valid: {' '.join(self.valid) if _are_short(self.valid) else ', '.join(self.valid)}"
         super().__init__(text)
 
+    def __reduce__(self) -> tuple[type[PlanError], tuple[str, str, list[str]]]:
+        """For its way from one process to another."""
+        return PlanError, (self.field, self.problem, self.valid)
+
 
 def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
     """Somebody's words as an error can repeat them: nothing that steers a terminal, no word without end, not too

@@ -1,8 +1,8 @@
 """Tool calls beside each other: off the event loop, each answer computed once, and long ones out of the others' way.
 
 A tool is a pure function of its arguments and of the user's own catalogue and scenarios, so an answer is kept for a
-while and equal calls that run at the same time share one computation. What reads another file on disk is never kept.
-What writes empties the store.
+while and equal calls that run at the same time share one computation, which ends when nobody waits for it any more.
+What reads another file on disk is never kept. What writes empties the store, and runs in a thread, to its end.
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ import os
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from estimator.errors import PlanError
 from knowledge.own.files import stamp_of_all
-from tools.registry import Tool
+from planner.files.render import written_below
+from server import workers
+from server.places import Places
+from server.work import CallAnswer, answer
+from tools.registry import Tool, registry
 
 _THREADS = 8
 # A tool that took longer the last time waits for one of few places, so that short calls always find a free thread.
@@ -46,6 +52,14 @@ _PATHS = frozenset({"model", "path", "paths", "files", "log", "logs", "config"})
 # One that names what a tool reads below the root; what is there may change at any time.
 FOLDER = "folder"
 
+# On two processors one is left for short calls, whatever is searched meanwhile.
+_PROCESSES = min(max((os.cpu_count() or 1) + 1, 3), 9)
+# Who calls: in whose name a place is waited for.
+CLIENT: ContextVar[str] = ContextVar("client", default="")
+# Under this name a request of HTTP knows when whoever made it has gone.
+GONE = "shardwise.gone"
+Made = TypeVar("Made")
+
 _log = logging.getLogger("shardwise")
 
 
@@ -54,22 +68,24 @@ class Busy(Exception):
 
 
 @dataclass(eq=False)
-class CallAnswer:
-    """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`)."""
+class _Kept:
+    """An answer that is there or on its way, how long it is good, and how many wait for it."""
 
-    text: str = ""
-    error: PlanError | None = None
-    bug: str | None = None
-
-    @property
-    def failure(self) -> str | None:
-        """What went wrong, as text that any encoding can carry."""
-        sentence = self.bug or (str(self.error) if self.error else None)
-        return sentence and sentence.encode(errors="backslashreplace").decode()
+    until: float
+    task: asyncio.Task[CallAnswer]
+    waiters: int = 0
 
     @property
-    def value(self) -> dict[str, Any]:
-        return json.loads(self.text)
+    def is_good(self) -> bool:
+        if not self.task.done():
+            return True
+        failed = self.task.cancelled() or self.task.exception() is not None or self.task.result().bug is not None
+        return not failed and self.until >= time.monotonic()
+
+    @property
+    def bytes(self) -> int:
+        done = self.task.done() and not self.task.cancelled() and not self.task.exception()
+        return len(self.task.result().text) if done else 0
 
 
 @dataclass
@@ -77,11 +93,13 @@ class Calls:
     """The calls of one server. All methods but `close` belong to its event loop."""
 
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "tool"))
+    _waits: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PROCESSES, "wait"))
     _long: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LONG_AT_ONCE))
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seconds: dict[str, float] = field(default_factory=dict)
-    _kept: OrderedDict[bytes, tuple[float, asyncio.Task[CallAnswer]]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[bytes, _Kept] = field(default_factory=OrderedDict)
     _waiting: int = 0
+    _places: Places = field(default_factory=lambda: Places(_PROCESSES, _PROCESSES - 1))
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> CallAnswer:
         """The answer of a tool. Raises Busy."""
@@ -92,20 +110,29 @@ class Calls:
         ):
             return await self._compute(tool, arguments)
         key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp_of_all()}".encode()).digest()
-        until, task = self._kept.get(key, (0.0, None))
-        if task is None or (task.done() and (until < time.monotonic() or _spoilt(task))):
-            until, task = time.monotonic() + _KEPT_S, asyncio.create_task(self._compute(tool, arguments))
-            self._kept[key] = (until, task)
+        kept = self._kept.get(key)
+        if kept is None or not kept.is_good:
+            task = asyncio.create_task(self._compute(tool, arguments))
+            kept = self._kept[key] = _Kept(time.monotonic() + _KEPT_S, task)
             task.add_done_callback(lambda _: self._bound())
         self._kept.move_to_end(key)
-        # Shielded: a caller that goes away must not take the answer from the others.
-        return task.result() if task.done() else await asyncio.shield(task)
+        if kept.task.done():
+            return kept.task.result()
+        kept.waiters += 1
+        try:
+            # Shielded: a caller that goes away must not take the answer from the others.
+            return await asyncio.shield(kept.task)
+        finally:
+            kept.waiters -= 1
+            if not kept.waiters and not kept.task.done():
+                kept.task.cancel()
+                self._kept.pop(key, None)
 
     def _bound(self) -> None:
         """Lets go of the answers that were not asked for the longest, as long as there are too many."""
-        size = sum(_bytes(task) for _, task in self._kept.values())
+        size = sum(kept.bytes for kept in self._kept.values())
         while len(self._kept) > _MOST_KEPT or size > _MOST_KEPT_BYTES:
-            size -= _bytes(self._kept.popitem(last=False)[1][1])
+            size -= self._kept.popitem(last=False)[1].bytes
 
     async def other(self, work: Callable[[], Any]) -> Any:
         """Anything else that would hold up the loop, done in a thread."""
@@ -116,6 +143,7 @@ class Calls:
         self._kept.clear()
 
     def close(self) -> None:
+        self._waits.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _compute(self, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer:
@@ -123,40 +151,61 @@ class Calls:
             raise Busy
         self._waiting += 1
         try:
+            if tool.read_only and _is_registered(tool):
+                return await self._by_process(tool, arguments)
             async with self._long if self._seconds.get(tool.name, 0.0) > _LONG_S else nullcontext():
                 async with self._turn:
-                    work = asyncio.ensure_future(self.other(lambda: _answer(tool, arguments)))
+                    work = asyncio.ensure_future(self.other(lambda: answer(tool, arguments)))
                     await asyncio.wait({work}, timeout=_TURN_S)
-                answer, self._seconds[tool.name] = await work
+                made, self._seconds[tool.name] = await work
         finally:
             self._waiting -= 1
-        return answer
+        return made
+
+    async def _by_process(self, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer:
+        """By a process of its own, which ends when nobody waits any more or it takes too long."""
+        is_long = self._seconds.get(tool.name, 1.0) > _LONG_S
+        async with self._places.taken(CLIENT.get(), is_long):
+            ticket = workers.Ticket()
+            run = partial(workers.run, tool.name, arguments, written_below(), ticket)
+            work = asyncio.get_running_loop().run_in_executor(self._waits, run)
+            try:
+                made, self._seconds[tool.name] = await asyncio.shield(work)
+            except asyncio.CancelledError:
+                work.add_done_callback(lambda done: done.cancelled() or done.exception())
+                ticket.give_up()
+                raise
+            except workers.TookTooLong:
+                self._seconds[tool.name] = workers.MOST_CPU_S
+                problem = f"took more than {workers.MOST_CPU_S} s of a processor and was stopped; ask for less at once"
+                return CallAnswer(error=PlanError(tool.name, problem))
+            except Exception:
+                reference = secrets.token_hex(4)
+                _log.exception("tool %s failed (%s)", tool.name, reference)
+                return CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the log)")
+        return made
 
 
-def _bytes(task: asyncio.Task[CallAnswer]) -> int:
-    if not task.done() or task.cancelled() or task.exception():
-        return 0
-    return len(task.result().text)
+@cache
+def _is_registered(tool: Tool) -> bool:
+    """Whether another process would find the same tool by its name."""
+    return registry().get(tool.name) == tool
 
 
-def _spoilt(task: asyncio.Task[CallAnswer]) -> bool:
-    return task.cancelled() or task.exception() is not None or task.result().bug is not None
-
-
-def _answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[CallAnswer, float]:
-    """The answer and the processor seconds it took. A bug of ours is logged under a reference; the caller learns only
-    that."""
-    # Not those of the clock: a short call beside many others would pass for a long one, and wait with these.
-    started = time.thread_time()
+async def unless_gone(work: Awaitable[Made], gone: asyncio.Event | None) -> Made:
+    """Waits for `work`, and ends it when whoever asked is `gone`. Raises ConnectionError."""
+    if gone is None:
+        return await work
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone.wait())
     try:
-        answer = CallAnswer(dumps(tool(arguments)))
-    except PlanError as error:
-        answer = CallAnswer(error=error)
-    except Exception:
-        reference = secrets.token_hex(4)
-        _log.exception("tool %s failed (%s)", tool.name, reference)
-        answer = CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
-    return answer, time.thread_time() - started
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ConnectionError
+        return task.result()
+    finally:
+        leaving.cancel()
+        if not task.done():
+            task.cancel()
 
 
 def named_paths(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -201,11 +250,3 @@ def _inside(text: str, root: Path) -> bool:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def dumps(value: Any) -> str:
-    """Compact JSON in ASCII. Infinities and NaN, which JSON does not have, become null."""
-    try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        return dumps(json.loads(json.dumps(value), parse_constant=lambda _: None))

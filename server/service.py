@@ -12,8 +12,9 @@ from typing import Any
 
 from estimator.errors import PlanError
 from planner.files.render import writing_below
-from server.calls import FOLDER, CallAnswer, Calls, refuse_depth, refuse_paths
+from server.calls import FOLDER, Calls, refuse_depth, refuse_paths
 from server.mcp.writes import Consent, Writing, nobody, write
+from server.work import CallAnswer
 from tools.registry import Tool, find, registry
 
 Tell = Callable[[float, str], Awaitable[None]]

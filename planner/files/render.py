@@ -181,6 +181,11 @@ def writing_below(root: Path) -> Iterator[None]:
         _root.reset(token)
 
 
+def written_below() -> Path | None:
+    """The root that `writing_below` set; None for the working folder."""
+    return _root.get()
+
+
 def inside_root(folder: str) -> Path:
     """The folder asked for, which has to lie below the root of what may be written once links are followed.
 

@@ -20,8 +20,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from estimator.errors import PlanError
-from server.calls import dumps
+from server.calls import CLIENT, GONE
 from server.http.token import Guesses, is_same
+from server.work import dumps
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -128,7 +129,14 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
 
         try:
             await _admit(seen, guard, receive)
-            await app(scope, _replayed(seen.body, receive), counted)
+            client = scope.get("client")
+            CLIENT.set(seen.headers.get("mcp-session-id") or (client[0] if client else ""))
+            gone = scope[GONE] = asyncio.Event()
+            watching = asyncio.create_task(_watch(receive, gone))
+            try:
+                await app(scope, _replayed(seen.body, gone), counted)
+            finally:
+                watching.cancel()
         except HttpRefusal as refusal:
             await _answer(counted, refusal.status, error_text(refusal.problem, refusal.code), refusal.headers)
         except ConnectionError:
@@ -261,13 +269,22 @@ async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+async def _watch(receive: Receive, gone: asyncio.Event) -> None:
+    """Sees whoever asked go away while the answer is made."""
+    with suppress(Exception):
+        while (await receive())["type"] != "http.disconnect":
+            await asyncio.sleep(0.05)
+        gone.set()
+
+
+def _replayed(body: bytes, gone: asyncio.Event) -> Receive:
     is_replayed = False
 
     async def again() -> MutableMapping[str, Any]:
         nonlocal is_replayed
         if is_replayed:
-            return await receive()
+            await gone.wait()
+            return {"type": "http.disconnect"}
         is_replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -18,11 +18,12 @@ from starlette.responses import Response
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import find_model, models
-from server.calls import Busy, CallAnswer, dumps
+from server.calls import GONE, Busy, unless_gone
 from server.http.docs import page
 from server.http.guard import error_text
 from server.http.openapi import document
 from server.service import Service
+from server.work import CallAnswer, dumps
 from tools.schemas import described, listed
 
 Route = Callable[[Request], Awaitable[Response]]
@@ -75,7 +76,7 @@ async def _call_tool(face: _Face, request: Request) -> Response:
     if not isinstance(arguments, Mapping):
         return _error(422, PlanError("arguments", "must be a JSON object"))
     # A caller over REST has no way to be asked: writing takes the code that the first call gives.
-    return _answered(await face.service.call(tool, arguments))
+    return _answered(await unless_gone(face.service.call(tool, arguments), request.scope.get(GONE)))
 
 
 async def _list_models(face: _Face, request: Request) -> Response:

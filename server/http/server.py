@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import uvicorn
 from starlette.exceptions import HTTPException
 
 from estimator.errors import PlanError
+from server import workers
 from server.calls import Busy
 from server.http import rest as http_rest
 from server.http.guard import App, Guard, guarded
@@ -51,6 +53,7 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
     # Computations in threads must not keep the loop from answering the others.
     sys.setswitchinterval(0.001)
     service = Service(root, remote=True)
+    threading.Thread(target=workers.warm, args=(2,), daemon=True).start()
     lines = (lambda line: print(line, file=sys.stderr, flush=True)) if log else None
     config = uvicorn.Config(
         app(service, guard, lines), log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",

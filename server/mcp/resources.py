@@ -19,7 +19,7 @@ from knowledge.models.catalogue import find_model, models
 from knowledge.own.files import parsed, read_text
 from knowledge.playbook import topics
 from knowledge.scenarios import scenarios
-from server.calls import dumps
+from server.work import dumps
 from tools.registry import find as find_tool
 
 _SCHEME = "shardwise://"

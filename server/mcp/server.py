@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +34,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from estimator.errors import PlanError
-from server.calls import TOO_MANY, Busy
+from server.calls import GONE, TOO_MANY, Busy, unless_gone
 from server.mcp import prompts as mcp_prompts
 from server.mcp import resources as mcp_resources
 from server.mcp.writes import APPROVE, FORM, CannotAsk, Consent, Shown, agreed
@@ -73,7 +74,8 @@ class _RegistryTool(McpTool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         context = get_context()
         try:
-            answer = await self.service.call(self.tool, arguments, _consent(context), _tell(context))
+            work = self.service.call(self.tool, arguments, _consent(context), _tell(context))
+            answer = await unless_gone(work, _gone(context))
         except _NeedsInput as needed:
             return InputRequiredToolResult(needed.result)
         except Busy:
@@ -244,6 +246,12 @@ def _tell(context: Context) -> Tell | None:
     if not meta or meta.get("progressToken") is None:
         return None
     return lambda progress, message: context.report_progress(progress, message=message)
+
+
+def _gone(context: Context) -> asyncio.Event | None:
+    """When whoever asked over HTTP has gone away; None over a pipe, where a client says what it no longer wants."""
+    request = getattr(context.request_context, "request", None)
+    return request.scope.get(GONE) if request is not None else None
 
 
 def _consent(context: Context) -> Consent:

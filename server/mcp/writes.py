@@ -23,7 +23,8 @@ from typing import Any
 from estimator.errors import PlanError
 from planner.files.render import inside_root, writing_below
 from planner.files.standing import difference, folder_of, standing
-from server.calls import FOLDER, CallAnswer, Calls, dumps
+from server.calls import FOLDER, Calls
+from server.work import CallAnswer, dumps
 from tools.registry import Tool, find
 
 Consent = Callable[["Shown"], Awaitable[bool]]

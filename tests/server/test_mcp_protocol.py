@@ -15,11 +15,11 @@ from mcp_types import PromptReference, ResourceTemplateReference
 from tool_calls import FLAT, PLANNING, steady
 
 from estimator.errors import PlanError
-from server.calls import dumps
 from server.mcp import prompts as mcp_prompts
 from server.mcp import resources as mcp_resources
 from server.mcp.server import server
 from server.service import Service
+from server.work import dumps
 from tools import call
 from tools.registry import registry
 from tools.schemas import described, listed

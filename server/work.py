@@ -1,0 +1,68 @@
+"""One tool call as it is computed, in whichever process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from estimator.errors import PlanError
+from planner.files.render import writing_below
+from tools.registry import Tool, find
+
+_log = logging.getLogger("shardwise")
+
+
+@dataclass(eq=False)
+class CallAnswer:
+    """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`)."""
+
+    text: str = ""
+    error: PlanError | None = None
+    bug: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """What went wrong, as text that any encoding can carry."""
+        sentence = self.bug or (str(self.error) if self.error else None)
+        return sentence and sentence.encode(errors="backslashreplace").decode()
+
+    @property
+    def value(self) -> dict[str, Any]:
+        return json.loads(self.text)
+
+
+def answered(name: str, arguments: Mapping[str, Any], root: Path | None) -> tuple[CallAnswer, float]:
+    """The answer of a tool by its name; folders that it reads are below `root`."""
+    with writing_below(root) if root else nullcontext():
+        return answer(find(name), arguments)
+
+
+def answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[CallAnswer, float]:
+    """The answer and the processor seconds it took. A bug of ours is logged under a reference; the caller learns only
+    that."""
+    # Not those of the clock: a short call beside many others would pass for a long one, and wait with these.
+    started = time.thread_time()
+    try:
+        made = CallAnswer(dumps(tool(arguments)))
+    except PlanError as error:
+        made = CallAnswer(error=error)
+    except Exception:
+        reference = secrets.token_hex(4)
+        _log.exception("tool %s failed (%s)", tool.name, reference)
+        made = CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
+    return made, time.thread_time() - started
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON in ASCII. Infinities and NaN, which JSON does not have, become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return dumps(json.loads(json.dumps(value), parse_constant=lambda _: None))

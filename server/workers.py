@@ -1,0 +1,178 @@
+"""Processes that compute tool calls, so that a call nobody waits for any more ends with its process, and one that takes
+too long by the system's own clock of it.
+
+They are forked by a server that has the tools loaded (multiprocessing's forkserver), so a new one takes milliseconds
+and little memory; where the system has none, each loads them for itself. All that runs in this process shares them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from knowledge.own.files import working_folder
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+# Seconds of one processor that a call may take.
+MOST_CPU_S = 60
+_IDLE = 4
+
+
+class TookTooLong(Exception):
+    """A call that used up its processor time."""
+
+
+class Abandoned(Exception):
+    """A call whose process was ended, since nobody waits for it."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: Any
+    pipe: Connection
+
+    def end(self) -> None:
+        self.process.kill()
+        self.pipe.close()
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One call on its way. `give_up` may come from any thread and at any time."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _worker: _Worker | None = None
+    is_given_up: bool = False
+
+    def give_up(self) -> None:
+        with self._lock:
+            self.is_given_up = True
+            if self._worker is not None:
+                self._worker.process.kill()
+
+    def holds(self, worker: _Worker | None) -> None:
+        """Raises Abandoned."""
+        with self._lock:
+            self._worker = worker
+            if self.is_given_up and worker is not None:
+                raise Abandoned
+
+
+_idle: list[_Worker] = []
+_lock = threading.Lock()
+
+
+def run(name: str, arguments: Mapping[str, Any], root: Path | None, ticket: Ticket) -> tuple[Any, float]:
+    """What `server.work.answered` gives, by a process; blocks. Raises TookTooLong, Abandoned."""
+    worker = _taken()
+    try:
+        ticket.holds(worker)
+        worker.pipe.send((name, dict(arguments), root, _surroundings()))
+        answer = worker.pipe.recv()
+        ticket.holds(None)
+    except (EOFError, OSError):
+        worker.process.join(5)
+        ended_by = worker.process.exitcode
+        worker.end()
+        if ticket.is_given_up:
+            raise Abandoned from None
+        if resource is not None and ended_by in (-signal.SIGXCPU, -signal.SIGKILL):
+            raise TookTooLong from None
+        raise RuntimeError(f"the process of {name} ended ({ended_by})") from None
+    except BaseException:
+        worker.end()
+        raise
+    with _lock:
+        if len(_idle) < _IDLE:
+            _idle.append(worker)
+            return answer
+    worker.end()
+    return answer
+
+
+def warm(count: int) -> None:
+    """Has `count` processes ready; takes seconds."""
+    with _lock:
+        missing = count - len(_idle)
+    made = [_started() for _ in range(missing)]
+    with _lock:
+        _idle.extend(made)
+
+
+def _taken() -> _Worker:
+    while True:
+        with _lock:
+            worker = _idle.pop() if _idle else None
+        if worker is None:
+            return _started()
+        if worker.process.is_alive():
+            return worker
+        worker.end()
+
+
+def _started() -> _Worker:
+    here, there = _context().Pipe()
+    process = _context().Process(target=_serve, args=(there,), daemon=True, name="shardwise-call")
+    process.start()
+    there.close()
+    return _Worker(process, here)
+
+
+def _context() -> Any:
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["server.work"])
+    return context
+
+
+def _serve(pipe: Connection) -> None:
+    """Computes what comes, one call after another, until nobody is at the other end."""
+    from server.work import answered  # what takes seconds is loaded where it is computed
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: whoever started us ends us
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            name, arguments, root, (folder, variables) = pipe.recv()
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
+            for variable in _variables():
+                os.environ.pop(variable, None)
+            os.environ.update(variables)
+            _limit(MOST_CPU_S)
+            pipe.send(answered(name, arguments, root))
+    sys.exit(0)
+
+
+def _surroundings() -> tuple[str, dict[str, str]]:
+    """What an answer depends on beside its arguments: the working folder, and where the user's own files are."""
+    return str(working_folder()), _variables()
+
+
+def _variables() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("SHARDWISE_", "XDG_")) or name in ("HOME", "PWD")
+    }
+
+
+def _limit(seconds: float) -> None:
+    """Ends this process once it has computed for so many more seconds."""
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, hard))

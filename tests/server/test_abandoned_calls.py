@@ -1,0 +1,147 @@
+"""Work that nobody waits for stops, what takes too long is stopped, and clients take turns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from live_server import Live, in_thread
+
+from estimator.errors import PlanError
+from server import workers
+from server.calls import Calls
+from server.places import Places
+from tools.registry import registry
+
+COLD = {"model": "llama-3.1-70b", "dataset_tokens": "1B"}
+
+
+@pytest.fixture(scope="module")
+def live() -> Any:
+    workers.warm(2)
+    with in_thread() as live:
+        yield live
+
+
+def post_and_leave(live: Live, number: int) -> None:
+    """A cold search, whose caller is gone a moment later."""
+    body = f'{{"model": "llama-3.1-70b", "dataset_tokens": {1_000_000 + number}, "deadline_h": {50 + number}}}'.encode()
+    head = (
+        f"POST /v1/tools/auto_configure HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", live.port)) as connection:
+        connection.sendall(head.encode() + body)
+        time.sleep(0.3)
+
+
+def test_thirty_abandoned_searches_hold_up_nobody(live: Live) -> None:
+    with httpx.Client(base_url=live.url, timeout=60) as client:
+        assert client.post("/v1/tools/describe_model", json={"model": "gpt2"}).status_code == 200
+        with ThreadPoolExecutor(30) as pool:
+            list(pool.map(lambda number: post_and_leave(live, number), range(30)))
+        begun = time.monotonic()
+        answer = client.post("/v1/tools/describe_model", json={"model": "gpt2-xl"})
+        taken_s = time.monotonic() - begun
+    assert answer.status_code == 200
+    assert taken_s < 1.0
+
+
+def cpu_s() -> float:
+    """Processor seconds of all that this process started and that still runs."""
+    total = 0.0
+    for worker in workers._idle:
+        with contextlib.suppress(OSError), open(f"/proc/{worker.process.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / 100
+    return total
+
+
+async def test_a_call_that_is_cancelled_ends_its_process() -> None:
+    calls, tool = Calls(), registry()["auto_configure"]
+    task = asyncio.create_task(calls.run(tool, COLD | {"deadline_h": 77}))
+    await asyncio.sleep(0.5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.3)
+    before = cpu_s()
+    await asyncio.sleep(0.5)
+    assert cpu_s() - before < 0.2
+    assert not calls._kept
+    # The next one has a process of its own.
+    assert (await calls.run(registry()["describe_model"], {"model": "gpt2"})).failure is None
+    calls.close()
+
+
+async def test_one_of_two_who_wait_may_go() -> None:
+    calls, tool = Calls(), registry()["auto_configure"]
+    first, second = (asyncio.create_task(calls.run(tool, COLD | {"deadline_h": 78})) for _ in range(2))
+    await asyncio.sleep(0.2)
+    first.cancel()
+    assert (await second).failure is None
+    calls.close()
+
+
+async def test_a_call_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up_soon(name: str, *rest: Any) -> Any:
+        raise workers.TookTooLong
+
+    monkeypatch.setattr(workers, "run", give_up_soon)
+    calls = Calls()
+    answer = await calls.run(registry()["describe_model"], {"model": "gpt2"})
+    assert "was stopped" in str(answer.error)
+    calls.close()
+
+
+def test_the_system_ends_a_process_that_computes_too_long() -> None:
+    process = workers._context().Process(target=_burn, daemon=True)
+    process.start()
+    process.join(30)
+    assert process.exitcode in (-24, -9)  # SIGXCPU, SIGKILL
+
+
+def _burn() -> None:
+    workers._limit(0.2)
+    while True:
+        pass
+
+
+def test_errors_keep_their_parts_between_processes() -> None:
+    (answer, _) = workers.run("describe_model", {"model": "gpt3000"}, None, workers.Ticket())
+    assert isinstance(answer.error, PlanError)
+    assert answer.error.field == "model"
+    assert answer.error.valid
+
+
+def test_a_call_that_was_given_up_before_it_began_is_not_begun() -> None:
+    ticket = workers.Ticket()
+    ticket.give_up()
+    with pytest.raises(workers.Abandoned):
+        workers.run("describe_model", {"model": "gpt2"}, None, ticket)
+
+
+async def test_clients_take_turns_and_short_calls_pass_long_ones() -> None:
+    places, order = Places(2, 1), list[str]()
+
+    async def call(client: str, name: str, is_long: bool) -> None:
+        async with places.taken(client, is_long):
+            order.append(name)
+            await asyncio.sleep(0.01)
+
+    many = [asyncio.create_task(call("greedy", f"greedy{n}", True)) for n in range(10)]
+    await asyncio.sleep(0)
+    later = [asyncio.create_task(call("modest", "modest", True)), asyncio.create_task(call("quick", "quick", False))]
+    many[5].cancel()
+    await asyncio.gather(*many, *later, return_exceptions=True)
+    assert order.index("quick") <= 2
+    assert order.index("modest") <= 3
+    assert len(order) == 11
+    async with places.taken("", True), places.taken("", False):
+        pass
