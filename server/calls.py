@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import secrets
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -189,7 +190,8 @@ class Calls:
 @cache
 def _is_registered(tool: Tool) -> bool:
     """Whether another process would find the same tool by its name."""
-    return registry().get(tool.name) == tool
+    module = sys.modules.get(tool.function.__module__)
+    return registry().get(tool.name) == tool and getattr(module, tool.function.__name__, None) is tool.function
 
 
 async def unless_gone(work: Awaitable[Made], gone: asyncio.Event | None) -> Made:

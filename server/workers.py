@@ -144,6 +144,8 @@ def _serve(pipe: Connection) -> None:
     """Computes what comes, one call after another, until nobody is at the other end."""
     from server.work import answered  # what takes seconds is loaded where it is computed
 
+    # Over a pipe standard output is the protocol's alone.
+    os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: whoever started us ends us
     with contextlib.suppress(EOFError, OSError):
         while True:

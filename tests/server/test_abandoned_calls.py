@@ -107,6 +107,28 @@ def test_the_system_ends_a_process_that_computes_too_long() -> None:
     assert process.exitcode in (-24, -9)  # SIGXCPU, SIGKILL
 
 
+def test_what_a_process_prints_is_not_on_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    here, there = workers._context().Pipe()
+    process = workers._context().Process(target=_noisy, args=(there,), daemon=True)
+    process.start()
+    process.join(30)
+    here.close()
+    assert capfd.readouterr().out == ""
+    assert process.exitcode == 0
+
+
+def _noisy(pipe: Any) -> None:
+    """Prints from where a tool would."""
+
+    class Noisy:
+        def recv(self) -> Any:
+            print("noise", flush=True)
+            raise EOFError
+
+    pipe.close()
+    workers._serve(Noisy())  # type: ignore[arg-type]
+
+
 def _burn() -> None:
     workers._limit(0.2)
     while True:
