@@ -28,12 +28,18 @@ _FIGURES: dict[str, Callable[[Any], list[str]]] = {
 
 def headline(outcome: Outcome) -> str:
     """One line: what was called about which run, and its main figures ('' when it gave none)."""
-    name, result = outcome.call.name, outcome.result
+    name = outcome.call.name
     if outcome.error:
         return f"{name}: refused ({outcome.error[:200]})"
-    parts = _FIGURES[name](result) if name in _FIGURES and result is not None else []
-    about = told.subject(getattr(result, "plan", None))
+    about, parts = figures_of(outcome)
     return f"{name}{f' of {about}' if about else ''}: {', '.join(parts)}" if parts else ""
+
+
+def figures_of(outcome: Outcome) -> tuple[str, list[str]]:
+    """Of which run a result tells, and its main figures."""
+    name, result = outcome.call.name, outcome.result
+    parts = _FIGURES[name](result) if name in _FIGURES and result is not None else []
+    return told.subject(getattr(result, "plan", None)), parts
 
 
 def headlines(outcomes: Iterable[Outcome]) -> list[str]:

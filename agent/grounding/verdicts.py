@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from agent.figures import headlines
+from agent.figures import figures_of
 from agent.wire import Outcome
 
 _HOLDERS = ("memory", "rows", "options", "slo", "best", "chosen")
@@ -78,9 +78,24 @@ class Contradiction:
 
 
 def told(outcomes: Sequence[Outcome]) -> str:
-    """The main figures and verdicts of what the tools gave, as a block of Markdown; '' where they gave none."""
-    lines = list(dict.fromkeys(headlines(outcome for outcome in outcomes if outcome.error is None)))
-    return "\n".join([_HEAD, "", *(f"- {line}" for line in lines)]) if lines else ""
+    """The main figures and verdicts of what the tools gave, as a block of Markdown: for each run a line a tool, nothing
+    twice; '' where they gave none."""
+    runs: dict[str, list[list[str]]] = {}
+    for outcome in outcomes:
+        about, parts = figures_of(outcome) if outcome.error is None else ("", [])
+        known = {part for line in runs.get(about, ()) for part in line}
+        if fresh := [part for part in parts if part not in known]:
+            runs.setdefault(about, []).append(fresh)
+    blocks = [
+        "\n".join([*([f"**{about}**", ""] if about else []), *(f"- {_line(line)}" for line in lines)])
+        for about, lines in runs.items()
+    ]
+    return "\n\n".join([_HEAD, *blocks]) if blocks else ""
+
+
+def _line(parts: Sequence[str]) -> str:
+    """What is no figure is a verdict, and stands out."""
+    return ", ".join(part if any(map(str.isdigit, part)) else f"**{part}**" for part in parts)
 
 
 def contradictions(text: str, outcomes: Iterable[Outcome], asked: str) -> list[Contradiction]:

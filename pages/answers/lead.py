@@ -24,6 +24,8 @@ _MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 4, 2, 2
 _LONGEST = 24
 # Characters of a row of it, which a narrow screen beside the pane has.
 _WIDEST = 72
+# Between two columns, as Markdown is shown.
+_GAP, _SHORT_TITLE = 3, 12
 _STEP = ("step_s", "tokens_per_s", "mfu")
 # What people name, by the question that it belongs to.
 _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
@@ -171,8 +173,10 @@ def slim(table: Table, most: int, width: int, named: bool = False) -> Table:
         kept = [0, *kept]
     room = width
     for place in list(kept):
-        needed = max(map(len, [*table.head[place].split(), *cells[place]]))
-        room -= (min(needed, width // 2) if named and not place else needed) + 2
+        title = table.head[place]
+        # Only long titles are broken over lines.
+        needed = max(map(len, [*(title.split() if len(title) > _SHORT_TITLE else (title,)), *cells[place]]))
+        room -= (min(needed, width // 2) if named and not place else needed) + _GAP
         if room < 0:
             kept.remove(place)
     head = [table.head[place] for place in kept]

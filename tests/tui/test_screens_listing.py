@@ -28,6 +28,14 @@ ROWS = st.lists(
 )
 
 
+def test_bars_set_figures_against_the_largest() -> None:
+    column = Column("COST", lambda row: row, lambda value: f"${value}", right=True, bar=True)
+    cells = column.cells([100, 50, None, 0])
+    assert cells == ["$100 ━━━━━━", " $50 ━━━   ", "   –       ", "  $0       "]
+    assert column.cells([]) == []
+    assert {len(text) for text in cells} == {11}
+
+
 @given(ROWS, st.integers(0, 1), st.booleans())
 def test_sorting_loses_nothing_and_puts_what_is_unknown_last(
     rows: list[SimpleNamespace], column: int, twice: bool

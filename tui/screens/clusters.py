@@ -23,10 +23,10 @@ Data = Mapping[str, Any]
 
 COLUMNS = (
     Column("CLUSTER", lambda row: cluster_name(row)),
-    Column("PARETO", lambda row: row.pareto or None, lambda _: "*"),
+    Column("*", lambda row: "*" if row.pareto else ""),
+    figure("usd", bar=True),
+    figure("hours", bar=True),
     text("PROVIDER", "provider"),
-    figure("usd"),
-    figure("hours"),
     figure("usd_per_hour"),
     figure("tokens_per_s"),
     figure("usd_per_million_tokens"),

@@ -22,6 +22,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 _GAP = 2
+# Cells for the signs that there is more to the left and to the right.
+_MORE = 2
 _STEP = 8
 # Words are not cut shorter than that; those of the first column say which row it is.
 _LEAST, _LEAST_FIRST = 18, 28
@@ -88,7 +90,7 @@ class ListTable(ScrollView, can_focus=True):
             left, width = self.scroll_offset.x, self.scrollable_content_region.width
             more = self.virtual_size.width - left > width
             ends = Strip([Segment("‹" if left else " ", style), Segment("›" if more else " ", style)])
-            return Strip.join([strip.crop(0, width - 2), ends]) if left or more else strip
+            return Strip.join([strip.crop(0, width - _MORE), ends]) if left or more else strip
         if not self.heads or row >= len(self.lines):
             return Strip.blank(self.size.width, self.rich_style)
         at_hand = row == self.cursor
@@ -100,7 +102,9 @@ class ListTable(ScrollView, can_focus=True):
         width, left = self.size.width, self.scroll_offset.x
         fixed = Strip([Segment(first, style)]).crop_extend(0, min(cell_len(first), width), style)  # pyright: ignore[reportArgumentType]
         room = width - fixed.cell_length
-        rest = (" " * _GAP).join(whole(texts[1:], left, room))
+        # The line of heads ends in a sign that there is more: no column lies under it.
+        seen = room - (_MORE if self.virtual_size.width > left + width else 0)
+        rest = (" " * _GAP).join(whole(texts[1:], left, seen))
         moving = Strip([Segment(rest, style)]).crop_extend(left, left + room, style)  # pyright: ignore[reportArgumentType]
         return Strip.join([fixed, moving])
 

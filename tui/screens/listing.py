@@ -14,30 +14,48 @@ from knowledge.figures import NONE
 from pages.rendering.clean import one_line
 
 Row = Any
+_BAR = 6
 
 
 @dataclass(frozen=True)
 class Column:
-    """`value` is what a row is sorted by, `shown` writes it; numbers stand at the right."""
+    """`value` is what a row is sorted by, `shown` writes it; numbers stand at the right, those with a `bar` before one
+    that sets them against the largest."""
 
     title: str
     value: Callable[[Row], Any]
     shown: Callable[[Any], str] = str
     right: bool = False
+    bar: bool = False
 
     def cell(self, row: Row) -> str:
         value = self.value(row)
         return NONE if value is None else one_line(self.shown(value))
+
+    def cells(self, rows: Sequence[Row]) -> list[str]:
+        """Of all rows."""
+        texts = [self.cell(row) for row in rows]
+        if not self.bar or not texts:
+            return texts
+        sizes = [float(self.value(row) or 0.0) for row in rows]
+        largest, width = max(sizes) or 1.0, max(map(len, texts))
+        return [f"{text:>{width}} {bar(size / largest)}" for text, size in zip(texts, sizes, strict=True)]
+
+
+def bar(share: float) -> str:
+    """A bar of that share of its room, to half a cell."""
+    whole, half = divmod(round(min(max(share, 0.0), 1.0) * _BAR * 2), 2)
+    return f"{'━' * whole}{'╸' * half}".ljust(_BAR)
 
 
 def text(title: str, name: str) -> Column:
     return Column(title, lambda row: getattr(row, name, None) or None, str)
 
 
-def figure(key: str, value: Callable[[Row], float | None] | None = None) -> Column:
+def figure(key: str, value: Callable[[Row], float | None] | None = None, bar: bool = False) -> Column:
     """A figure of the row by its key, or another value that is such a figure."""
     read = value or (lambda row: getattr(row, key))
-    return Column(figures.label(key).upper(), read, lambda value: figures.shown(key, value), right=True)
+    return Column(figures.label(key).upper(), read, lambda value: figures.shown(key, value), right=True, bar=bar)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,9 @@ class TableScreen(WorkingScreen):
         """Shows the rows anew; the cursor stays with its row, where that is still there."""
         before = self.row
         if listing.rows is not self.listing.rows or not self._cells:
-            self._cells = {self._key(row): [column.cell(row) for column in listing.columns] for row in listing.rows}
+            columns = [column.cells(listing.rows) for column in listing.columns]
+            by_row = zip(*columns, strict=True)
+            self._cells = {self._key(row): list(cells) for row, cells in zip(listing.rows, by_row, strict=True)}
             self._widths = self._widest()
         self.listing = listing
         self.shown = listing.shown()
