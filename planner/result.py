@@ -90,6 +90,11 @@ class ProviderCost(Result):
     in_region: bool | None = Field(
         default=None, description="Whether that is in the region asked for; null where it is not known."
     )
+    joined: bool | None = Field(
+        default=None,
+        description="Whether its machines work as one in runs that need several: false where single devices are rented "
+        "from anywhere or the provider has fewer, null where no network is stated.",
+    )
     price_age_days: int | None = Field(default=None, description="Of the on-demand price; null where it is undated.")
     stale: bool | None = Field(default=None, description="Older than 90 days or undated; null without a price.")
     spot_usd_per_hour: float | None = None

@@ -109,6 +109,8 @@ class Price:
     power_kw: float | None = None
     network: str = ""
     network_bandwidth_per_node: float | None = None
+    max_devices: int | None = None
+    """The largest cluster that the provider states."""
     vcpus: int | None = None
     ram_bytes: float | None = None
     source: str = ""

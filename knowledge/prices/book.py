@@ -93,6 +93,7 @@ def _price(row: dict[str, str]) -> Price:
         power_kw=_number(row["power_kw"]),
         network=row["inter_node_network"],
         network_bandwidth_per_node=None if bandwidth is None else bandwidth * 1e9,
+        max_devices=int(row["max_devices"]) if row["max_devices"] else None,
         vcpus=None if vcpus is None else int(vcpus),
         ram_bytes=None if ram is None else ram * GIB,
         source=row["source"],

@@ -15,7 +15,7 @@ from knowledge.prices.kin import kin_price
 from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
-from planner.money.offers import by_device
+from planner.money.offers import by_device, joins
 from planner.serving.prices import offered
 
 
@@ -165,8 +165,7 @@ def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, fr
 def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[Hourly]:
     """The cheapest row of each provider for the shape, `together` devices of which share a node, cheapest first.
 
-    Where nodes are `joined` by a network, offers of single devices that state none are left out: these may stand
-    anywhere.
+    Where nodes are `joined` by a network, offers that cannot be are left out.
     """
     best: dict[str, Hourly] = {}
     for price in offered(shape.accelerator.id, None, together):
@@ -174,15 +173,12 @@ def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[H
             continue
         if shape.sellers is not None and price.provider not in shape.sellers:
             continue
+        if joined and joins(price, shape.count, nodes=2) is False:
+            continue
         usd = bill(price, shape.count, 1.0).usd_per_hour
         if usd is not None and (price.provider not in best or usd < best[price.provider].usd):
             best[price.provider] = Hourly(price, usd)
-    able = [row for row in best.values() if not joined or _joins(row.price)]
-    return sorted(able, key=lambda row: (row.usd, row.price.provider))
-
-
-def _joins(price: Price) -> bool:
-    return price.network_bandwidth_per_node is not None or price.count > 1
+    return sorted(best.values(), key=lambda row: (row.usd, row.price.provider))
 
 
 def others(rows: list[Hourly]) -> list[OtherOffer]:

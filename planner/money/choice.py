@@ -162,6 +162,10 @@ def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
         age = age_days(price_date, day)
         words = "is undated" if age is None else f"is {age} days old (of {price_date})"
         doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
+    if row.joined is False:
+        doubts.append(f"{row.provider} {row.instance}: single machines or too few: nothing joins them for this run")
+    elif row.joined is None:
+        doubts.append(f"{row.provider} {row.instance}: no network between its machines is stated; ask before you rent")
     if row.in_region is False:
         doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
     return doubts

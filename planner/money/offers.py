@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import Literal
@@ -35,12 +35,14 @@ class SpotRun:
 @dataclass(frozen=True)
 class OfferTerms:
     """What rows say beside the price book: `on_spot` is the run on a number of spot machines at a price (None where it
-    would not end), of which one that is rented by the device has `per_node`; `place` is the region asked for."""
+    would not end), of which one that is rented by the device has `per_node`; `place` is the region asked for; `nodes`
+    work together."""
 
     on_spot: Callable[[Price, int], SpotRun | None] | None = None
     per_node: int = 1
     reserved_discount: float | None = None
     place: Place | None = None
+    nodes: int = 1
 
 
 _PLAIN = OfferTerms()
@@ -61,6 +63,7 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         note=price.notes,
         source=price.source,
         region=price.region,
+        joined=joins(price, devices, terms.nodes),
         in_region=is_within(price.region, terms.place) if terms.place and price.region else None,
         price_age_days=None if paid.usd is None else age_days(price.price_date, day),
         stale=None if paid.usd is None else is_stale(price.price_date, day),
@@ -97,12 +100,28 @@ def offers(planned: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[P
     listed = rentable(
         prices(machine.accelerator.id, planned.job.plan.goal.provider), min(machine.per_node, machine.count)
     )
+    terms = replace(terms, nodes=machine.nodes)
     return in_order([offer(price, machine.count, hours, terms) for price in listed])
 
 
 def rentable(listed: Iterable[Price], together: int) -> list[Price]:
-    """Those that are for rent and hold `together` devices in a node, or are rented by the device."""
-    return [price for price in listed if price.provider != "owned" and (price.count >= together or by_device(price))]
+    """Those that are for rent and hold `together` devices in a node, or are rented by the device; of one provider no
+    undated prices where it has dated ones."""
+    able = [price for price in listed if price.provider != "owned" and (price.count >= together or by_device(price))]
+    dated = {price.provider for price in able if price.price_date and price.usd_per_hour is not None}
+    return [price for price in able if price.price_date or price.provider not in dated]
+
+
+def joins(price: Price, devices: int, nodes: int) -> bool | None:
+    """Whether machines of an offer work as one on a run over `nodes`: not where single devices are rented from
+    anywhere, nor where there are fewer; None where whole nodes are rented and no network between them is stated."""
+    if nodes == 1:
+        return True
+    if price.max_devices is not None and devices > price.max_devices:
+        return False
+    if price.network or price.network_bandwidth_per_node is not None:
+        return True
+    return None if price.count > 1 else False
 
 
 def by_device(price: Price) -> bool:
@@ -111,13 +130,13 @@ def by_device(price: Price) -> bool:
 
 
 def in_order(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> list[ProviderCost]:
-    """Those with a price of this kind (on demand where providers have none of it) first: what is outside the region
-    asked for last of them, then by USD."""
+    """Those with a price of this kind (on demand where providers have none of it) first: of them last what cannot work
+    as one, then what is outside the region asked for, then what may not work as one; else by USD."""
     listed: PriceKind = kind if kind in _USD else "on_demand"
 
-    def key(row: ProviderCost) -> tuple[bool, bool, float, str]:
-        usd = usd_of(row, listed)
-        return (usd is None, row.in_region is False, usd or 0.0, row.provider)
+    def key(row: ProviderCost) -> tuple[bool, bool, bool, bool, float, str]:
+        usd, doubtful = usd_of(row, listed), row.joined is None
+        return (usd is None, row.joined is False, row.in_region is False, doubtful, usd or 0.0, row.provider)
 
     return sorted(rows, key=key)
 
