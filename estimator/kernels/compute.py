@@ -308,10 +308,16 @@ def embedding_time(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     )
 
 
+# What AdamW moves in operators over lists of tensors, as a multiple of its one kernel's: decay, both moments, root,
+# division, epsilon and update are 20.5 elements for 7 (torch/optim/adamw.py, _multi_tensor_adamw).
+_FOREACH = 20.5 / 7.0
+
+
 def optimizer_time(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step over `trained` parameters per device, by the bytes it reads and writes."""
     element = job.updated_bytes if not job.uses_adapters else FP32_BYTES
-    device_bytes = trained * job.optimizer.traffic_elements * element
+    foreach = job.optimizer.step_elements > 0.0 and not job.framework.optimizer.fused
+    device_bytes = trained * (job.optimizer.traffic_elements * element * (_FOREACH if foreach else 1.0))
     if not layouts.max_of("offload"):
         return memory_time(job, device_bytes, 4.0)
     over_host = host_step_seconds(job, layouts, trained)

@@ -278,7 +278,8 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
     messages: dict[str, Message] = {}
     if layouts.max_of("tp") > 1:
         times = 2.0 * sums
-        messages["tensor"] = Message(groups.tensor, row, times, times * all_reduce(groups.tensor, row))
+        seconds = times * _gathered(job, layouts) * all_reduce(groups.tensor, row)
+        messages["tensor"] = Message(groups.tensor, row, times, seconds)
     if block.experts and layouts.max_of("ep") > 1:
         flex = switched_on(job, layouts, "moe_dispatcher")
         once = np.where(flex, copies_by_node(groups.expert, float(block.top_k)), 1.0) if np.any(flex) else 1.0
@@ -291,6 +292,18 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
         times = 3.0 * (layouts.cp - 1).astype(np.float64)
         messages["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
     return messages
+
+
+def _gathered(job: Job, layouts: Layouts) -> Floats:
+    """What is left of an all-reduce's time where it is an all-gather of values cast before, and a reduce-scatter.
+
+    Hand-written modules gather what sequence parallelism splits in the precision that they multiply it in (Transformer
+    Engine, distributed.py, gather_along_first_dim).
+    """
+    if job.style != "fused" or job.compute_bytes >= job.activation_bytes:
+        return layouts.ones()
+    gathered = 0.5 * (1.0 + job.compute_bytes / job.activation_bytes)
+    return np.where(layouts.sequence_parallel > 0, gathered, 1.0)
 
 
 def pipeline_sends(job: Job, layouts: Layouts, groups: Groups) -> Floats:
@@ -382,10 +395,13 @@ def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Fl
     """What ZeRO-0 to 2 move in one step, by what for."""
     framework = job.framework
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
-    times = _stage_two_rounds(job, layouts, m)
+    # An all-reduce is a reduce-scatter and an all-gather.
+    reduced = _stage_two_rounds(job, layouts, m)
+    if framework.gradients.all_reduced:
+        reduced = reduced * np.where(layouts.zero_stage >= 1, 2.0, 1.0)
     return {
         "reduce": _everything(
-            job, groups, framework.gradients.reduce_bytes, times, trained_dense, trained_experts, groups.data
+            job, groups, framework.gradients.reduce_bytes, reduced, trained_dense, trained_experts, groups.data
         ),
         "gather": _everything(
             job, groups, framework.weights.compute_bytes, 1.0, trained_dense, trained_experts, groups.data

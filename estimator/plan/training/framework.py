@@ -50,6 +50,9 @@ class Gradients:
     stay: bool
     """Whether gradients live in buffers that stay; false where they are freed after the step (Megatron-core,
     distributed/param_and_grad_buffer.py)."""
+    all_reduced: bool
+    """Whether gradients are all-reduced though each device needs its shard of them alone (DeepSpeed, stage_1_and_2.py
+    allreduce_and_scatter)."""
     reduces_each_micro_batch: bool
     """Whether gradients are reduced after every micro-batch, not after the last (torch, no_sync)."""
     dummies: bool

@@ -27,8 +27,10 @@ _REFERENCED_STAGES = ("dpo", "kto", "ipo", "ppo", "grpo")
 FREEZE_LAYERS = 2
 # What the interval of the memory widens by, on each side, for each thing that was never measured.
 UNMEASURED_MEMORY = 0.04
-# Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm.
+# Kernels written by hand (Transformer Engine, Apex, Liger) exist for CUDA and ROCm. Elsewhere a graph compiler fuses,
+# or PyTorch's operators do the work (Megatron-DeepSpeed, megatron/model/rmsnorm.py and rotary_pos_embedding.py).
 _FUSED_VENDORS = ("NVIDIA", "AMD")
+_GRAPH_COMPILED = ("Gaudi", "TPU", "Trainium", "Inferentia")
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Whose rates a precision of four bits runs at: matrix units with a scale per 16 elements take one per 32 too.
 FOUR_BIT_RATES = {"nvfp4": ("nvfp4", "fp4"), "mxfp4": ("mxfp4", "nvfp4", "fp4")}
@@ -217,7 +219,7 @@ class Job:
         """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
         style = self.framework.operators.style
         if style == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
-            style = "native"
+            style = "compiled" if self.machine.accelerator.family in _GRAPH_COMPILED else "eager"
         return "compiled" if self.training.compile and style in ("eager", "native") else style
 
     @cached_property

@@ -44,7 +44,7 @@ _LINEAR_STEPS = 8
 
 FRAMEWORK_FACTORS = (
     # Narrow: the same kernels take the same time whatever calls them, and what steps cost clocks is the device's.
-    Factor("compute", 0.6, 2.5, 1.0, 0.03),
+    Factor("compute", 0.6, 2.5, 1.0, 0.015),
     Factor("data_overlap", 0.0, 1.0, 0.85, 1.0, logit=True),
     Factor("tensor_overlap", 0.0, 1.0, 0.5, 0.7, logit=True),
     Factor("expert_overlap", 0.0, 1.0, 0.8, 0.7, logit=True),
@@ -61,8 +61,8 @@ DEVICE_FACTORS = (
 # Matmuls: little to fit where the surface is the family's own, its height where it is borrowed.
 HEIGHT = Factor("matmul", 0.3, 1.6, 1.0, 0.11)
 BORROWED = Factor("matmul", 0.3, 1.6, 1.0, 0.6)
-# Attention, likewise.
-ATTENTION = Factor("attention", 0.2, 1.5, 1.0, 0.1)
+# Attention, likewise: its kernels draw less power than matmuls, so that whole steps cost them fewer clocks.
+ATTENTION = Factor("attention", 0.2, 1.5, 1.0, 0.05)
 BORROWED_ATTENTION = Factor("attention", 0.2, 1.5, 1.0, 0.6)
 _FEW_POINTS = 10
 # Makers of devices whose clock does not follow their power, as that of GPUs does: what whole steps cost those in matrix
