@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import textual_serve
 
 from tui.cli import main
-from tui.commands.web import may_speak
+from tui.commands.web import PAGE, may_speak
+from tui.slash import commands
 
 NAMES = {"127.0.0.1", "localhost", "::1"}
 
@@ -28,6 +33,36 @@ NAMES = {"127.0.0.1", "localhost", "::1"}
 )
 def test_only_pages_of_its_own(host: str, origin: str | None, may: bool) -> None:
     assert may_speak(host, origin, NAMES) is may
+
+
+def test_the_page_is_ours_and_loads_nothing_from_elsewhere() -> None:
+    text = (PAGE / "app_index.html").read_text()
+    loaded = re.findall(r"(?:src|href)=\"([^\"]*)\"|url\(\"([^\"]*)\"\)", text)
+    assert len(loaded) >= 4
+    for place in (first or second for first, second in loaded):
+        assert place.startswith(("data:image/svg+xml,", "{{ config.static.url }}")), place
+    assert "<title>Shardwise</title>" in text
+    assert ".focus()" in text
+    served = Path(textual_serve.__file__).parent / "static"
+    for name in re.findall(r"config\.static\.url \}\}([^\"]+)\"", text):
+        assert (served / name).is_file(), name
+
+
+def test_no_key_of_the_browser_is_the_only_way() -> None:
+    """A browser keeps ^N, ^T and ^W for itself: what they do has a command."""
+    names = {command.name for command in commands()}
+    assert {
+        "new",
+        "sweep",
+        "quit",
+        "resume",
+        "scenarios",
+        "models",
+        "hardware",
+        "clusters",
+        "settings",
+        "help",
+    } <= names
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org"])

@@ -14,6 +14,7 @@ import shlex
 import socket
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ from estimator.errors import PlanError
 from server.http.guard import is_loopback
 from server.http.token import Guesses, is_same, token
 
+# The page that holds the app: ours, as the one of textual-serve loads a font from a third party.
+PAGE = Path(__file__).parents[1] / "web_page"
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -122,7 +125,7 @@ def _serve(host: str, port: int, command: str, gate: Gate) -> None:
             print(f"shardwise: the app is at {link} (Ctrl+C ends it)", file=sys.stderr, flush=True)
 
     asyncio.set_event_loop(asyncio.new_event_loop())
-    Ours(command, host, port, title="Shardwise", public_url=gate.shown).serve()
+    Ours(command, host, port, title="Shardwise", public_url=gate.shown, templates_path=PAGE).serve()
 
 
 def may_speak(host: str, origin: str | None, names: set[str]) -> bool:
