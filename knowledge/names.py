@@ -321,11 +321,21 @@ class NameCatalogue:
             ):
                 continue
             unsaid = form.numbers - numbers - entry.attributes
+            if entry.base and self._leaves_its_own(entry, more, unsaid):
+                continue
             cost = len(unsaid) * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
             candidate = _Candidate(entry, form, cost, unsaid, bool(more))
             if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
                 cheapest[entry.id] = candidate
         return sorted(cheapest.values(), key=lambda candidate: candidate.cost)
+
+    def _leaves_its_own(self, copy: NamedEntry, words: frozenset[str], numbers: frozenset[str]) -> bool:
+        """Whether what was not said of a copy is what tells it from its base, or, of somebody else's, its size."""
+        base = self.entries[copy.base]
+        is_foreign = copy.id.partition("/")[0].casefold() != base.id.partition("/")[0].casefold()
+        if is_foreign and self._size and any(self._size.fullmatch(number) for number in numbers):
+            return True
+        return bool(words) and not any(words <= form.words for form in self._forms_of(base))
 
     def _wider(self, wanted: Form) -> list[str]:
         """Ids that have the words said and more, and every number said; copies of others left out."""
