@@ -4,7 +4,7 @@
 # make test-faces  the app in tmux, pages in Chromium, the MCP Inspector (installs Chromium and tmux; npm if it is there)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
-# make screenshots  the README's picture, from the real app
+# make screenshots  the README's pictures, from the real app
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
