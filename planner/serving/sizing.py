@@ -223,21 +223,30 @@ def most_clients(job: ServingJob, candidates: Deployments, slo: Slo) -> tuple[Fl
     lane = most_running(job, candidates, memory)
     most = np.floor(np.minimum(1e7, lane * candidates.lanes))
     by_memory = lane < candidates.max_batch
-    points = int(np.ceil(4.0 * np.log2(max(2.0, float(most.max()))))) + 1
-    loads = np.minimum(np.round(2.0 ** (np.arange(points)[:, None] / 4.0)), most)
-    many = _repeated(candidates, points)
-    # A benchmark's requests are as many times its clients.
-    finite = np.isfinite(many.requests)
-    run = np.where(finite, np.where(finite, many.requests, 0.0) / many.concurrency * loads.ravel(), np.inf)
-    many = replace(many, concurrency=loads.ravel(), requests=run)
-    met, failing = _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, points)
-    limit = np.max(np.where(met, loads, 0.0), axis=0)
+
+    def meets(loads: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
+        """Of loads (k, m) of deployments `which`, ascending: which meet the limits, and what the first fails by."""
+        many = candidates.take(np.tile(which, len(loads)))
+        # A benchmark's requests are as many times its clients.
+        finite = np.isfinite(many.requests)
+        run = np.where(finite, np.where(finite, many.requests, 0.0) / many.concurrency * loads.ravel(), np.inf)
+        many = replace(many, concurrency=loads.ravel(), requests=run)
+        return _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, len(loads))
+
+    points = int(np.ceil(np.log2(max(2.0, float(most.max()))))) + 1
+    loads = np.minimum(2.0 ** np.arange(points)[:, None], most)
+    met, failing = meets(loads, np.arange(len(candidates)))
+    limit, beyond = np.max(np.where(met, loads, 0.0), axis=0), np.min(np.where(met, np.inf, loads), axis=0)
+    for _ in range(_DIVISIONS):
+        which = np.flatnonzero((limit > 0.0) & np.isfinite(beyond) & (beyond > limit + 1.0))
+        if not len(which):
+            break
+        between = np.round(limit[which] + (beyond - limit)[which] * _PARTS[:, None])
+        met, _ = meets(between, which)
+        limit[which] = np.maximum(limit[which], np.max(np.where(met, between, 0.0), axis=0))
+        beyond[which] = np.minimum(beyond[which], np.min(np.where(met, np.inf, between), axis=0))
     usual = ["kv memory" if short else "throughput" for short in by_memory]
     return limit, [reason or other for reason, other in zip(failing, usual, strict=True)]
-
-
-def _repeated(candidates: Deployments, times: int) -> Deployments:
-    return candidates.take(np.tile(np.arange(len(candidates)), times))
 
 
 def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:

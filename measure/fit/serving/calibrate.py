@@ -28,8 +28,8 @@ _HEADER = """\
 # Fitted factors of serving engines, written by `shardwise measure fit`. Meanings: estimator/plan/serving/factors.py.
 # `decode`, `prefill` and `collective` of an engine and of an accelerator family are multiplied. `figures` counts the
 # measured times and rates behind an entry, `runs` the runs; where they are 0 the kin's factors stand in, or those that
-# all share. `*_spread` are half widths of 80 % intervals, from configurations that were left out of the fit; those of
-# `unmeasured` from sources that were left out whole.
+# all share. `*_spread` are half widths of 80 % intervals, from sources that were left out of the fit whole; those of
+# `unmeasured` are the widest.
 """
 
 

@@ -82,12 +82,15 @@ def _folds(seen: Sequence[Observation], hold_out: HoldOut) -> list[Hashable]:
 
 
 def spreads(sample: Sequence[MissedServing]) -> dict[tuple[str, Metric], float]:
-    """Half widths of 80 % intervals, as fractions: by engine and metric, and by 'default' and metric for all others."""
+    """Half widths of 80 % intervals, as fractions: by engine and metric, and by 'default' and metric for all others.
+
+    What is asked about is in no source, so they hold what was said of sources that were left out whole.
+    """
     by_engine: dict[tuple[str, Metric], list[Miss]] = defaultdict(list)
     unseen: dict[Metric, list[Miss]] = defaultdict(list)
     for miss in sample:
         case, metric = miss.observation.case, miss.observation.metric
-        by_engine[miss.engine, metric].append(Miss(miss.rows, case.source))
+        by_engine[miss.engine, metric].append(Miss(miss.source, case.source))
         unseen[metric].append(Miss(miss.source, case.source))
     widths: dict[tuple[str, Metric], float] = {
         ("default", metric): spread_of(part, power=0.5) for metric, part in unseen.items()

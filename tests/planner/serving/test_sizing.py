@@ -139,6 +139,17 @@ def test_where_no_limit_is_named_people_wait_no_longer_than_they_would() -> None
     assert found["best"] == size(concurrency=600)["best"]
 
 
+def test_a_replica_is_filled_to_its_limit_and_no_further() -> None:
+    found = size(concurrency=5000)
+    limit, best = found["best"]["replica_limit"], found["best"]
+    assert best["limited_by"] == "tpot"
+    cluster = found["plan"]["cluster"] | {"count": best["devices_per_replica"]}
+    for load, met in ((limit, True), (round(1.02 * limit) + 1, False)):
+        workload = found["plan"]["workload"] | {"concurrency": load}
+        again = call("estimate_inference", {"plan": found["plan"] | {"cluster": cluster, "workload": workload}})
+        assert again["meets_slo"] is met
+
+
 def test_limits_that_nobody_named_keep_nobody_from_an_answer() -> None:
     slow = {"model": "llama-3.1-70b", "accelerator": "m3 max 64gb", "engines": None, "weight_dtypes": None}
     found = size(concurrency=2, ttft_slo_ms=None, tpot_slo_ms=None, **slow)
