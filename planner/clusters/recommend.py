@@ -233,13 +233,18 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) 
         yield f"{'Quickest to answer' if serving else 'Fastest'} of these is {described(quickest)}."
 
 
+# Of how many the exact estimates decide which comes first: those of the screen are of usual layouts, and are close.
+_CLOSE = 3
+
+
 def _looser(ask: Asked, sort: Sort, options: Sequence[ClusterOption]) -> Iterator[LooserLimit]:
     """The limits that decide, each with what comes first where there is twice as much of it."""
     first = options[0] if options else None
     for limit, value in (("deadline_h", ask.deadline_h), ("budget_usd", ask.max_usd)):
         if value is None:
             continue
-        found = recommended(replace(ask, plan=ask.plan.patch({f"goal.{limit}": 2.0 * value})), sort, 1)
+        looser = replace(ask, plan=ask.plan.patch({f"goal.{limit}": 2.0 * value}))
+        found = recommended(looser, sort, _CLOSE)
         if not (found.choices and found.satisfied):
             continue
         other = found.choices[0].option

@@ -23,8 +23,8 @@ def found(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_what_was_estimated_is_counted_apart_from_what_is_valid(found: dict[str, Any]) -> None:
     assert 1 < found["feasible"] <= found["estimated"] <= found["candidates"]
-    assert str(found["candidates"]) in found["why"][0]
-    assert str(found["estimated"]) in found["why"][0]
+    assert f"{found['candidates']:,}" in found["why"][0]
+    assert f"{found['estimated']:,}" in found["why"][0]
 
 
 def test_everything_offered_passes_check_fit(found: dict[str, Any]) -> None:
