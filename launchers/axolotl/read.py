@@ -51,8 +51,7 @@ def read(keys: Keys, findings: Findings) -> None:
     hf.deepspeed(keys, findings)
     hf.fsdp(keys, findings, version=1)
     hf.compiled(keys, findings)
-    if as_truth(keys.look("trl.use_vllm")):
-        findings.leave(keys.items.pop("trl.use_vllm"), "where the engine runs is not read")
+    _generation(keys, findings)
     findings.whole("workload.group_size", keys.take("trl.num_generations"))
     findings.whole("workload.response_len", keys.take("trl.max_completion_length"))
     leave_rest(keys, findings, "axolotl", "hf")
@@ -78,6 +77,25 @@ def _stage(keys: Keys, findings: Findings) -> None:
         findings.put("workload.stage", "pretrain", keys.items["datasets"])
     else:
         findings.default("workload.stage", "sft", "neither rl nor reward_model is there")
+
+
+def _generation(keys: Keys, findings: Findings) -> None:
+    engine, mode, share = (keys.take(name) for name in ("trl.use_vllm", "trl.vllm_mode", "vllm.gpu_memory_utilization"))
+    if engine is None or findings.values.get("workload.stage") != "grpo":
+        return
+    if not is_set(engine):
+        findings.put("workload.rollout", "trainer", engine)
+        return
+    sleeps = keys.take("trl.vllm_enable_sleep_mode")
+    if mode is None:
+        why = "vllm_mode is not there: since TRL 1 it is colocate, before it was a server on devices of its own"
+        findings.one_of("workload.rollout", ("colocated", "separate"), engine, why)
+    else:
+        findings.word("workload.rollout", mode, {"colocate": "colocated", "server": "separate"})
+    if mode is None or mode.value == "colocate":
+        findings.number("workload.engine_share", share)
+    if is_set(sleeps) and sleeps:
+        findings.leave(sleeps, "frees the engine's memory while it trains, which is counted as held")
 
 
 def _stages(words: set[str], loss: Item | None) -> dict[str, str]:

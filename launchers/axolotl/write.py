@@ -13,12 +13,14 @@ from launchers.hf.write import batch_comment, learning_rate, length, optimizer, 
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
+from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH = "axolotl.yaml"
 _DATASET = "SET_ME_DATASET"
+_REWARD, _SERVER = "SET_ME_REWARDS.reward", "SET_ME_VLLM_HOST"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -37,6 +39,7 @@ def render(launch: TrainingLaunch) -> Piece:
         },
         "method": words["stages"][training.stage]["fields"] | _adapter(launch, needs),
         "data": _data(launch, needs, comments),
+        "generation": _generation(launch, needs, comments) if training.stage == "grpo" else {},
         "batch": {"micro_batch_size": launch.micro_batch, "gradient_accumulation_steps": launch.accumulation},
         "precision and optimizer": {
             **words["precisions"][training.precision],
@@ -60,6 +63,8 @@ def render(launch: TrainingLaunch) -> Piece:
         wanted.append("cut-cross-entropy")
     if (launch.plan.layout.cp or 1) > 1:
         wanted.append("ring-flash-attn")
+    if training.stage == "grpo" and training.rollout in ("colocated", "separate"):
+        wanted.append("vllm")
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = f"axolotl train {PATH} --launcher torchrun -- {torchrun_options(launch)}"
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
@@ -97,6 +102,30 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     if stage != "pretrain":
         fields["chat_template"] = "tokenizer_default"
     return fields | {"dataset_prepared_path": "last_run_prepared"}
+
+
+def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    """GRPO's groups, rewards and the engine that generates: the batch counts samples, not prompts."""
+    rollout = launch.training.rollout
+    fields: dict[str, Tree] = {
+        "beta": table("axolotl/fields")["beta"],
+        "num_generations": samples_per_prompt(launch),
+        "generation_batch_size": launch.global_batch,
+        "max_completion_length": answer_tokens(launch),
+        "reward_funcs": [_REWARD],
+        "use_vllm": rollout in ("colocated", "separate"),
+    }
+    comments["reward_funcs"] = "set this: functions of a Python module beside this file"
+    needs.append(f"{PATH}: trl.reward_funcs and datasets type, a Python module with your rewards and the transform")
+    if not fields["use_vllm"]:
+        return {"trl": fields}
+    if rollout == "colocated":
+        engine: dict[str, Tree] = {"gpu_memory_utilization": launch.training.engine_share, "tensor_parallel_size": 1}
+        return {"trl": fields | {"vllm_mode": "colocate", "vllm_enable_sleep_mode": False}, "vllm": engine}
+    comments["vllm_server_host"] = "set this: where `axolotl vllm-serve` runs on other devices"
+    needs.append(f"{PATH}: trl.vllm_server_host, the address of `axolotl vllm-serve` on other devices")
+    server: dict[str, Tree] = {"vllm_mode": "server", "vllm_server_host": _SERVER, "vllm_server_port": 8000}
+    return {"trl": fields | server}
 
 
 def _optimizer(launch: TrainingLaunch) -> dict[str, Tree]:

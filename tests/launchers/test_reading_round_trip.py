@@ -112,7 +112,9 @@ SETS = {
         optimizer=optimizers, zero=st.integers(0, 3),
     ),
     "axolotl": plans(
-        "axolotl", method=st.sampled_from(["full", "lora", "qlora"]), stage=st.sampled_from(["sft", "pretrain", "dpo"]),
+        "axolotl", method=st.sampled_from(["full", "lora", "qlora"]),
+        stage=st.sampled_from(["sft", "pretrain", "dpo", "grpo"]),
+        rollout=st.sampled_from(["colocated", "separate", "trainer"]), group_size=st.sampled_from([2, 4]),
         optimizer=optimizers, zero=st.integers(0, 3), tp=st.sampled_from([1, 1, 2]), cp=st.sampled_from([1, 1, 2]),
     ),
     "torchtune": plans(
