@@ -98,7 +98,7 @@ TARGETS: dict[str, Target] = {
     "axolotl": Target(
         "axolotl",
         "program",
-        "Axolotl YAML: SFT and preference training with FSDP2, tensor and context parallelism; full, LoRA, QLoRA",
+        "Axolotl YAML: SFT, preference training and GRPO with FSDP2, tensor and context parallelism; full, LoRA, QLoRA",
         refers_to=_deepspeed_if_sharded,
     ),
     "torchtune": Target(
@@ -109,7 +109,7 @@ TARGETS: dict[str, Target] = {
     "unsloth": Target(
         "unsloth",
         "program",
-        "Unsloth Python script: full, LoRA and QLoRA fine-tuning and preference training, one process per device",
+        "Unsloth Python script: full, LoRA and QLoRA fine-tuning, preferences and GRPO, one process per device",
     ),
     "ms-swift": Target(
         "ms_swift",

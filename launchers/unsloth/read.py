@@ -123,6 +123,7 @@ def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
         findings.put("layout.offload", "activations", kind)
     else:
         findings.default("layout.offload", "none", "nothing is moved to the host")
+    findings.default("workload.rollout", "trainer", "fast_inference is off unless given")
     # Its kernels never hold the logits whole.
     findings.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
     findings.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
@@ -138,6 +139,10 @@ def _loaded(keys: Keys, arguments: dict[str, Any], node: ast.Call, fast: bool) -
     _take(keys, arguments, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
     if fast:
         keys.put("max_length", arguments.get("max_seq_length"), node.lineno)
+        if arguments.get("fast_inference") is True:
+            keys.put("use_vllm", True, node.lineno)
+            keys.put("vllm_mode", "colocate", node.lineno)
+            keys.put("vllm_gpu_memory_utilization", arguments.get("gpu_memory_utilization", 0.5), node.lineno)
         names = {"full_finetuning": "full_finetuning", "float32_mixed_precision": "float32_mixed_precision"}
         _take(keys, arguments, names, node)
         if "use_gradient_checkpointing" in arguments:

@@ -13,11 +13,12 @@ from launchers.hf.write import batch_comment, learning_rate, length, optimizer, 
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
+from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 
 PATH = "train_unsloth.py"
-_DATASET = "SET_ME_DATASET"
+_DATASET, _REWARDS = "SET_ME_DATASET", "SET_ME_REWARDS"
 _TEXTS = """
 def as_text(rows):
     return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
@@ -43,6 +44,11 @@ def render(launch: TrainingLaunch) -> Piece:
         body += _TEXTS.rstrip("\n").split("\n")
     body += _call(f"arguments = {stage['config']}", _arguments(launch, comments), comments)
     wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(launch) if name != "flash-attn")]
+    rewards: list[str] = []
+    if launch.training.stage == "grpo":
+        rewards = [f"from {_REWARDS} import reward  # set this: a module beside this file with your reward"]
+        needs.append(f"{PATH}: {_REWARDS}, a Python module with a function reward(prompts, completions, **columns)")
+        wanted += ["vllm"] if launch.training.rollout == "colocated" else []
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = f"python {PATH}" if launch.devices == 1 else f"torchrun {torchrun_options(launch)} {PATH}"
     lines = [
@@ -54,10 +60,12 @@ def render(launch: TrainingLaunch) -> Piece:
         "from datasets import load_dataset",
         "from transformers.trainer_utils import get_last_checkpoint",
         f"from trl import {stage['config']}, {stage['trainer']}",
+        *rewards,
         "",
         *body,
         f"trainer = {stage['trainer']}(",
-        "    model=model, args=arguments, train_dataset=data, processing_class=tokenizer",
+        "    model=model, args=arguments, train_dataset=data, processing_class=tokenizer"
+        + (", reward_funcs=[reward]" if rewards else ""),
         ")",
         "folder = arguments.output_dir",
         "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
@@ -93,6 +101,10 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
         # Else Unsloth loads its own upload of the model, packed by others.
         "use_exact_model_name": True,
     }
+    if training.stage == "grpo" and training.rollout == "colocated":
+        fields |= {"fast_inference": True, "gpu_memory_utilization": training.engine_share}
+        if launch.uses_adapters:
+            fields["max_lora_rank"] = training.lora.rank
     if training.weights == "fp32":
         fields["float32_mixed_precision"] = True
     return fields
@@ -132,7 +144,15 @@ def _arguments(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, An
     """The Trainer's arguments. Packed rows are of pretraining and SFT alone."""
     words, training = table("hf/fields"), launch.training
     lengths: dict[str, Any] = {"max_length": launch.seq_len}
-    if training.stage in ("pretrain", "sft"):
+    if training.stage == "grpo":
+        answer = answer_tokens(launch)
+        lengths = {
+            "max_prompt_length": launch.seq_len - answer,
+            "max_completion_length": answer,
+            "num_generations": samples_per_prompt(launch),
+            "generation_batch_size": launch.global_batch,
+        }
+    elif training.stage in ("pretrain", "sft"):
         lengths["packing"] = training.packing
     else:
         lengths["max_prompt_length"] = max(1, launch.seq_len // 2)

@@ -123,7 +123,8 @@ SETS = {
     ),
     "unsloth": plans(
         "unsloth", method=st.sampled_from(["full", "lora", "qlora"]),
-        stage=st.sampled_from(["sft", "dpo", "kto", "orpo"]),
+        stage=st.sampled_from(["sft", "dpo", "kto", "orpo", "grpo"]),
+        rollout=st.sampled_from(["colocated", "trainer"]), group_size=st.sampled_from([2, 4]),
         optimizer=optimizers, precision=st.sampled_from(["bf16", "fp16"]), fused_loss=st.just("auto"),
         dp=st.sampled_from([1, 2]), offload=st.sampled_from(["none", "none", "activations"]),
     ),
