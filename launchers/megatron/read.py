@@ -321,7 +321,7 @@ def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
             and (numbers.get("ffn_hidden_size") is None or numbers["ffn_hidden_size"] in widths)
             and (model.experts or None) == (numbers.get("num_experts") or None)
         ):
-            return text if text == name else known
+            return text if text == name and "/" in name else known
     return None
 
 
