@@ -254,8 +254,10 @@ def open_session(
     root = (working_folder() / Path(output or ".").expanduser()).resolve()
     if root.exists() and not root.is_dir():
         raise PlanError("output", f"{str(output)!r} is not a folder")
-    if now is not None and now.tzinfo is None:
-        now = now.astimezone()
+    if now is not None:
+        if not 1970 < now.year < 2200:
+            raise PlanError("now", f"{now.year} is no year to plan in", ["1971 to 2199"])
+        now = now if now.tzinfo else now.astimezone()
     return Session(session_id or new_id(), model, root, "." if output else None, now)
 
 

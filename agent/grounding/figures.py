@@ -34,6 +34,9 @@ _GLUED = re.compile(
     rf"(?:(?:[A-Za-z_]+[-./_:+])*[A-Za-z_]+?[-_.:+]?)(?P<figure>{_NUMBER})(?P<unit>{UNIT})?\Z", re.IGNORECASE
 )
 _JOINS = (":", "+")
+_ENDLESS = re.compile(r"[\d.,]{40,}")
+# No figure is larger, whatever its power of ten.
+_LARGEST = 1e100
 _ORDINAL = re.compile(r"^\s*(?:#+\s*)?\d{1,2}[.)]\s", re.MULTILINE)
 _DIMENSION = re.compile(r"\b[1-4][dD]\b|\b[Pp]er 1M\b")
 
@@ -50,7 +53,13 @@ class Figure:
     end: int
 
 
+def bounded(text: str) -> str:
+    """The text with blanks in the place of digits without end, which are no figure and take ever longer to look at."""
+    return _ENDLESS.sub(lambda match: " " * len(match[0]), text)
+
+
 def figures_in(text: str) -> Iterator[Figure]:
+    text = bounded(text)
     words = list(spelled(text))
     for word in words:
         yield _in_words(word)
@@ -106,7 +115,9 @@ def _figure(match: re.Match[str], unit: str | None) -> Figure:
     kind, factor = UNITS[unit.lower()] if unit else ("count", 1.0)
     step = 10.0 ** -len(digits.partition(".")[2].partition("e")[0]) if "." in digits else _whole_step(digits)
     factor *= scale
-    return Figure(match[0].strip(), kind, float(digits) * factor, 0.5 * step * factor, match.start(), match.end())
+    return Figure(
+        match[0].strip(), kind, min(float(digits), _LARGEST) * factor, 0.5 * step * factor, match.start(), match.end()
+    )
 
 
 def _whole_step(digits: str) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from agent.grounding.figures import figures_in
+from agent.grounding.figures import bounded, figures_in
 from agent.grounding.spelled import spelled
 from knowledge.figures import length_in_tokens
 
@@ -57,7 +57,7 @@ def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set
     known.update(_between(results))
     for text in words:
         known.update(in_text(text))
-        for digits, scale in re.findall(r"(\d+(?:\.\d+)?)\s?([kKmM])\b", text):
+        for digits, scale in re.findall(r"(\d+(?:\.\d+)?)\s?([kKmM])\b", bounded(text)):
             known.add(Origin("count", length_in_tokens(float(digits), scale.lower())))
     return known
 
@@ -66,6 +66,7 @@ def origins(responses: Iterable[Mapping[str, Any]], words: Iterable[str]) -> set
 def in_text(text: str) -> tuple[Origin, ...]:
     """Figures written in a string, and every bare number in it (of names, versions and dates) as a count. Kept, since
     results say the same sentences again and again."""
+    text = bounded(text)
     figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
     bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
     # A small number in words counts things here, as whoever says "two nodes" may be told of 2.

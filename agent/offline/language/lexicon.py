@@ -143,7 +143,9 @@ class Lexicon:
             if at >= len(text):
                 continue
             token = text[at]
-            if at > start and token.joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
+            # One sign holds a form together; a row of them is a line, and following it from each would never end.
+            joins = at > start and token.joins and not text[at - 1].joins
+            if joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
                 nodes.append((node, at + 1))
             for found in _steps(node, token):
                 if found.senses:

@@ -1,0 +1,43 @@
+"""Input without end: twice as much takes about twice as long, and nothing of it is a figure."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import pytest
+
+from agent.grounding.check import ungrounded
+from agent.grounding.figures import figures_in
+from agent.session import ask, open_session
+from estimator.errors import PlanError
+
+LONGEST = 20_000
+ENDLESS = {
+    "digits": "1" * LONGEST, "between": "between 1 and 2 and 3 and " * 3000, "dots": "1." * LONGEST,
+    "commas": "1,2" * LONGEST, "powers": "1e" * LONGEST, "dashes": "-" * LONGEST, "names": "llama-3.1-" * 5000,
+    "times": "8x" * LONGEST, "thousands": "4k " * LONGEST, "brackets": "(" * LONGEST, "paths": "a/b/" * LONGEST,
+    "joined": "8-" * LONGEST, "words": "half a third of two " * 3000, "scores": "_" * LONGEST,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS.keys())
+def test_endless_words_are_answered_soon(text: str) -> None:
+    begun = time.process_time()
+    assert ask(f"fine-tune llama-3.1-8b on 8 h100 {text}"[:100_000], approve=False, model="offline")["answer"]
+    assert time.process_time() - begun < 4
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS.keys())
+def test_figures_of_endless_words_are_found_soon(text: str) -> None:
+    begun = time.process_time()
+    for figure in figures_in(text):
+        assert abs(figure.value) < float("inf")
+    ungrounded(text, [{"a": 1.0}], [text])
+    assert time.process_time() - begun < 4
+
+
+@pytest.mark.parametrize("year", [1, 1970, 2200, 9999])
+def test_a_clock_that_no_plan_can_have_is_refused(year: int) -> None:
+    with pytest.raises(PlanError, match="no year to plan in"):
+        open_session(model="offline", now=datetime(year, 12, 31))
