@@ -175,6 +175,10 @@ def _layer_lists(fields: dict[str, Any]) -> None:
     blocks = fields.pop("layers_block_type", None)
     if isinstance(blocks, list) and set(blocks) <= set(_PATTERN_LETTERS):
         fields.setdefault("hybrid_override_pattern", "".join(_PATTERN_LETTERS[kind] for kind in blocks))
+    if fields.get("num_hidden_layers") is None:  # transformers 5 counts the list where there is one
+        listed = (fields.get(name) for name in ("hybrid_override_pattern", "layer_types", "moe_layer_freq"))
+        if told := next((kinds for kinds in listed if isinstance(kinds, str | list) and kinds), None):
+            fields["num_hidden_layers"] = len(told)
     _layer_heads(fields)
     layers, every = fields.get("num_hidden_layers"), fields.pop("index_topk_freq", None)
     if isinstance(every, int) and every > 1 and isinstance(layers, int) and 0 < layers < 10_000:

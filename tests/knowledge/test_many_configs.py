@@ -1,0 +1,60 @@
+"""Configs as they stand on huggingface.co: counted whole, and refused with a sentence where they are broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
+
+_FILE = Path(__file__).parents[1] / "data" / "raw_configs.jsonl"
+_ROWS: list[dict[str, Any]] = [json.loads(line) for line in _FILE.read_text(encoding="utf-8").splitlines()[1:]]
+# Families that look positions up in a table, whose size is then part of the model's.
+_LEARNED = {"gpt2", "opt", "gpt_bigcode"}
+# Corrections of routers, an expert and layer each, are weights of checkpoints and buffers of transformers.
+_CORRECTIONS = 1e-6
+_JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 2**70), st.floats(), st.text(max_size=5),
+    st.lists(st.one_of(st.integers(-1, 3), st.text(max_size=3)), max_size=3), st.just({"a": None}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row["id"])
+def test_a_config_of_the_hub_is_counted_whole(row: dict[str, Any]) -> None:
+    assert architecture(row["config"]).parameters == pytest.approx(row["parameters"], rel=_CORRECTIONS)
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row["id"])
+def test_only_learned_positions_need_their_number(row: dict[str, Any]) -> None:
+    fields = {
+        name: value for name, value in row["config"].items() if name not in ("max_position_embeddings", "n_positions")
+    }
+    if row["config"].get("model_type") in _LEARNED:
+        with pytest.raises(PlanError, match="max_position_embeddings"):
+            architecture(fields)
+        return
+    assert architecture(fields).parameters == architecture(row["config"]).parameters
+
+
+def test_the_number_of_layers_may_be_that_of_their_list() -> None:
+    """These were counted whole above."""
+    names = ("hybrid_override_pattern", "layer_types", "layers_block_type", "mlp_layer_types")
+    listed = [row["config"] for row in _ROWS if any(name in row["config"] for name in names)]
+    assert sum("num_hidden_layers" not in config for config in listed) > 3
+
+
+@given(st.data())
+def test_a_broken_field_is_a_sentence_never_a_traceback(data: st.DataObject) -> None:
+    row = data.draw(st.sampled_from(_ROWS))
+    name = data.draw(st.sampled_from(sorted(row["config"])))
+    try:
+        built = architecture(row["config"] | {name: data.draw(_JUNK)})
+    except PlanError:
+        return
+    assert built.parameters > 0
