@@ -111,3 +111,17 @@ def test_values_are_gathered_in_the_precision_that_they_are_multiplied_in() -> N
             times[precision, split] = step_time(job, layouts).components["tensor_parallel"]
     np.testing.assert_allclose(times["fp8", 0], times["bf16", 0])
     np.testing.assert_allclose(times["fp8", 1], 0.75 * times["bf16", 1])
+
+
+def test_frameworks_over_the_same_kernels_are_as_fast() -> None:
+    """Megatron-core under each of its names, with the same switches on: what is left is what fits say of each."""
+    switches = {"dp_overlap": True, "tp_overlap": True, "cuda_graph": "none", "gradients": "bf16", "fused_loss": True}
+    plan = {"model": "meta-llama/Llama-3.1-70B", "layout.tp": 8, "cluster.count": 64}
+    plan |= {f"workload.{name}": value for name, value in switches.items()}
+    names = ("megatron-lm", "nemo", "megatron-bridge", "mlperf-nemo")
+    times = [float(step_time(job, candidates(job)).seconds[0]) for job in made(names, plan)]
+    assert max(times) < 1.1 * min(times), dict(zip(names, times, strict=True))
+
+
+def made(names: tuple[str, ...], plan: dict[str, object]) -> list[Job]:
+    return [make_job({**plan, "workload.framework": name}) for name in names]
