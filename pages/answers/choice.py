@@ -52,10 +52,16 @@ def size(sized: SizedServing) -> list[Block]:
     text = (
         f"**{figures.whole(one.devices)} x {one.accelerator}** can serve {model_words(plan)} with {load}: {copies} of "
         f"{each} ({one.engine}, {one.weight_dtype}){price}. That uses {figures.percent(one.utilisation)} of what can "
-        f"be served; what limits one replica is {_limit(one.limited_by)}."
+        f"be served; what limits one replica is {_limit(one.limited_by)}.{_assumed_limits(sized)}"
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
     return [Prose(text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
+
+
+def _assumed_limits(sized: SizedServing) -> str:
+    """What was assumed of a person's patience: the first reason, where limits of latency are among the assumptions."""
+    assumed = any(row.field in ("workload.tpot_slo_ms", "workload.ttft_slo_ms") for row in sized.assumptions)
+    return f" {sized.why[0]}" if assumed else ""
 
 
 def _limit(name: str) -> str:
