@@ -4,19 +4,32 @@
 # make test-faces  the app in tmux, pages in Chromium, the MCP Inspector (installs Chromium and tmux; npm if it is there)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
+# make fuzz   20,000 odd inputs over tools, files and sentences, and 200 kills while files are written
+# make sbom   what is installed, as CycloneDX, and its licences, into dist
 # make screenshots  the README's pictures, from the real app
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: demo test test-launchers test-faces lint bench screenshots format lock clean
+.PHONY: fuzz sbom demo test test-launchers test-faces lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
 
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2
+
+fuzz: $(VENV)/.ready-dev
+	SHARDWISE_FUZZ=20000 SHARDWISE_KILLS=200 $(BIN)/pytest tests/test_fuzz.py tests/launchers/test_launch_writing.py
+
+# The programs that list are no part of what is listed.
+sbom: $(VENV)/.ready
+	$(PYTHON) -m venv $(VENV)/sbom
+	$(VENV)/sbom/bin/pip install --quiet --disable-pip-version-check "cyclonedx-bom>=7,<8" "pip-licenses>=5,<6"
+	mkdir -p dist
+	$(VENV)/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.json $(BIN)/python
+	$(VENV)/sbom/bin/pip-licenses --python $(BIN)/python --format markdown --with-urls --output-file dist/licences.md
 
 test-launchers: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2 --dist loadfile checks --ignore checks/faces
