@@ -11,6 +11,7 @@ from launchers.hf.adapters import checkpoint, embedding_modules, target_modules,
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, ENGINE_HOST
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -19,8 +20,7 @@ from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH = "axolotl.yaml"
-_DATASET = "SET_ME_DATASET"
-_REWARD, _SERVER = "SET_ME_REWARDS.reward", "SET_ME_VLLM_HOST"
+_REWARD, _SERVER = "SET_ME_REWARDS.reward", ENGINE_HOST
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -94,7 +94,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         comments["path"] = f"set this: a Hugging Face data set or a file ({content})"
         needs.append(f"{PATH}: datasets path, your data ({content})")
     fields: dict[str, Tree] = {
-        "datasets": [{"path": launch.site.dataset or _DATASET, "type": words["stages"][stage]["type"]}],
+        "datasets": [{"path": launch.site.dataset or DATASET, "type": words["stages"][stage]["type"]}],
         "sequence_len": launch.seq_len,
     }
     if stage in ("sft", "pretrain"):

@@ -6,9 +6,9 @@ import re
 
 from estimator.errors import PlanError
 from launchers.families import embedding_modules_of, linear_layers_of
+from launchers.launch.placeholders import MODEL
 from launchers.launch.training import TrainingLaunch
 
-MODEL = "SET_ME_MODEL"
 _USUAL = {"attention": "q_proj,k_proj,v_proj,o_proj", "mlp": "gate_proj,up_proj,down_proj"}
 _VALID = ["all-linear", "attention", "mlp"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from launchers.deepspeed import read as deepspeed_file
+from launchers.launch.placeholders import MARK
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.tables import table
@@ -200,7 +201,7 @@ def model(findings: Findings, item: Item | None) -> None:
         return
     if isinstance(item.value, list) and len(item.value) > 1:
         findings.block("model", item, "names several; give one")
-    elif not isinstance(item.value, str) or "SET_ME" in item.value or "<" in item.value:
+    elif not isinstance(item.value, str) or MARK in item.value or "<" in item.value:
         findings.leave(item, "a placeholder, not a model")
     else:
         findings.put("model", item.value, item)

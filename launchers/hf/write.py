@@ -40,7 +40,7 @@ def packages(launch: TrainingLaunch, *programs: str) -> list[str]:
 
 def saving(launch: TrainingLaunch) -> dict[str, Value]:
     """How often the Trainer saves, and how many checkpoints stay."""
-    return {"save_steps": save_steps(launch, table("hf/fields")["save_steps"]), "save_total_limit": KEPT_NEWEST}
+    return {"save_steps": save_steps(launch), "save_total_limit": KEPT_NEWEST}
 
 
 def batch_comment(launch: TrainingLaunch) -> str:

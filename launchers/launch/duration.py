@@ -18,6 +18,9 @@ _START_S, _BESIDES = 1800.0, 0.1
 _SAVE_S, _LONGEST_SAVE_S = 2700.0, 3600.0
 # Most sites have a queue of a week, and none has one without a limit.
 _LONGEST_JOB_S = 7 * 24 * 3600.0
+# Without a prediction: transformers' TrainingArguments.save_steps and torchtitan's checkpoint.interval; of runs that
+# generate samples, whose steps are long, what verl's examples set (examples/grpo_trainer, trainer.save_freq).
+_SAVE_STEPS, _SAVE_STEPS_OF_SAMPLES = 500, 20
 # Checkpoints that stay where a program keeps the newest ones only, and where it keeps every n-th.
 KEPT_NEWEST = 3
 _KEPT_SPACED = 5
@@ -59,10 +62,12 @@ def run_steps(launch: TrainingLaunch) -> int | None:
     return size.steps if size else None
 
 
-def save_steps(launch: TrainingLaunch, default: int) -> int:
-    """Optimizer steps between checkpoints: those of about three quarters of an hour; `default` without a prediction."""
+def save_steps(launch: TrainingLaunch, default: int | None = None) -> int:
+    """Optimizer steps between checkpoints: those of about three quarters of an hour; without a prediction `default`, or
+    what is usual of the stage."""
     steps = run_steps(launch)
     if launch.prediction is None:
+        default = default or (_SAVE_STEPS_OF_SAMPLES if launch.training.stage in ("ppo", "grpo") else _SAVE_STEPS)
         return default if steps is None else min(default, steps)
     wanted = _SAVE_S / launch.prediction.step_s
     if wanted >= 100:

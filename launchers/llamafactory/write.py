@@ -13,6 +13,7 @@ from launchers.families import is_known_to_liger, template_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.write import learning_rate, length, packages, saving
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
@@ -20,7 +21,6 @@ from launchers.tables import table
 from launchers.yaml_text import Value, document
 
 PATH = "llamafactory.yaml"
-_DATASET = "SET_ME_DATASET"
 _REWARD_MODEL = "SET_ME_REWARD_MODEL"
 
 
@@ -127,7 +127,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     stage = launch.training.stage
     # PPO cuts prompts only; what is generated comes on top (data/processor/unsupervised.py).
     generated = launch.training.response_len or 0 if stage == "ppo" else 0
-    fields: dict[str, Value] = {"dataset": launch.site.dataset or _DATASET, "cutoff_len": launch.seq_len - generated}
+    fields: dict[str, Value] = {"dataset": launch.site.dataset or DATASET, "cutoff_len": launch.seq_len - generated}
     if launch.site.dataset is None:
         content = table("llamafactory/fields")["data"][stage]
         comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"

@@ -12,13 +12,13 @@ from knowledge.models.catalogue import architecture, architecture_row
 from launchers.devices import accelerator_of
 from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, TOKENIZER
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH = "maxtext.yml"
-_DATASET = "SET_ME_DATASET"
 _OUTPUT = "SET_ME_OUTPUT"
 
 
@@ -140,14 +140,14 @@ def _memory(launch: TrainingLaunch, model: Architecture) -> dict[str, Tree]:
 
 
 def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
-    fields: dict[str, Tree] = {"dataset_type": "hf", "hf_path": launch.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"dataset_type": "hf", "hf_path": launch.site.dataset or DATASET}
     if launch.site.dataset is None:
         comments["hf_path"] = "set this: a data set of the Hugging Face hub, or another dataset_type"
         needs.append(f"{PATH}: hf_path, a data set of the Hugging Face hub (or another dataset_type)")
     if launch.model is None:
         comments["tokenizer_path"] = "set this: a tokenizer of the Hugging Face hub"
         needs.append(f"{PATH}: tokenizer_path, a tokenizer of the Hugging Face hub")
-    return fields | {"tokenizer_type": "huggingface", "tokenizer_path": launch.model or "SET_ME_TOKENIZER"}
+    return fields | {"tokenizer_type": "huggingface", "tokenizer_path": launch.model or TOKENIZER}
 
 
 def _output(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:

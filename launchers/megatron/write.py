@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from knowledge.models.catalogue import architecture
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import CHECKPOINT, DATASET, TOKENIZER
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import (
     Arguments,
@@ -31,9 +32,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "megatron.sh"
-_TOKENIZER = "SET_ME_TOKENIZER"
-_DATA = "SET_ME_DATA"
-_CHECKPOINT = "SET_ME_CHECKPOINT"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -85,18 +83,18 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         arguments |= {"sft": True, "tokenizer_type": "SFTTokenizer", "sft_tokenizer_prompt_format": "default"}
     else:
         arguments["tokenizer_type"] = "HuggingFaceTokenizer"
-    arguments["tokenizer_model"] = launch.model or _TOKENIZER
+    arguments["tokenizer_model"] = launch.model or TOKENIZER
     if launch.model is None:
         comments["tokenizer_model"] = "set this: a name or folder of a Hugging Face tokenizer"
         needs.append(f"{PATH}: --tokenizer-model, a name or folder of a Hugging Face tokenizer")
-    arguments |= {"data_path": launch.site.dataset or _DATA, "split": "99,1,0"}
+    arguments |= {"data_path": launch.site.dataset or DATASET, "split": "99,1,0"}
     if launch.site.dataset is None:
         what = "a JSON Lines file of messages" if sft else "the prefix of files made by tools/preprocess_data.py"
         comments["data_path"] = f"set this: {what}"
         needs.append(f"{PATH}: --data-path, {what}")
     if sft:
         # Loaded where there is none of the run's own yet (checkpointing.py, load_checkpoint).
-        arguments["pretrained_checkpoint"] = _CHECKPOINT
+        arguments["pretrained_checkpoint"] = CHECKPOINT
         comments["pretrained_checkpoint"] = "set this: a Megatron checkpoint of the model"
         needs.append(f"{PATH}: --pretrained-checkpoint, a Megatron checkpoint of the model")
     return arguments

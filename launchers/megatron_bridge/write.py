@@ -12,6 +12,7 @@ from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, architecture_row
 from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import CHECKPOINT, DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
 from launchers.megatron.model_fields import mtp_layers
@@ -21,10 +22,8 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "megatron_bridge.sh"
-_DATA = "SET_ME_DATA"
 # Text that Hydra takes as it stands and for no number, truth or null.
 _PLAIN = re.compile(r"(?i)(?!(true|false|null|nan|inf)$)[a-z][\w/.-]*")
-_CHECKPOINT = "SET_ME_CHECKPOINT"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -148,7 +147,7 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """Data, its length, and for fine-tuning the checkpoint to start from. Packed rows are batches of one."""
     tuned = _mode(launch) != "pretrain"
     key = "dataset.dataset_root" if tuned else "dataset.data_path"
-    fields: dict[str, Tree] = {key: launch.site.dataset or _DATA, "dataset.seq_length": launch.seq_len}
+    fields: dict[str, Tree] = {key: launch.site.dataset or DATASET, "dataset.seq_length": launch.seq_len}
     if launch.site.dataset is None:
         what = "a folder with training.jsonl of input and output" if tuned else "the prefix of Megatron's .bin and .idx"
         needs.append(f"{PATH}: {key}, {what}")
@@ -160,7 +159,7 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     needs.append(f"{PATH}: checkpoint.pretrained_checkpoint, the model in Megatron's format (scripts/conversion)")
     return fields | {
         "dataset.enable_offline_packing": launch.training.packing,
-        "checkpoint.pretrained_checkpoint": _CHECKPOINT,
+        "checkpoint.pretrained_checkpoint": CHECKPOINT,
     }
 
 

@@ -9,6 +9,7 @@ from launchers.hf.adapters import checkpoint, embedding_modules, target_modules
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -17,9 +18,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "swift.sh"
-_DATASET = "SET_ME_DATASET"
-_REWARD = "SET_ME_REWARD"
-_SERVER = "SET_ME_VLLM_HOST"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -104,7 +102,7 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         content = table("ms_swift/fields")["data"][training.stage]
         needs.append(f"{PATH}: --dataset, a Hugging Face data set or a file ({content})")
     rows = launch.seq_len - answer_tokens(launch) if training.stage == "grpo" else launch.seq_len
-    options: dict[str, Tree] = {"dataset": launch.site.dataset or _DATASET, "max_length": rows}
+    options: dict[str, Tree] = {"dataset": launch.site.dataset or DATASET, "max_length": rows}
     if training.stage in ("sft", "pretrain"):
         options["packing"] = training.packing
     return options | {"truncation_strategy": "delete" if training.stage == "grpo" else "right"}
@@ -117,12 +115,12 @@ def _generation(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     options: dict[str, Tree] = {
         "num_generations": samples_per_prompt(launch),
         "max_completion_length": answer_tokens(launch),
-        "reward_funcs": [_REWARD],
+        "reward_funcs": [REWARD],
         "use_vllm": training.rollout != "trainer",
     }
     if training.rollout == "colocated":
         options |= {"vllm_mode": "colocate", "vllm_gpu_memory_utilization": training.engine_share}
     elif training.rollout == "separate":
-        options |= {"vllm_mode": "server", "vllm_server_host": [_SERVER], "vllm_server_port": 8000}
+        options |= {"vllm_mode": "server", "vllm_server_host": [ENGINE_HOST], "vllm_server_port": 8000}
         needs.append(f"{PATH}: --vllm_server_host, where `swift rollout --model ...` runs on other devices")
     return options

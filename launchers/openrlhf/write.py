@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 
-from launchers.hf.adapters import MODEL, target_modules, whole_alpha
+from launchers.hf.adapters import target_modules, whole_alpha
 from launchers.hf.write import learning_rate
 from launchers.launch.duration import KEPT_NEWEST, save_steps
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, MODEL, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, engine_devices, samples_per_prompt
@@ -20,9 +21,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "openrlhf.sh"
-_DATA = "SET_ME_DATA"
-_REWARD = "SET_ME_REWARD.py"
-_SAVE_STEPS = 50
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -58,7 +56,7 @@ def _supervised(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         needs.append(f"{PATH}: --data.dataset, a Hugging Face data set or a folder of one ({content})")
     options: dict[str, Tree] = {
         "model.model_name_or_path": _model(launch, "model.model_name_or_path", needs),
-        "data.dataset": launch.site.dataset or _DATA,
+        "data.dataset": launch.site.dataset or DATASET,
         "data.apply_chat_template": True,
         "train.max_epochs": 1 if training.steps is not None else launch.whole_passes("OpenRLHF"),
         "adam.lr": learning_rate(launch),
@@ -88,8 +86,8 @@ def _reinforced(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     needs.append(f"{PATH}: --reward.remote_url, a Python file with reward_func, or the address of a reward model")
     options: dict[str, Tree] = {
         "actor.model_name_or_path": _model(launch, "actor.model_name_or_path", needs),
-        "reward.remote_url": _REWARD,
-        "data.prompt_dataset": launch.site.dataset or _DATA,
+        "reward.remote_url": REWARD + ".py",
+        "data.prompt_dataset": launch.site.dataset or DATASET,
         "data.input_key": "prompt",
         "data.apply_chat_template": True,
         "algo.advantage.estimator": words["estimators"][training.stage],
@@ -162,7 +160,7 @@ def _run(launch: TrainingLaunch) -> dict[str, Tree]:
         "data.max_len": launch.seq_len,
         "ckpt.output_dir": f"saves/{launch.slug}/final",
         "ckpt.path": f"saves/{launch.slug}",
-        "ckpt.save_steps": save_steps(launch, _SAVE_STEPS),
+        "ckpt.save_steps": save_steps(launch),
         "ckpt.max_num": KEPT_NEWEST,
         "ckpt.load_enable": True,
     }

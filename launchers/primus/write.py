@@ -11,6 +11,7 @@ from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture, architecture_row
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
 from launchers.pieces import File, Piece, Start
@@ -19,7 +20,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "primus.yaml"
-_DATA = "SET_ME_DATA"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -48,7 +48,7 @@ def render(launch: TrainingLaunch) -> Piece:
             "data" if launch.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format"
         )
     ] = ""
-    overrides |= {"mock_data": False, "train_data_path": launch.site.dataset or _DATA}
+    overrides |= {"mock_data": False, "train_data_path": launch.site.dataset or DATASET}
     if launch.site.dataset is None:
         needs.append(f"{PATH}: train_data_path, the prefix of files in Megatron's format (or mock_data: true)")
     command = _command(launch)

@@ -6,6 +6,7 @@ import shlex
 
 from launchers.launch.duration import run_steps, save_steps
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, MODEL
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.write import option
 from launchers.pieces import File, Piece, Start
@@ -13,8 +14,6 @@ from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.yaml_text import Tree
 
 PATH = "torchrun.sh"
-_DATASET = "SET_ME_DATASET"
-_SAVE_STEPS = 500
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -36,8 +35,8 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """What is trained, on what, and how."""
     training = launch.training
     arguments: dict[str, Tree] = {
-        "model": launch.model or "SET_ME_MODEL",
-        "dataset": launch.site.dataset or _DATASET,
+        "model": launch.model or MODEL,
+        "dataset": launch.site.dataset or DATASET,
         "stage": training.stage,
         "method": training.method,
     }
@@ -76,7 +75,7 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         arguments["response_len"] = training.response_len
     if training.stage == "grpo":
         arguments["group_size"] = training.group_size
-    arguments |= {"output_dir": f"saves/{launch.slug}", "save_steps": save_steps(launch, _SAVE_STEPS)}
+    arguments |= {"output_dir": f"saves/{launch.slug}", "save_steps": save_steps(launch)}
     for name in ("packing", "compile"):
         if getattr(training, name):
             arguments[name] = True

@@ -187,7 +187,7 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> Options:
     return options | {
         "dump_folder": f"outputs/{launch.slug}",
         "checkpoint.enable": True,
-        "checkpoint.interval": save_steps(launch, 500),
+        "checkpoint.interval": save_steps(launch),
         "checkpoint.keep_latest_k": KEPT_NEWEST,
         "metrics.log_freq": 10,
     }

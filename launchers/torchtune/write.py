@@ -13,6 +13,7 @@ from launchers.hf.write import batch_comment, learning_rate
 from launchers.launch.duration import duration
 from launchers.launch.heading import heading
 from launchers.launch.names import last_part, slug
+from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import quoted
@@ -21,7 +22,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH, SCRIPT = "torchtune.yaml", "torchtune.sh"
-_DATASET = "SET_ME_DATASET"
 _MODELS = "torchtune.models."
 
 
@@ -206,7 +206,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     if launch.site.dataset is None:
         comments["source"] = f"set this: a Hugging Face data set ({row['content']})"
         needs.append(f"{PATH}: dataset source, your data ({row['content']})")
-    fields: dict[str, Tree] = {"_component_": row["component"], "source": launch.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"_component_": row["component"], "source": launch.site.dataset or DATASET}
     fields |= row["fields"]
     if stage != "dpo":
         fields["packed"] = launch.training.packing

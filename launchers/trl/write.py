@@ -11,6 +11,7 @@ from launchers.hf.adapters import checkpoint, embedding_modules, target_modules,
 from launchers.hf.sharding import backend_of, uses_fsdp
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -19,9 +20,6 @@ from launchers.yaml_text import Tree, document
 
 PATH = "trl.yaml"
 SCRIPT = "trl_resume.py"
-_DATASET = "SET_ME_DATASET"
-_REWARD = "SET_ME_REWARD"
-_SERVER = "SET_ME_HOST"
 # TRL's scripts call `train()`, which starts over whatever lies in output_dir.
 _RESUMING = '''
 """TRL's script of the name that is the first argument, going on from the last checkpoint where there is one."""
@@ -127,7 +125,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     """The data set and how its samples become rows of seq_len tokens. A row of DPO and KTO is a prompt with one answer;
     of GRPO the answer comes on top of the prompt."""
     training = launch.training
-    fields: dict[str, Tree] = {"dataset_name": launch.site.dataset or _DATASET}
+    fields: dict[str, Tree] = {"dataset_name": launch.site.dataset or DATASET}
     if launch.site.dataset is None:
         content = table("trl/fields")["data"][training.stage]
         comments["dataset_name"] = f"set this: a Hugging Face data set or a folder of one ({content})"
@@ -158,7 +156,7 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
     fields: dict[str, Tree] = {
         "num_generations": size,
         "generation_batch_size": launch.global_batch,
-        "reward_funcs": [_REWARD],
+        "reward_funcs": [REWARD],
         "use_vllm": training.rollout != "trainer",
     }
     comments["reward_funcs"] = "set this: accuracy_reward, think_format_reward, or my_module.my_function"
@@ -170,7 +168,7 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
             "vllm_tensor_parallel_size": 1,
         }
     elif training.rollout == "separate":
-        fields |= {"vllm_mode": "server", "vllm_server_host": _SERVER, "vllm_server_port": 8000}
+        fields |= {"vllm_mode": "server", "vllm_server_host": ENGINE_HOST, "vllm_server_port": 8000}
         comments["vllm_server_host"] = "set this: where trl vllm-serve runs the same model"
         needs.append(f"{PATH}: vllm_server_host, the address of `trl vllm-serve --model ...` on other devices")
     return fields

@@ -11,6 +11,7 @@ from typing import Any
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -18,7 +19,7 @@ from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 
 PATH = "train_unsloth.py"
-_DATASET, _REWARDS = "SET_ME_DATASET", "SET_ME_REWARDS"
+_REWARDS = "SET_ME_REWARDS"
 _TEXTS = """
 def as_text(rows):
     return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
@@ -137,7 +138,7 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         content = table("unsloth/fields")["stages"][launch.training.stage]["data"]
         comments["path"] = f"set this: a Hugging Face data set or a folder of one ({content})"
         needs.append(f"{PATH}: path of load_dataset, your data ({content})")
-    return {"path": launch.site.dataset or _DATASET, "split": "train"}
+    return {"path": launch.site.dataset or DATASET, "split": "train"}
 
 
 def _arguments(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Any]:

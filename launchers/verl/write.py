@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 
-from launchers.hf.adapters import MODEL, target_modules, whole_alpha
+from launchers.hf.adapters import target_modules, whole_alpha
 from launchers.hf.write import learning_rate
 from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET, MODEL, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron_bridge.write import hydra
 from launchers.pieces import File, Piece, Start
@@ -21,10 +22,7 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "verl.sh"
-_DATA = "SET_ME_DATA.parquet"
-_REWARD = "SET_ME_REWARD.py"
 _ACTOR, _ROLLOUT, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
-_SAVE_STEPS = 50
 # As many passes as a run of a number of steps may want.
 _ENDLESS = 100_000
 
@@ -61,8 +59,8 @@ def _reinforced(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     fields: dict[str, Tree] = {
         "algorithm.adv_estimator": words["estimators"][training.stage],
         "algorithm.use_kl_in_reward": training.stage == "ppo",
-        "data.train_files": [launch.site.dataset or _DATA],
-        "data.val_files": [launch.site.dataset or _DATA],
+        "data.train_files": [launch.site.dataset or DATASET + ".parquet"],
+        "data.val_files": [launch.site.dataset or DATASET + ".parquet"],
         "data.train_batch_size": prompts,
         "data.max_prompt_length": launch.seq_len - answer,
         "data.max_response_length": answer,
@@ -85,7 +83,7 @@ def _reinforced(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
         fields |= _model(launch, "critic.model", [])
         fields |= {"critic.ppo_max_token_len_per_gpu": tokens, "critic.optim.lr": 1e-5}
         fields |= {"critic.ulysses_sequence_parallel_size": launch.plan.layout.cp, **_engine(launch, "critic.fsdp")}
-    fields |= {"reward.custom_reward_function.path": _REWARD, "trainer.val_before_train": False}
+    fields |= {"reward.custom_reward_function.path": REWARD + ".py", "trainer.val_before_train": False}
     fields |= {"trainer.max_actor_ckpt_to_keep": KEPT_NEWEST, "trainer.max_critic_ckpt_to_keep": KEPT_NEWEST}
     return fields | _run(launch)
 
@@ -94,7 +92,7 @@ def _sft(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     if launch.site.dataset is None:
         needs.append(f"{PATH}: data.train_files, a parquet file with a column messages")
     return {
-        "data.train_files": launch.site.dataset or _DATA,
+        "data.train_files": launch.site.dataset or DATASET + ".parquet",
         "data.train_batch_size": launch.global_batch,
         "data.micro_batch_size_per_gpu": launch.micro_batch,
         "data.use_dynamic_bsz": False,
@@ -150,7 +148,7 @@ def _run(launch: TrainingLaunch) -> dict[str, Tree]:
         "trainer.nnodes": launch.nodes,
         "trainer.n_gpus_per_node": launch.node_devices,
         **length,
-        "trainer.save_freq": save_steps(launch, _SAVE_STEPS),
+        "trainer.save_freq": save_steps(launch),
         "trainer.test_freq": -1,
         "trainer.resume_mode": "auto",
         "trainer.default_local_dir": f"saves/{launch.slug}",

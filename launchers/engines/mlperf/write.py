@@ -9,6 +9,7 @@ from __future__ import annotations
 from knowledge.mlperf import benchmark
 from launchers.engines.scripts import Verbatim, command, options
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File, Piece, Start
 
@@ -96,7 +97,7 @@ def _script(launch: ServingLaunch) -> list[str]:
         "set -eu",
     ]
     lines.append(': "${MLPERF_INFERENCE:=SET_ME_MLPERF_INFERENCE}"')
-    lines.append(f'[ -n "${{DATASET:-}}" ] || DATASET={data[0] if data else "SET_ME_DATASET"}')
+    lines.append(f'[ -n "${{DATASET:-}}" ] || DATASET={data[0] if data else DATASET}')
     lines += [f': "${{SCENARIO:={scenario}}}"', "here=$PWD", 'out="$here/mlperf-$SCENARIO-$(uname -n)-$$"']
     lines += ['cd "$MLPERF_INFERENCE/language/llama3.1-8b"', 'mkdir -p "$out"', "", "run() {"]
     lines += [*command("python3 -u main.py", [*options(common), '"$@"'], "  "), "}", ""]

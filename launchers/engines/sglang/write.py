@@ -22,6 +22,7 @@ from launchers.engines.scripts import (
     serve_file,
     start,
 )
+from launchers.launch.placeholders import DRAFT_MODEL
 from launchers.launch.serving import ServingLaunch, copied_experts, has_experts
 from launchers.pieces import Piece
 from launchers.shell.quoting import NODE_RANK
@@ -98,6 +99,6 @@ def _speculation(launch: ServingLaunch, needs: list[str]) -> dict[str, Any]:
     needs.append(f"{PATH}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
     return {
         "--speculative-algorithm": "EAGLE3",
-        "--speculative-draft-model-path": "SET_ME_DRAFT_MODEL",
+        "--speculative-draft-model-path": DRAFT_MODEL,
         **chain,
     }

@@ -9,6 +9,7 @@ from launchers.engines.checkpoints import checkpoint, drafts_itself
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import HOST, PORT, Verbatim, command, notes, options, serve_file, start, start_command
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DRAFT_MODEL
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File, Piece
 from launchers.tables import table
@@ -87,4 +88,4 @@ def _speculation(launch: ServingLaunch, needs: list[str]) -> dict[str, Tree]:
     if drafts_itself(launch.model):
         return {"decoding_type": "MTP", "num_nextn_predict_layers": drafted}
     needs.append(f"{CONFIG}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
-    return {"decoding_type": "Eagle", "max_draft_len": drafted, "speculative_model_dir": "SET_ME_DRAFT_MODEL"}
+    return {"decoding_type": "Eagle", "max_draft_len": drafted, "speculative_model_dir": DRAFT_MODEL}

@@ -20,6 +20,7 @@ from launchers.engines.scripts import (
     start_command,
 )
 from launchers.launch.heading import heading
+from launchers.launch.placeholders import DRAFT_MODEL
 from launchers.launch.serving import ServingLaunch, copied_experts
 from launchers.pieces import File, Piece
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
@@ -108,7 +109,7 @@ def _speculation(launch: ServingLaunch, needs: list[str], comments: dict[str, st
         return {"method": "mtp", "num_speculative_tokens": drafted}
     comments["speculative-config"] = "set its model: an EAGLE-3 head that was trained for this model"
     needs.append(f"{CONFIG}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
-    return {"method": "eagle3", "model": "SET_ME_DRAFT_MODEL", "num_speculative_tokens": drafted}
+    return {"method": "eagle3", "model": DRAFT_MODEL, "num_speculative_tokens": drafted}
 
 
 def _serve(launch: ServingLaunch) -> list[str]:
