@@ -8,7 +8,7 @@ from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import over_api, owned, providers
+from pages.results.money import cheaper, over_api, owned, providers
 from planner.money.results import CostEstimate
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
@@ -33,7 +33,7 @@ def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | N
         text += f" It {'meets' if cost.within_deadline else '**misses**'} your deadline of {figures.hours(deadline_h)}."
     if cost.price == "owned" and (sides := _owned_or_rented(cost, offers)):
         return [*sides, *_energy(cost)]
-    return [Prose(text), *providers(offers[:_MOST_OFFERS]), *_energy(cost)]
+    return [Prose(text), *cheaper(cost.savings), *providers(offers[:_MOST_OFFERS]), *_energy(cost)]
 
 
 def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:

@@ -8,7 +8,7 @@ from knowledge import figures
 from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
 from pages.blocks import Block, Headline, Prose
 from pages.results.basis import notes, tail
-from pages.results.columns import Column, listed, table
+from pages.results.columns import Column, listed, table, yes
 from pages.results.plan import plan_figures
 from planner.clusters.results import (
     AutoConfigured,
@@ -18,7 +18,7 @@ from planner.clusters.results import (
     Reason,
     RecommendedCluster,
 )
-from planner.money.results import ApiComparison, CostEstimate, OwnedCost
+from planner.money.results import ApiComparison, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 
 
@@ -33,6 +33,7 @@ def cost(result: CostEstimate) -> list[Block]:
         *plan_figures(result.plan),
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Made of"),
+        *cheaper(result.savings),
         *providers(result.by_provider),
         *owned(result.owned),
         *over_api(result.api, "Over an API"),
@@ -47,6 +48,18 @@ def providers(rows: Sequence[ProviderCost]) -> list[Block]:
         "spot_usd_with_interruptions", "reserved_usd", ("price of", dated),
     ]  # fmt: skip
     return table(rows, columns, "By provider")
+
+
+def cheaper(rows: Sequence[Saving]) -> list[Block]:
+    """What would cost less, what gives up least first."""
+    columns: list[Column] = [
+        "what",
+        ("gives up", "gives_up"),
+        "usd",
+        "hours",
+        ("in budget", lambda row: yes(row.within_budget)),
+    ]
+    return table(rows, columns, "Cheaper")
 
 
 def over_api(api: ApiComparison | None, title: str = "") -> list[Block]:

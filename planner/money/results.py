@@ -37,6 +37,18 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class Saving(Result):
+    """A way to pay less for a run."""
+
+    way: str = Field(description="spot, reserved, framework, precision, method, model or data.")
+    what: str
+    gives_up: str
+    patch: dict[str, Any] = Field(description="What changes in the plan; empty for another kind of price.")
+    usd: float
+    hours: float
+    within_budget: bool | None = Field(default=None, description="Null without a budget.")
+
+
 class ApiOffer(Result):
     """A model over a provider's API, for requests of the plan's shape."""
 
@@ -99,6 +111,10 @@ class CostEstimate(Result):
     )
     api: ApiComparison | None = Field(
         default=None, description="Of serving: the model over an API; null where nobody is known to offer it."
+    )
+    savings: list[Saving] = Field(
+        default_factory=list,
+        description="Ways to pay less, what gives up least first: of training, where asked for or over the budget.",
     )
     within_budget: bool | None = Field(description="Of usd.")
     within_deadline: bool | None

@@ -12,6 +12,7 @@ from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import Chosen, not_included
 from planner.money.offers import offers
 from planner.money.results import CostEstimate, CostPart
+from planner.money.savings import savings
 from planner.money.terms import CostTerms, training_interruptions
 from planner.result import Assumption
 from planner.training.planned import Planned, plan_training
@@ -29,8 +30,11 @@ class _Storage:
     assumptions: list[Assumption]
 
 
-def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
-    """Raises PlanError where the plan names neither data nor steps."""
+def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstimate:
+    """With savings where it is over the budget, or should be `cheaper`.
+
+    Raises PlanError where the plan names neither data nor steps.
+    """
     kind, _ = terms.kind(plan.goal.provider), terms.place
     planned = plan_training(plan)
     run = planned.job.run
@@ -56,6 +60,8 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
         cost.parts.append(storage.part)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
+    if cheaper or cost.within_budget is False:
+        cost.savings = savings(planned, payment.rows, payment.chosen)
     cost.not_included = not_included(payment.chosen, storage is not None)
     return cost
 
