@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, ClassVar
 
 from textual import events
@@ -21,15 +20,16 @@ from textual.widgets import Footer, Input, Static
 
 from agent.budget import words
 from agent.events import Approval, Done, ToolCall, ToolResult
-from agent.settings import value
-from agent.store import last_plan, list_sessions, transcript
+from agent.store import last_plan, transcript
 from estimator.errors import PlanError
 from pages.blocks import offered
+from tui.actions import every_action, keys_of
 from tui.screens import SCREENS, ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
-from tui.slash import Command, PromptContext, commands, split
+from tui.slash import Command, PromptContext, split
 from tui.slash_actions import call_events, carry_out
-from tui.talk import Opener, Start, Talk, load_opener
+from tui.talk import Opener, Start, Talk, earlier_sessions, load_opener
+from tui.themes import use_chosen
 from tui.turns import Heard, TurnEnded, Turns
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.choices import Choices
@@ -37,12 +37,9 @@ from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
 from tui.widgets.messages import Answer, Behind, Notice, Queued
 from tui.widgets.plan_pane import Estimator, PlanPane
-from tui.widgets.prompt import PROMPT_KEYS, Prompt
+from tui.widgets.prompt import Prompt
 from tui.widgets.status import Status
 from tui.widgets.welcome import Welcome
-
-# Keys that a command does the same as.
-_COMMANDED = ("help", "edit_plan", "new_session", "quit", "command_palette", "help_quit")
 
 
 class _MainScreen(Screen[None]):
@@ -111,7 +108,7 @@ class ShardwiseApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self._use_theme()
+        use_chosen(self)
         self._show_state()
         if self.talk.id is None:
             self.drawn.set()
@@ -489,24 +486,17 @@ class ShardwiseApp(App[None]):
 
     def _surroundings(self) -> PromptContext:
         """What completion at the prompt may look at."""
-        return PromptContext(self.pane.plan, sorted(self.available_themes), _earlier_sessions)
+        return PromptContext(self.pane.plan, sorted(self.available_themes), earlier_sessions)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every action of ours with its key, as Ctrl+P lists them: screens, commands, keys of the conversation."""
-        for row in SCREENS:
-            key = f"   {self.get_key_display(Binding(row.key, ''))}" if row.key else ""
-            yield SystemCommand(f"{row.title}{key}", f"/{row.name}", partial(self.open_screen, row.name))
-        named = {row.name for row in SCREENS}
-        for command in commands():
-            if command.name not in named:
-                meaning = f"{command.meaning[:1].upper()}{command.meaning[1:]}"
-                yield SystemCommand(meaning, command.shown.replace("[", "\\["), partial(self._start_command, command))
-        for binding in (each for key in self._bindings.key_to_bindings.values() for each in key):
-            if binding.description and binding.action not in _COMMANDED and "open_screen" not in binding.action:
-                title = f"{binding.description}   {self.get_key_display(binding)}"
-                yield SystemCommand(title, "key", partial(self.run_action, binding.action))
+        """Every action of ours with its key, as Ctrl+P lists them."""
+        return every_action(self)
 
-    async def _start_command(self, command: Command) -> None:
+    def every_key(self) -> Iterable[tuple[str, str]]:
+        """Every key and what it does."""
+        return keys_of(self)
+
+    async def start_command(self, command: Command) -> None:
         """Carries it out, or begins to type it where it needs words."""
         if command.usage and not command.usage.startswith("["):
             self.query_one(Prompt).give_back(f"/{command.name} ")
@@ -514,34 +504,9 @@ class ShardwiseApp(App[None]):
         else:
             await self._command(f"/{command.name}", command.name, [])
 
-    def every_key(self) -> Iterable[tuple[str, str]]:
-        """Every key and what it does."""
-        bindings = [*self._bindings.key_to_bindings.values()]
-        for binding in dict.fromkeys(each for key in bindings for each in key):
-            if binding.description:
-                yield self.get_key_display(binding), binding.description
-        yield from PROMPT_KEYS
-
-    def _use_theme(self) -> None:
-        try:
-            theme = value("theme")
-        except PlanError as error:
-            self.notify(str(error), severity="warning", markup=False)
-            return
-        if theme in self.available_themes:
-            self.theme = theme
-        elif theme:
-            self.notify(f"There is no theme {theme!r}.", severity="warning", markup=False)
-
     def _show_state(self, doing: str = "") -> None:
         self.refresh_bindings()
         status = self.query_one(Status)
         status.doing = doing
         session = f"session {self.talk.id}" if self.talk.id else "new session"
         status.rest = " · ".join(filter(None, (f"model: {self.talk.model}", session, self.used)))
-
-
-def _earlier_sessions() -> Iterable[tuple[str, str]]:
-    with suppress(PlanError):
-        return [(row.id, row.title) for row in list_sessions()]
-    return []

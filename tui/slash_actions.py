@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from agent.events import Event, Remark, ToolCall, ToolResult
 from agent.export import export_session
 from agent.figures import headline
-from agent.settings import set_value
 from agent.store import list_sessions
 from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from knowledge.own.files import write_file
 from tools.registry import find
+from tui import themes
 from tui.plan_fields import assignments, checked, find_field, kind_of, laid_over
 from tui.slash import commands, find_command
 from tui.widgets.messages import Notice
@@ -265,14 +265,8 @@ async def _think(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _theme(app: ShardwiseApp, words: list[str]) -> None:
-    themes = sorted(app.available_themes)
-    name = " ".join(words) or ("textual-light" if app.current_theme.dark else "textual-dark")
-    name = {"dark": "textual-dark", "light": "textual-light"}.get(name, name)
-    if name not in themes:
-        raise PlanError("theme", f"there is no theme {name!r}", ["dark", "light", *nearest(name, themes)])
-    app.theme = name
-
-    await asyncio.to_thread(set_value, "theme", name)
+    name = themes.choose(app, words)
+    await asyncio.to_thread(themes.keep, name)
     app.notify(f"Theme: {name} (saved)", markup=False)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from agent.events import Approval, Event, ToolResult
+from agent.store import list_sessions
+from estimator.errors import PlanError
 from tui.background import Background
 
 Opener = Callable[..., Any]
@@ -92,3 +95,10 @@ class Talk:
             opener = self._opener or await asyncio.to_thread(load_opener)
             self.session = opener(self.id, self.model, output=self.output)
         return self.session
+
+
+def earlier_sessions() -> Iterable[tuple[str, str]]:
+    """(Id, title) of each, the latest first; none where they cannot be read."""
+    with suppress(PlanError):
+        return [(row.id, row.title) for row in list_sessions()]
+    return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -255,9 +256,11 @@ async def test_what_is_sent_meanwhile_is_asked_next() -> None:
     class Slow(FakeSession):
         async def send(self, text: str) -> AsyncIterator[Event]:
             self.sent.append(text)
-            await asyncio.sleep(0.3)
+            while not told.is_set():
+                await asyncio.sleep(0.01)
             yield done(f"About {text}.", {})
 
+    told = threading.Event()
     made: list[FakeSession] = []
     app = ShardwiseApp(
         opener=lambda *words, **named: made.append(Slow(*words, **named)) or made[-1], estimator=estimator
@@ -268,9 +271,11 @@ async def test_what_is_sent_meanwhile_is_asked_next() -> None:
             await pilot.press("enter")
             await pilot.pause(0.05)
         assert app.query(Thinking)
-        for _ in range(100):
+        assert len(app.queued) == 2
+        told.set()
+        for _ in range(400):
             await pilot.pause(0.05)
-            if app.turns.current is None and not app.queued:
+            if len(app.query(Answer)) == 3 and app.turns.current is None:
                 break
         assert made[0].sent == ["one", "two", "three"]
         assert not app.query(Queued)
