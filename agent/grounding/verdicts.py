@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from agent.figures import figures_of
@@ -13,7 +15,7 @@ from agent.wire import Outcome
 
 _HOLDERS = ("memory", "rows", "options", "slo", "best", "chosen")
 _HEAD = "**What the tools say**"
-_SENTENCE_END = re.compile(r"(?<=[.!?;])[*_)]*\s+(?=\S)|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])[*_)]*\s+(?=\S)|(?<=[。！？；])|\n+")
 # Of what is only supposed, wished or asked no verdict is told; and what another plan would do is none of this one.
 _SUPPOSED = re.compile(
     r"\b(?:would|could|might|may|if|unless|until|when|once|whether|should|to\s+(?:make\s+it\s+)?(?:fit|meet|stay)|"
@@ -26,6 +28,7 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _BAD_ALONE = re.compile(r"\b(?:oom|(?:runs?|running|ran)\s+out\s+of\s+(?:\w+\s+)?memory|out[\s-]of[\s-]memory)\b", re.I)
+_HAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _YES_NO = re.compile(r"^\W*(?P<word>yes|yep|yeah|sure|absolutely|certainly|of course|no|nope)\b", re.IGNORECASE)
 
 
@@ -132,15 +135,44 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _claim(sentence: str, kind: _Kind, asked: str) -> bool | None:
     """What a sentence says of a verdict; None where it says nothing of it."""
-    if _SUPPOSED.search(sentence):
+    if _SUPPOSED.search(sentence) or _other("supposed").search(sentence) or sentence.rstrip().endswith("？"):
         return None
-    word = _YES_NO.match(sentence) if asked and kind.words.search(asked) else None
-    if kind.name == "fits" and _BAD_ALONE.search(sentence):
-        return bool(_NOT.search(_BAD_ALONE.sub("", sentence)))
-    if kind.words.search(sentence):
-        rest = sentence[word.end() :] if word else sentence
-        return not _NOT.search(rest)
-    return not word["word"].lower().startswith("no") if word else None
+    words = _other(kind.name)
+    is_asked = bool(asked) and bool(kind.words.search(asked) or words.search(asked))
+    word = _answer(sentence) if is_asked else None
+    bad = _BAD_ALONE.search(sentence) or _other("bad").search(sentence)
+    if kind.name == "fits" and bad:
+        return _is_denied(f"{sentence[: bad.start()]} {sentence[bad.end() :]}")
+    if kind.words.search(sentence) or words.search(sentence):
+        return not _is_denied(sentence[word[0] :] if word else sentence)
+    return word[1] if word else None
+
+
+def _is_denied(sentence: str) -> bool:
+    return bool(_NOT.search(sentence) or _other("not").search(sentence))
+
+
+def _answer(sentence: str) -> tuple[int, bool] | None:
+    """Where a yes or no at the beginning ends, and which of them it is."""
+    if match := _YES_NO.match(sentence):
+        return match.end(), not match["word"].lower().startswith("no")
+    start = len(sentence) - len(sentence.lstrip(" \t*_>-"))
+    for name, is_yes in (("answer_no", False), ("answer_yes", True)):
+        if match := _other(name).match(sentence, start):
+            return match.end(), is_yes
+    return None
+
+
+@cache
+def _other(name: str) -> re.Pattern[str]:
+    """The words of a kind in the languages beside English."""
+    import yaml  # only where a language model speaks
+
+    with (Path(__file__).parent / "verdicts.yaml").open(encoding="utf-8") as file:
+        words = yaml.safe_load(file)[name]
+    latin = "|".join(word for word in words if not _HAN.search(word))
+    joined = "|".join(word for word in words if _HAN.search(word))
+    return re.compile("|".join(filter(None, (latin and rf"\b(?:{latin})\b", joined))), re.IGNORECASE)
 
 
 def _verdicts(responses: Iterable[Mapping[str, Any]]) -> dict[str, bool]:

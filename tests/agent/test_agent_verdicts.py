@@ -63,6 +63,41 @@ def test_what_denies_that_it_fits(text: str) -> None:
     assert not contradictions(text, [YES, NO], "does it fit?")
 
 
+FITS = """Ja, das passt problemlos.|Es passt.|Oui, ça tient largement.|Le modèle tient sur le GPU.|
+Sí, cabe sin problema.|Cabe en la GPU.|可以，放得下。|显存足够。|はい、収まります。|このモデルは収まります。""".replace(
+    "\n", ""
+).split("|")
+FITS_NOT = """Nein, das passt nicht.|Es passt nicht.|Non, ça ne tient pas.|Le modèle ne tient pas.|No cabe.|
+No, no cabe en la GPU.|放不下。|显存不足。|いいえ、収まりません。|収まらない。""".replace("\n", "").split("|")
+SUPPOSED = """Mit LoRA würde es passen.|Avec LoRA, cela pourrait tenir.|Con LoRA cabría.|如果用 LoRA，就放得下。|
+LoRA なら収まります。|Das kostet 10 USD.""".replace("\n", "").split("|")
+
+
+@pytest.mark.parametrize("text", FITS)
+def test_other_languages_are_heard_too(text: str) -> None:
+    assert contradictions(text, [NO], "")
+    assert not contradictions(text, [YES], "")
+
+
+@pytest.mark.parametrize("text", FITS_NOT)
+def test_a_no_of_other_languages_is_heard_too(text: str) -> None:
+    assert contradictions(text, [YES], "")
+    assert not contradictions(text, [NO], "")
+
+
+@pytest.mark.parametrize("text", SUPPOSED)
+def test_what_is_supposed_in_other_languages_is_no_claim(text: str) -> None:
+    assert not contradictions(text, [YES], "")
+    assert not contradictions(text, [NO], "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"), [("passt das?", "Ja."), ("ça tient ?", "Oui."), ("放得下吗？", "可以。"), ("収まる？", "はい。")]
+)
+def test_a_bare_yes_in_other_languages_is_a_verdict(asked: str, text: str) -> None:
+    assert contradictions(text, [NO], asked)
+
+
 def test_limits_budget_and_deadline_are_verdicts_too() -> None:
     late = Outcome(Call("a", "estimate_cost", {}), {"within_budget": False, "within_deadline": True})
     slow = Outcome(Call("b", "estimate_inference", {}), {"meets_slo": False, "slo": [{"met": False}]})
