@@ -10,20 +10,18 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.plan.schema import Layout
 from knowledge.figures import percent, whole
-from knowledge.fitted.training import timed_framework
 from knowledge.models.catalogue import facts_of, models
-from knowledge.offers import able_frameworks
 from planner.money.choice import Chosen
 from planner.money.offers import PriceKind, usd_of
 from planner.money.results import Saving
 from planner.result import ProviderCost
+from planner.training.deciding import other_frameworks
 from planner.training.planned import Planned, plan_training
 from planner.training.run import step_hours, wall_clock
 
 # Less than this is within what is known of the speed.
 _LEAST = 0.03
 _OPEN: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
-_MOST_FRAMEWORKS = 4
 _SMALLER_MODELS = 2
 # Of the parameters, at the most: less of a difference saves little.
 _SMALLER = 0.8
@@ -72,13 +70,8 @@ def _other_prices(rows: list[ProviderCost], chosen: Chosen) -> Iterator[Saving]:
 
 
 def _frameworks(planned: Planned) -> Iterator[_Way]:
-    """Of those that have the run, the most used ones that were timed themselves."""
-    job = planned.job
-    able = able_frameworks(job.training, job.machine.accelerator)
-    timed = [name for name in able if timed_framework(name)[0] == name][:_MOST_FRAMEWORKS]
-    for name in timed:
-        if name != job.framework.name:
-            yield _Way("framework", name, "nothing but its habits", {"workload.framework": name, **_OPEN})
+    for name in other_frameworks(planned.job):
+        yield _Way("framework", name, "another framework", {"workload.framework": name, **_OPEN})
 
 
 def _less_exact(planned: Planned) -> Iterator[_Way]:

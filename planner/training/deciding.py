@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Layout
+from estimator.plan.training.job import Job
 from knowledge.fitted.training import timed_framework
 from knowledge.offers import able_frameworks
 from planner.deciding import ranked
@@ -18,7 +19,7 @@ from planner.training.run import run_of
 _LEAST = 0.03
 _OPEN: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
 _CHOICES = ("workload.framework", "workload.compile", "workload.attention")
-# Of the frameworks that have the run, the most used ones that were timed themselves.
+# So many of the frameworks that have the run, the most used ones, are worth a move.
 _MOST_FRAMEWORKS = 4
 
 
@@ -48,9 +49,13 @@ def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
     if "cluster.interconnect" in assumed and (slower := _slower(job.machine.network.name)) and job.machine.nodes > 1:
         yield "cluster.interconnect", slower
     if "workload.framework" in assumed:
-        able = able_frameworks(training, job.machine.accelerator)
-        timed = [name for name in able if timed_framework(name)[0] == name][:_MOST_FRAMEWORKS]
-        yield from (("workload.framework", name) for name in timed if name != job.framework.name)
+        yield from (("workload.framework", name) for name in other_frameworks(job))
+
+
+def other_frameworks(job: Job) -> list[str]:
+    """Those that people would take instead: the most used ones that have the run, if they were timed themselves."""
+    used = able_frameworks(job.training, job.machine.accelerator)[:_MOST_FRAMEWORKS]
+    return [name for name in used if timed_framework(name)[0] == name and name != job.framework.name]
 
 
 def _slower(network: str) -> str | None:
