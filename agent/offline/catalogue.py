@@ -90,8 +90,9 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
 
     def family(name: str) -> list[str]:
         """The models whose names begin with a word, where it is a family's."""
-        head = name.lower()
-        return [row.id for row in models() if row.id.rpartition("/")[2].lower().removeprefix("meta-").startswith(head)]
+        head = _squeezed(name)
+        tails = ((row.id, _squeezed(row.id.rpartition("/")[2].lower().removeprefix("meta-"))) for row in models())
+        return [id for id, tail in tails if tail.startswith(head)]
 
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""
@@ -136,3 +137,8 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
 
 def _aliases(row: Any) -> tuple[str, ...]:
     return tuple(getattr(row, "aliases", ()))
+
+
+def _squeezed(name: str) -> str:
+    """A name without what joins its parts: 'gemma 3' is 'gemma-3'."""
+    return "".join(one for one in name.lower() if one.isalnum() or one == ".")

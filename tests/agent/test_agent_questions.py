@@ -36,6 +36,8 @@ SETS = tuple(
         "_five_voices",
         "_other_authors",
         "_eleven_authors",
+        "_hundred",
+        "_sixty",
     )
 )
 

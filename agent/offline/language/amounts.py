@@ -156,6 +156,8 @@ def _amount(found: Found, start: int) -> Amount | None:
     if (
         start
         and found.does(start - 1, "per")
+        and not (start > 1 and found.text[start - 2].norm == "w")
+        and not found.sense(start - 1, "recurs")
         and found.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p")
         and value >= 1
     ):
@@ -195,7 +197,11 @@ def _amount(found: Found, start: int) -> Amount | None:
             _counts_name(found, end) or _behind_name(found, start)
         ):
             amount = replace(amount, names=True)
-    return _per(found, amount)
+    amount = _per(found, amount)
+    if amount.unit(*_MONEY) and not amount.per and _dotted(found.text[at].norm) and amount.value < 1000:
+        # '8.000 Dollar'
+        return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
+    return amount
 
 
 def _number(found: Found, at: int) -> tuple[float, int] | None:
@@ -214,7 +220,10 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         return value, end
     if part := found.sense(at, "fraction"):
         sense, end = part
-        return (sense.value, end) if found.sense(end, "scale") and found.text[end].kind != "sign" else None
+        # 半分 is a half, no half minute.
+        spoken = token.kind == "word" and any(unit.name == "time" for unit in _unit(found, end))
+        counted = found.sense(end, "scale") or spoken
+        return (sense.value, end) if counted and found.text[end].kind != "sign" else None
     if token.norm in found.lexicon.articles and _is_span(found, at):
         return 1.0, at + 1
     if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked") or _is_stop(found, at):
@@ -486,7 +495,7 @@ def _joint(found: Found, between: range) -> str:
         return ""
     if not text:
         return ","
-    if text in (["x"], ["×"], ["*"]):
+    if text in (["x"], ["×"], ["*"], ["by"]):
         return "x"
     if text == ["/"]:
         return "/"

@@ -137,6 +137,9 @@ def is_question(heard: Found, sentence: range) -> bool:
     if any(heard.text[step].kind == "single" and heard.sense(step, "which") for step in sentence):
         # Where nothing stands apart a word that asks may stand anywhere.
         return True
+    if any(heard.text[part.start].text in ":：" for part in _parts(heard, sentence)):
+        # 'Quick one: does it fit'
+        return True
     goes_on = goes_on or (at in sentence and heard.text[at].norm in _GOING_ON)
     return not goes_on and _has_mark(heard, sentence)
 

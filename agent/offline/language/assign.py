@@ -18,6 +18,8 @@ _FAR = 7
 _AGAIN = 1.1
 # What it costs a number without a unit that it counts something unknown.
 _STRANGER = 2.5
+# What it costs less that it is said to be for them.
+_SERVED = -2.0
 # What it costs that only a part of a field's name is meant.
 _INNER = 2.3
 # What it costs that a field's name is a small word beside a number without unit.
@@ -194,7 +196,10 @@ def _costs(
             continue
         cost = _cost(quantity, row, near.get(name))
         if cost is not None:
-            costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + strange, cost[1]
+            # '25 nurses' are served where they are whom it is for.
+            people = strange and "users" in quantity.of and _is_for(found, row)
+            counted = _SERVED if people else strange
+            costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + counted, cost[1]
     spans = [span for _, span in costs.values() if span]
     return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
 
@@ -257,6 +262,12 @@ def _counts_stranger(found: Found, row: Row) -> bool:
     if last.units or last.names or last.scale or at >= len(found.text):
         return False
     return found.text[at].kind == "word" and not (at in found.words or at in found.names)
+
+
+def _is_for(found: Found, row: Row) -> bool:
+    """Whether a number stands behind 'for' or 'for about'."""
+    before = found.text[max(row.start - 2, 0) : row.start]
+    return any(token.norm in found.lexicon.meant_for for token in before)
 
 
 def _is_inner(span: tuple[int, int] | None, spans: Sequence[tuple[int, int]]) -> bool:
@@ -327,7 +338,7 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
     told = [name for name in per if name not in _RATES]
-    return bool(told) and quantity.each is None and "requests" not in told and not named
+    return bool(told) and quantity.each is None and "requests" not in told and (not named or "steps" in told)
 
 
 def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
@@ -366,6 +377,9 @@ def strange(quantity: Quantity, row: Row) -> float:
         value = value_of(quantity, amount, row.amounts[-1])
         if value <= 0 and low > 0:
             worst = max(worst, 1.0)
+        elif value < 1 and "devices" in quantity.of:
+            # '0.9 gpu' counts none.
+            worst = max(worst, UNREAD)
         elif value < low:
             worst = max(worst, 0.5 + 1.1 * math.log10(low / value) if value > 0 else 1.0)
         elif value > high:

@@ -48,6 +48,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if about_the_answer(page):
         return None, shares
     shares = _with_hints(page, shares)
+    if page.plan and _FIGURES & set(page.read.asked("focus")) and not (limit_goal(page) or any_goal(page)):
+        # 'What takes the most memory?' asks for no limit.
+        shares = {**shares, "find_limit": 0.0}
     tool = max(shares, key=lambda name: shares[name])
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
@@ -129,6 +132,10 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     read = page.read
     if tool in _OF_ONE and any(len(number.values) >= _ROW and not number.ranged for number in page.filled):
         return "sweep"
+    if tool in ("search_playbook", "compare") and page.plan and read.does("suppose") and (page.kept or page.filled):
+        set_beside = read.does("compare", "versus", "or", "all_before") or "better" in read.asked("wish")
+        # 'Would LoRA help?' is tried.
+        return tool if set_beside or listed(page) else _estimate(page)
     if tool in _WRITES:
         return _of_files(page)
     if tool in _FACTS and page.filled and page.plan and not read.names:
@@ -140,6 +147,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return "estimate_cost"
     if tool == "describe_model" and "need" in read.asked("focus"):
         return "check_fit"
+    if tool == "describe_model" and read.asked("mode")[:1] and not read.asked("wish"):
+        # 'Host Llama 405B'
+        return _estimate(page)
     if page.plan or has_model(page):
         alone = not (page.plan or read.asked("mode") or page.kept or page.filled or read.of("accelerator", "instance"))
         # 'What is the longest context of Qwen3-8B?'
@@ -147,6 +157,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     devices = read.of("accelerator", "instance") or any(row.amounts[-1].unit("bytes") for row in read.rows)
     if tool in (*_OF_ONE, "list_catalogue") and devices and "fit" in read.asked("focus") and asks_which(read.found):
         # 'What fits on a 4090?'
+        return "find_limit"
+    if devices and any_goal(page) == "model" and tool != "list_catalogue":
+        # 'No idea which model yet, it must run on 2 L4.'
         return "find_limit"
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"
@@ -160,7 +173,8 @@ def _of_what_there_is(page: Page, tool: str) -> str:
 # What cannot be told without a run; figures that only one has; words of what a question may be about.
 _OF_A_RUN = (*_OF_ONE, "best_parallelism", "estimate_cost", "compare", "find_limit", "recommend_cluster", "sweep",
              "load_scenario", "explain", "advise", "list_catalogue", "none")  # fmt: skip
-_FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughput", "latency", "write", "files"])
+_FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughput", "latency", "write", "files",
+                      "memory"])  # fmt: skip
 _TERMS = ("figure", "topic", "goal")
 _LENGTHS = ("seq_len", "length", "max_context")
 
@@ -169,7 +183,10 @@ def _of_practice(page: Page, tool: str) -> bool:
     """Whether a question is about how things are done or come to be, since it names no run that could be estimated."""
     read = page.read
     numbers = [number for number in page.filled if number.field not in _LENGTHS]
-    if read.asked("topic") and not (read.names or numbers):
+    topic = read.asked("topic")
+    if topic and (not (read.names or numbers) or ("buying" in topic and not has_model(page))):
+        return True
+    if "sense" in read.asked("judged") and not read.names and asks(read.found, []):
         return True
     if tool not in _OF_A_RUN or not asks(read.found, []) or read.names or page.pasted:
         return False
@@ -242,6 +259,8 @@ def _hinted(page: Page) -> str | None:
         return "find_limit"
     solved = _is_said(page, goal) if goal else False
     if goal and not solved and (most or not (goal == "model" or "rent" in wishes)):
-        loaded = serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate"))
-        return "size_serving" if loaded else "find_limit"
+        if serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate")):
+            return "size_serving"
+        quick = any(page.values(name) for name in ("ttft_slo_ms", "tpot_slo_ms"))
+        return "best_serving" if quick and not page.read.of("accelerator") else "find_limit"
     return "best_serving" if serving and "best" in focus and not page.read.of("provider") else None

@@ -20,7 +20,8 @@ _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
          "programs", "settings", "letting_go", "pointing", "into",
-         "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings")  # fmt: skip
+         "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings",
+         "meant_for")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -128,6 +129,7 @@ class Lexicon:
     apiece: frozenset[str]
     particular: frozenset[str]
     endings: frozenset[str]
+    meant_for: frozenset[str]
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -176,7 +178,7 @@ def _steps(node: _Node, token: Glyphs) -> Iterator[_Node]:
         yield exact
     if token.kind == "word" and len(norm) > 3:
         bare = norm.removesuffix("'s").removesuffix("s")
-        if bare != norm and (found := node.next.get(bare)):
+        if bare != norm and len(bare) > 2 and (found := node.next.get(bare)):
             yield found
     elif token.kind == "number" and norm not in node.next and (found := node.next.get(_plain(norm))):
         yield found

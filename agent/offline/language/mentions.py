@@ -233,7 +233,7 @@ def shows(read: Mentions, mode: str) -> bool:
         if at < behind or at in read.named_tokens:
             continue
         behind = words[0].end
-        if {_kind_of(sense) for sense in words[0].senses} == {mode}:
+        if {_kind_of(sense) for sense in words[0].senses if sense.value != "target" and sense.kind != "stop"} == {mode}:
             return True
     return False
 

@@ -12,16 +12,19 @@ _NO_MEMORY = ("out of memory", "outofmemory")
 @dataclass(frozen=True)
 class Pasted:
     """`config` is what was pasted to be read as a configuration (None: nothing was), `said` the person's own words,
-    `data` what tables, logs and other blocks say, in words: it fills fields and asks for nothing."""
+    `data` what tables, logs and other blocks say, in words: it fills fields and asks for nothing; `rows` those of a
+    table of several, which are set side by side."""
 
     config: str | None
     said: str
     data: str = ""
+    rows: tuple[str, ...] = ()
 
 
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
-    text, facts = _without_tables(text)
+    text, rows = _without_tables(text)
+    facts = rows if len(rows) == 1 else []
     text, machines = _without_logs(text)
     facts += machines
     config = None
@@ -32,7 +35,7 @@ def apart(text: str) -> Pasted:
     else:
         text, blocks = _without_blocks(text)
         facts += blocks
-    return Pasted(config, text, "\n".join(facts))
+    return Pasted(config, text, "\n".join(facts), tuple(rows) if len(rows) > 1 else ())
 
 
 def _without_logs(text: str) -> tuple[str, list[str]]:
@@ -79,15 +82,20 @@ def _without_metrics(line: str) -> str:
 
 
 def _without_tables(text: str) -> tuple[str, list[str]]:
-    """(The text without a table of one row below its heading, the row as its columns' names and values)."""
+    """(The text without its first table below a heading, its rows as its columns' names and values)."""
     lines = text.split("\n")
     for at in range(1, len(lines) - 1):
-        heads, rule, row = (_cells(line) for line in lines[at - 1 : at + 2])
-        ruled = len(rule) > 2 and all(cell and not cell.strip("-: ") for cell in rule)
-        more = at + 2 < len(lines) and _cells(lines[at + 2])
-        if ruled and not more and len(heads) == len(rule) == len(row):
-            facts = "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell)
-            return "\n".join([*lines[: at - 1], *lines[at + 2 :]]).strip(), [facts]
+        heads, rule = _cells(lines[at - 1]), _cells(lines[at])
+        end = at + 1
+        while end < len(lines) and len(_cells(lines[end])) == len(heads):
+            end += 1
+        ruled = len(rule) > 1 and all(cell and not cell.strip("-: ") for cell in rule)
+        if ruled and len(heads) == len(rule) and end > at + 1:
+            rows = [
+                "; ".join(f"{head}: {cell}" for head, cell in zip(heads, _cells(line), strict=True) if cell)
+                for line in lines[at + 1 : end]
+            ]
+            return "\n".join([*lines[: at - 1], *lines[end:]]).strip(), rows
     return text, []
 
 

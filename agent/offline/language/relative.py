@@ -75,8 +75,10 @@ def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> li
         if part and _is_part(read, part, row):
             first, whole = part.amounts[-1], row.amounts[0]
             units = whole.units
-            if whole.value == devices and not (whole.names or units):
-                units = (Unit("devices", 1.0, whole.start, whole.end),)
+            each = get(plan, "cluster.per_node")
+            counted = ({devices / each: "nodes"} if devices and each else {}) | {devices: "devices"}
+            if not (whole.names or units) and whole.value in counted:
+                units = (Unit(counted[whole.value], 1.0, whole.start, whole.end),)
             same = replace(first, units=units, names=whole.names, end=whole.end)
             rows[-1] = Row((*part.amounts[:-1], same))
         else:
@@ -233,11 +235,50 @@ def another(page: Page) -> list[Edit]:
         end = page.read.found.does(at, "plus", "minus") or at + 1
         sign = 1 if page.read.found.does(at, "plus") else -1
         near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
-        if near or not page.plan:
+        if near or not page.plan or page.added:
             continue
         if unit := _one_of(page.read, end):
             return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
     return []
+
+
+def machines_added(page: Page) -> list[Edit]:
+    """'Another node of 4', 'un nodo más de 4': devices that come with a machine, or go with it. The numbers of both are
+    taken off the page."""
+    for at in page.read.does("plus", "minus") if page.plan else ():
+        end = page.read.found.does(at, "plus", "minus") or at + 1
+        around = range(max(at - _NEAR, 0), min(end + _NEAR, len(page.read.tokens)))
+        unit = next((step for step in around if _has_unit(page.read, step, "nodes")), None)
+        rows = [*page.left, *(one.row for one in page.filled)]
+        each = (
+            None
+            if unit is None
+            else next((row for row in rows if _comes_with(page.read, row, max(unit + 1, end))), None)
+        )
+        if unit is None or each is None:
+            continue
+        machines = next((row for row in rows if row.start < unit < row.end and row is not each), None)
+        page.left = [row for row in page.left if row not in (each, machines)]
+        page.filled = [one for one in page.filled if one.row not in (each, machines)]
+        number = each.amounts[-1].value * (machines.amounts[-1].value if machines else 1)
+        sign = 1 if page.read.found.does(at, "plus") else -1
+        page.marks = [mark for mark in page.marks if not (mark.start <= each.start and unit < mark.end + _NEAR)]
+        page.added = True
+        return [Edit("count", "plus", sign * int(number), page.read.span(unit, each.end))]
+    return []
+
+
+def _comes_with(read: Mentions, row: Row, start: int) -> bool:
+    """Whether a number stands right behind a machine and 'of' or 'with', which may be a part of the word before."""
+    amount, between = row.amounts[-1], read.tokens[max(start - 1, 0) : row.start]
+    plain = all(unit.name == "devices" for unit in amount.units) and amount.value == int(amount.value) >= 1
+    return (
+        plain
+        and row.start >= start
+        and len(between) <= _NEAR
+        and bool(between)
+        and between[-1].norm in lexicon().apiece
+    )
 
 
 def _one_of(read: Mentions, start: int) -> str | None:
@@ -342,14 +383,15 @@ def _stands_by(read: Mentions, at: int) -> bool:
 def _added(read: Mentions, row: Row) -> str | None:
     """Whether words beside a number add it or take it away."""
     sign = None
+    counted = row.amounts[-1].units or row.amounts[-1].names
     limits = {at for start, end, _ in read.limits for at in range(start, end)}
     for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
         behind = at >= row.end
         if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
-        words = read.found.words.get(at, ()) if at not in limits else ()
+        # 'Un nodo más de 4' is no 'more than 4'.
+        words = read.found.words.get(at, ()) if at not in limits or (at == row.end and counted) else ()
         does = {sense.name for word in words for sense in word.all("does")}
-        counted = row.amounts[-1].units or row.amounts[-1].names
         if "plus" in does and not (behind and at > row.end + 1):
             sign = "plus" if counted or "and" not in does else sign
         elif "minus" in does:

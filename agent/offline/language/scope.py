@@ -53,7 +53,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
-        if left is None and right is None:
+        if (left is None and right is None) or _refuses_nothing(found, at, max(left or 0, right or 0)):
             at += 1
             continue
         if any(
@@ -87,7 +87,9 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
                 continue
             hit = None
         if hit is None and not _of_a_verdict(found, end):
-            hit = None if left is None and _is_of_a_stranger(found, end) else _left(found, at, by_end)
+            following = end + (end < len(found.text) and found.text[end].norm in found.lexicon.articles)
+            away = _is_of_a_stranger(found, following) and (left is None or found.sense(at, "away") is not None)
+            hit = None if away else _left(found, at, by_end)
             hit = None if hit and hit.key.startswith("number") else hit
         if hit is not None:
             refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
@@ -96,6 +98,14 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread))
+
+
+def _refuses_nothing(found: Found, at: int, end: int) -> bool:
+    """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can)."""
+    longest = found.words[at][0]
+    whole = longest.end > end and longest.get("stop") is not None
+    again = 0 < at < len(found.text) - 1 and found.text[at - 1].norm == found.text[at + 1].norm
+    return whole or (again and found.text[at].kind == "single")
 
 
 def _is_of_a_stranger(found: Found, at: int) -> bool:

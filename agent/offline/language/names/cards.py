@@ -90,12 +90,19 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
         return True
     if at and text[at - 1].text in "$€£=.:/":
         return False
+    if at and text[at - 1].norm in lexicon().articles and len(norm) == 4:
+        # Of '4090 tokens' there is not one.
+        return _is_card_number(norm)
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
     for word in lexicon().at(text, at + 1) if not plural else ():
         if any(sense.name != "devices" for sense in word.all("unit")) or word.get("scale"):
             return False
         if any(sense.name in ("seq_len", "input_len", "output_len") for sense in word.all("field")):
             return False
+    return _is_card_number(norm)
+
+
+def _is_card_number(norm: str) -> bool:
     return len(norm) == 4 and norm[0] in "2345" and norm[1] == "0" and norm[2] in "6789" and norm[3] == "0"
 
 

@@ -32,7 +32,10 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
         return _unknown_model(text, at, known, catalogue, whole)
     end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
     sized = any(is_size(text, one) for one in range(at, end))
-    if not sized and end == at + 1 and (head in plain_words() or len(head) < 4 or _of_a_program(text, end)):
+    if not sized and (stop := _size_behind(text, end, known)):
+        # 'Llama 9 Ultra 900B' is no Llama that is known.
+        return model_named(text, at, stop, said_of(whole, text, at, stop), catalogue, whole)
+    if not sized and end == at + 1 and (_is_no_family(text, at) or _of_a_program(text, end)):
         return None
     turned = None
     start = at
@@ -57,6 +60,22 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
     return None
+
+
+def _size_behind(text: Sequence[Glyphs], end: int, known: Known) -> int | None:
+    """Where a size ends that a version and words with a capital lead to: 'Llama' + '9 Ultra 900B'."""
+    at = end
+    while at < min(len(text), end + 3) and not is_size(text, at):
+        if not (text[at].kind == "number" or text[at].text[:1].isupper()) or any(walked(known.accelerators, text, at)):
+            return None
+        at += 1
+    return at + 2 if end < at and is_size(text, at) and text[at + 1].norm == "b" else None
+
+
+def _is_no_family(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a first word of models is an ordinary word by itself, or too short to be a family's name."""
+    head = text[at].norm
+    return head in plain_words() or len(head) < 3 or (len(head) == 3 and bool(lexicon().at(text, at)))
 
 
 def _ends_glued(text: Sequence[Glyphs], end: int) -> bool:

@@ -32,6 +32,8 @@ def _settings(page: Page) -> dict[str, Any]:
     """'Partition gpu, account nlp': the chunk behind the setting's name."""
     found: dict[str, Any] = {}
     chunks = chunks_of(page)
+    # 'The partition is gpu-long'
+    chunks = [chunk for chunk in chunks if chunk[1].lower() not in ("is", "=", "called", "named")]
     for (_, word), (_start, value) in itertools.pairwise(chunks):
         name, _, glued = word.lower().partition("=")
         name = name.removeprefix("--").rstrip(":")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit, Reading
+from agent.offline.language.assign import fields_named
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import (
     device_row,
@@ -55,10 +56,16 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
 def _limits_of_serving(page: Page) -> dict[str, Any]:
     """Limits of a deployment that no Plan holds."""
     found: dict[str, Any] = {}
+    lengths = [one for one in fields_named(page.read.found) if one.field in ("input_len", "output_len", "length")]
     for name in ("e2e_limit_s", "usd_per_million"):
         if values := page.values(name):
             found[name] = values[-1]
-    statistic = [str(value.value) for value in page.kept if value.field == "slo_statistic"]
+    # 'p50 prompt 1,800 tokens' is no statistic of a latency.
+    statistic = [
+        str(value.value)
+        for value in page.kept
+        if value.field == "slo_statistic" and not any(one.start == value.end for one in lengths)
+    ]
     if statistic and page.mode == SERVING:
         found["slo_statistic"] = statistic[0]
     return found

@@ -36,10 +36,12 @@ def of_the_last(
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
         bare = len(loose) == 1 and not (loose[0].amounts[-1].units or loose[0].amounts[-1].names)
-        if not bare or any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in unsure):
+        if not bare:
             continue
         row = loose[0]
-        name = _brought_back(read, row, plan, topic.get("plans") or ()) or _stands_for(read, plan, topic, row, sentence)
+        name = _brought_back(read, row, plan, topic.get("plans") or ())
+        if name is None and not any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in unsure):
+            name = _stands_for(read, plan, topic, row, sentence)
         if name is None:
             continue
         quantity = lexicon().quantities[name]
@@ -58,8 +60,11 @@ def _stands_for(
         (name for name, path in ALL_PATHS.items() if path == topic.get("recent") and name in quantities), None
     )
     corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
-    recent = recent if topic.get("followed", True) or corrects else None
     few = len(sentence) <= _FEWEST_WORDS
+    sentence = _thought(read, row, sentence)
+    if any(read.found.sense(at, "owns") for at in sentence) and strange(quantities["count"], row) <= _UNUSUAL:
+        return "count"
+    recent = recent if topic.get("followed", True) or corrects else None
     if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):
         return None
     if recent and strange(quantities[recent], row) <= _UNUSUAL:
@@ -70,10 +75,20 @@ def _stands_for(
     return name if strange(quantities[name], row) <= _UNUSUAL else None
 
 
+def _thought(read: Mentions, row: Row, sentence: range) -> range:
+    """The part of a sentence between commas that holds a number."""
+    commas = [at for at in sentence if read.tokens[at].text in (",", "，", "、")]
+    first = max((at + 1 for at in commas if at < row.start), default=sentence.start)
+    return range(first, min((at for at in commas if at >= row.end), default=sentence.stop))
+
+
 def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> str | None:
     """The field that had a number in an earlier plan and has another now: 'back to 4'."""
+    # 'Back to 4', 'back to the full 512'
     onto = [
-        at for at in range(max(row.start - 2, 0), row.start) if (read.found.sense(at, "onto") or (0, 0))[1] == row.start
+        at
+        for at in range(max(row.start - 3, 0), row.start)
+        if row.start - (read.found.sense(at, "onto") or (0, 0))[1] in (0, 1)
     ]
     if not onto or not any(read.found.does(at, "back") for at in range(max(onto[0] - 3, 0), onto[0])):
         return None

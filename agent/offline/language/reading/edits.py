@@ -73,7 +73,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     # What the question itself says goes before what is told beside it.
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
-    return _once(edits, bool(page.read.does("correct", "swap"))), options
+    corrections = [page.read.tokens[at].start for at in page.read.does("correct", "swap")]
+    return _once(edits, min(corrections, default=None)), options
 
 
 def _present(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
@@ -125,8 +126,9 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     return sorted(pieces, key=lambda one: one[0])
 
 
-def _once(edits: Sequence[Edit], corrected: bool) -> list[Edit]:
-    """Each field set once: the more particular stage, what was said last of a correction or a swap, else first."""
+def _once(edits: Sequence[Edit], corrected: int | None) -> list[Edit]:
+    """Each field set once: the more particular stage, what was said last behind a correction or a swap, which stands at
+    a character, else first."""
     found: list[Edit] = []
     for edit in edits:
         same = next((one for one in found if one.field == edit.field and one.op == edit.op == "set"), None)
@@ -134,6 +136,6 @@ def _once(edits: Sequence[Edit], corrected: bool) -> list[Edit]:
             found.append(edit)
         elif edit.field in GENERAL:
             found[found.index(same)] = same if edit.value in GENERAL[edit.field] else edit
-        elif corrected:
+        elif corrected is not None and corrected < edit.span[0]:
             found[found.index(same)] = edit
     return found

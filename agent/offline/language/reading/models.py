@@ -15,6 +15,7 @@ from knowledge.models.catalogue import ModelFacts, find_model
 # Models before that are named where they are meant.
 _NEW = "2024"
 _USUAL_SIZE = 8e9
+_OF_A_NODE = 100e9
 _GENERATION_MONTHS = 12
 
 
@@ -73,14 +74,19 @@ def _usual_model(options: Sequence[str]) -> str:
 
 
 def _usual_of_family(options: Sequence[str]) -> str:
-    """Of a family that is named alone its newest generation, and there the size that is run most, about 8B."""
-    rows = _plain([find_model(option).value for option in options])
+    """Of a family that is named alone its newest generation, and there the size that is run most, about 8B; where none
+    is near that the smallest that a node trains; else the newest. Models without a date are left to be named."""
+    every = [find_model(option).value for option in options]
+    rows = _plain([row for row in every if row.released] or every)
     newest = max(_month(row) for row in rows)
     new = [row for row in rows if row.parameters and _month(row) >= newest - _GENERATION_MONTHS]
     near = [row for row in new if 0.5 < (row.parameters or 1) / _USUAL_SIZE < 2]
     if near:
         return max(near, key=lambda row: (row.released or "", -abs((row.parameters or 1) / _USUAL_SIZE - 1))).id
-    return min(new or rows, key=lambda row: abs(math.log((row.parameters or 1) / _USUAL_SIZE))).id
+    small = [row for row in new if (row.parameters or math.inf) <= _OF_A_NODE]
+    if small:
+        return min(small, key=lambda row: row.parameters or 0).id
+    return max(new or rows, key=lambda row: (row.released or "", -(row.parameters or 0))).id
 
 
 def _month(row: ModelFacts) -> int:

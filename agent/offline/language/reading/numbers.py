@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled
 from agent.offline.language.calendar import deadline
@@ -9,7 +11,7 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
-from agent.offline.language.relative import differences
+from agent.offline.language.relative import differences, machines_added
 from planner.requests import ALL_PATHS
 
 _BYTES_PER_TOKEN = 4
@@ -28,10 +30,10 @@ _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vp
 
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
+    edits = [(0, [edit]) for edit in machines_added(page)]
     changed = differences(page, page.filled)
-    edits: list[tuple[int, list[Edit]]] = []
     told = bool(page.values("dataset_tokens"))
-    for one in page.filled:
+    for one in _surest(page.filled):
         if told and one.field == "text_bytes":
             continue
         if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
@@ -77,6 +79,15 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
     return edits
+
+
+def _surest(filled: Sequence[Filled]) -> list[Filled]:
+    """The numbers without those of a unit alone where another one has the field's name: '150 employees, at most 15 at a
+    time'."""
+    named = {one.field for one in filled if one.name and not one.row.amounts[-1].units}
+    by_unit = {one.field for one in filled if one.row.amounts[-1].units and not one.name}
+    both = {name for name in named & by_unit if name in _LOADS}
+    return [one for one in filled if one.field not in both or not one.row.amounts[-1].units]
 
 
 def _is_bound(read: Mentions, filled: Filled) -> bool:

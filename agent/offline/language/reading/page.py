@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,10 @@ class Page:
     marks: list[Mark] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)
     """Words of a change that nothing was found to change by."""
+    added: bool = False
+    """Whether machines were added or taken away with their devices."""
+    rows: list[list[Edit]] = field(default_factory=list)
+    """What each row of a table sets that was pasted."""
     pasted: str | None = None
     named: list[Edit] = field(default_factory=list)
     """Every model and device that is named and not refused."""
@@ -123,7 +127,8 @@ def understood(
     filled += halves
     filled, left = of_the_last(read, filled, left, plan, topic)
     filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
-    lasting = [each for each in filled if _has_lasted(read, each) or _broke_off(read, each) or _is_told(read, each)]
+    filled = [_as_failures(read, value) for value in filled]
+    lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
@@ -139,6 +144,46 @@ def _has_lasted(read: Mentions, time: Filled) -> bool:
         return False
     sentence = next(token for token in sentences(read.tokens) if start in token)
     return start in read.telling and any(read.found.sense(at, "lasted") for at in sentence)
+
+
+def _recurs(read: Mentions, time: Filled) -> bool:
+    """Whether a time comes again and again: 'every 9 days', '1-2 hours in the evening', 'two hours a day'."""
+    if time.field != "deadline_h":
+        return False
+    amount, start, end = time.row.amounts[-1], time.row.start, time.row.end
+    before = (read.found.sense(at, "recurs") for at in range(max(start - 3, 0), start))
+    hours = any(unit.name == "time" for unit in amount.per)
+    behind = any(_senses_of(read, at, "clock") for at in range(end, min(end + 3, len(read.tokens))))
+    return any(each is not None and each[1] >= start - 1 for each in before) or hours or behind
+
+
+def _as_failures(read: Mentions, time: Filled) -> Filled:
+    """'A node fails every 9 days' as interruptions a day."""
+    if not _recurs(read, time):
+        return time
+    sentence = next(token for token in sentences(read.tokens) if time.row.start in token)
+    if not any(read.found.sense(at, "fails") for at in sentence):
+        return time
+    return replace(time, field="interruptions_per_day", values=(24 / time.values[-1],))
+
+
+def _is_all_of(read: Mentions, number: Filled) -> bool:
+    """Whether a number only says how many there are: 'all three of them'."""
+    if number.field not in ("count", "nodes") or not read.found.sense(_unit_of(number), "them"):
+        return False
+    return any(
+        (read.found.does(at, "all_before") or 0) > number.row.start
+        for at in range(max(number.row.start - 1, 0), number.row.start + 1)
+    )
+
+
+def _unit_of(number: Filled) -> int:
+    units = number.row.amounts[-1].units
+    return units[0].start if units else number.row.end
+
+
+def _senses_of(read: Mentions, at: int, kind: str) -> bool:
+    return any(sense.kind == kind for sense in _senses(read, at))
 
 
 def _is_told(read: Mentions, number: Filled) -> bool:
@@ -158,6 +203,10 @@ def _broke_off(read: Mentions, steps: Filled) -> bool:
         return False
     sentence = next(token for token in sentences(read.tokens) if start in token)
     return any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
+
+
+# Why a number that seems to be a limit or a count is none.
+_OF_NO_LIMIT = (_has_lasted, _broke_off, _is_told, _recurs, _is_all_of)
 
 
 def _is_refused(read: Mentions, at: int) -> bool:
@@ -180,19 +229,25 @@ def _senses(read: Mentions, at: int) -> list[Sense]:
 
 
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
+    context = context_of(plan, topic)
+    if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
+        # What is let go is of what there is.
+        return context.plan
     if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
-    context = context_of(plan, topic)
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
-    shown = {value.mode for value in read.values}
+    both = [value.start for value in read.values if value.mode]
+    # 'fp8' is said of either.
+    shown = {value.mode for value in read.values if both.count(value.start) < 2}
     alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
     if len(shown) == 1 and (shares[mode] < _SURE or alone == list(shown)):
         mode = shown.pop() or mode
     elif len(alone) == 1 and shares[mode] < _SURE:
         mode = alone[0]
-    return context.plan if context.plan and not shows(read, mode) else mode
+    stays = context.plan and (not shows(read, mode) or shows(read, context.plan))
+    return context.plan if context.plan and stays else mode
 
 
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:

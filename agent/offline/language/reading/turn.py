@@ -43,11 +43,27 @@ def read(
     tool, shares = chosen(page, context_of(page.plan, page.topic))
     if page.pasted:
         tool = "import_config"
+    page.rows = [_of_row(page, row) for row in parts.rows]
+    if page.rows:
+        tool = "compare"
     return _form(page, tool, shares)
+
+
+def _of_row(page: Page, row: str) -> list[Edit]:
+    """What a row of a table sets."""
+    return [
+        replace(edit, span=(0, 0))
+        for edit in edits_of(understood(row, page.catalogue, page.plan, page.topic, page.now, page.mode), None)[0]
+        if edit.op == "set"
+    ]
 
 
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_of(page, tool)
+    if page.rows:
+        shared = [edit for edit in page.rows[0] if all(edit in row for row in page.rows)]
+        options = [[edit for edit in row if edit not in shared] for row in page.rows]
+        edits += [edit for edit in shared if not any(one.field == edit.field for one in edits)]
     focus = page.read.asked("focus")
     scoped, edits = scope_of(page, edits)
     refs = references_of(page, edits)
