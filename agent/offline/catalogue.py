@@ -141,4 +141,4 @@ def _aliases(row: Any) -> tuple[str, ...]:
 
 def _squeezed(name: str) -> str:
     """A name without what joins its parts: 'gemma 3' is 'gemma-3'."""
-    return "".join(one for one in name.lower() if one.isalnum() or one == ".")
+    return "".join(sign for sign in name.lower() if sign.isalnum() or sign == ".")
