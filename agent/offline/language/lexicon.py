@@ -15,6 +15,7 @@ from agent.offline.language.tokens import Glyphs, digits, tokens
 
 FOLDER = Path(__file__).parent / "lexicon"
 # From so many letters on neighbours may be swapped, and from so many there may be other slips.
+_LONGEST_SWAP = 40  # longer than any word of the field; every place of a word is tried
 _SHORTEST_SWAP, _SHORTEST_SLIP = 4, 6
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Sets of words.yaml that are taken as they stand.
@@ -372,7 +373,8 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
             # A name of something: 'Paris' is no 'pairs'.
             continue
         numbered = _numbered(found, index)
-        slip = token.kind == "word" and len(norm) >= _SHORTEST_SWAP and norm.isascii() and tried < _MOST_SLIPS
+        sized = _SHORTEST_SWAP <= len(norm) <= _LONGEST_SWAP
+        slip = token.kind == "word" and sized and norm.isascii() and tried < _MOST_SLIPS
         if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
             continue
         if known.at(found, index) or norm in known.known or norm in _plain_speech():
