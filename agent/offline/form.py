@@ -70,12 +70,12 @@ class Reading:
     `act` is what kind of turn it is: ask, change, compare, why, what_if, write, recall or control.
 
     `tool` is the tool that answers it best (None: none does) and `shares` how likely each was; `focus` the figures that
-    are asked for, the first first (fit, memory, need, time, run, cost, device_hours, layout, faster, why, files,
-    latency, throughput, size); `figures` those that were named, as paths in a result; `serving` whether it is about
-    serving (None: the words do not say); `options` what is to be set side by side, each a list of edits; `own` the
-    arguments of the tool that no Plan holds; `pricing` what was said of prices; `new` whether it begins anew; `unread`
-    the words that no meaning was found for, and `lost` those of them that may change the answer: numbers, refusals,
-    comparisons.
+    are asked for, the first first (fit, memory, need, time, run, cost, cheaper, device_hours, layout, faster, why,
+    files, latency, throughput, size); `figures` those that were named, as paths in a result; `serving` whether it is
+    about serving (None: the words do not say); `options` what is to be set side by side, each a list of edits; `own`
+    the arguments of the tool that no Plan holds; `pricing` what was said of prices; `new` whether it begins anew;
+    `unread` the words that no meaning was found for, and `lost` those of them that may change the answer: numbers,
+    refusals, comparisons.
     """
 
     text: str

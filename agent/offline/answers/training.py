@@ -24,6 +24,7 @@ from pages.answers import (
 )
 from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
+from pages.results.money import cheaper
 from planner.money.results import CostEstimate
 from planner.partial import get, is_serving, knows_length
 from planner.results import (
@@ -92,6 +93,8 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     if estimate:
         head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
         decisive = deciding.sentence(estimate.decides, [*work.figures, *work.intents], estimate.memory.fits)
+        # Where it costs too much, what decides is what would cost less.
+        decisive = cheaper(bill.savings) if bill and bill.savings else decisive
         blocks = [head, *changes(outcomes, work), *rest, *decisive]
     else:
         blocks: list[Block] = [training.best(search)] if search else []

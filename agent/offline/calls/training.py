@@ -39,7 +39,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     """The calls that can be made now. Whatever chooses the layout runs first and alone; the rest carry its choice."""
     arguments, intents = flat(plan), set(work.intents)
     called = {outcome.call.name: outcome for outcome in outcomes}
-    priced = bool(intents & {"cost", "device_hours"}) and knows_length(plan)
+    priced = bool(intents & {"cost", "cheaper", "device_hours"}) and knows_length(plan)
     if work.sweep:
         return [] if outcomes else [("sweep", _swept(arguments, work.sweep) | work.own_price)]
     if work.limit:
@@ -65,7 +65,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     wanted += ["estimate_cost"] if priced else []
     wanted += ["advise"] if faster and "advise" in tools else []
     if open_calls := [name for name in wanted if name not in called]:
-        price = payment(work, tools)
+        price = payment(work, tools) | ({"cheaper": True} if "cheaper" in intents else {})
         return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
     return _files(work, called, carried, tools)
 
