@@ -75,10 +75,12 @@ def clauses(heard: Found) -> Iterator[range]:
 
 
 def _parts(heard: Found, sentence: range) -> Iterator[range]:
-    """A sentence cut at the signs behind which a question of its own begins."""
+    """A sentence cut at the signs behind which a question of its own begins; of signs in a row at the last one."""
     start = sentence.start
     for at in sentence:
-        if heard.text[at].text in _PARTS and at > start and _first_sense(heard, range(at, sentence.stop), "opens"):
+        ends = at + 1 not in sentence or heard.text[at + 1].kind != "sign"
+        cuts = ends and at > start and heard.text[at].text in _PARTS
+        if cuts and _first_sense(heard, range(at, sentence.stop), "opens"):
             yield range(start, at)
             start = at
     yield range(start, sentence.stop)

@@ -82,15 +82,17 @@ def _without_metrics(line: str) -> str:
 
 
 def _without_tables(text: str) -> tuple[str, list[str]]:
-    """(The text without its first table below a heading, its rows as its columns' names and values)."""
+    """(The text without its first table below a heading, its rows as its columns' names and values). A table of two
+    columns is a list of names and values, and stays."""
     lines = text.split("\n")
     for at in range(1, len(lines) - 1):
-        heads, rule = _cells(lines[at - 1]), _cells(lines[at])
-        end = at + 1
+        rule = _cells(lines[at])
+        if len(rule) < 3 or not all(cell and not cell.strip("-: ") for cell in rule):
+            continue
+        heads, end = _cells(lines[at - 1]), at + 1
         while end < len(lines) and len(_cells(lines[end])) == len(heads):
             end += 1
-        ruled = len(rule) > 1 and all(cell and not cell.strip("-: ") for cell in rule)
-        if ruled and len(heads) == len(rule) and end > at + 1:
+        if len(heads) == len(rule) and end > at + 1:
             rows = [
                 "; ".join(f"{head}: {cell}" for head, cell in zip(heads, _cells(line), strict=True) if cell)
                 for line in lines[at + 1 : end]
