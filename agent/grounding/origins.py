@@ -155,6 +155,8 @@ def _share_or_own_unit(value: float, key: str, path: tuple[str, ...]) -> Sequenc
     """Money, shares, ratios, and what has a unit of its own; none where the number is something else."""
     if "usd" in key.split("_"):
         return [Origin("usd", value)]
+    if key == "interruptions":
+        return [Origin("count", value), Origin("count", float(round(value)))]
     if key in ("mfu", "hfu", "spread"):
         return [Origin("fraction", value)]
     if key in _SHARES or key.startswith(("mfu_", "measured_mfu_")):

@@ -48,7 +48,8 @@ def _heads(row: ModelDescription) -> str:
 def _images(row: ModelDescription) -> str:
     if row.vision_parameters is None:
         return NONE
-    return f"read by {row.vision_parameters:,} parameters more; one of 1024x1024 is {row.image_tokens:,} tokens"
+    tokens = f"a square one of a megapixel is {row.image_tokens:,} tokens"
+    return f"read by {row.vision_parameters:,} parameters more; {tokens}"
 
 
 _MODEL: tuple[Column, ...] = (

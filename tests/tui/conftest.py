@@ -38,7 +38,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     def ask(text: str, *, approve: bool, **given: Any) -> dict[str, Any]:
         asked.append({"text": text, "approve": approve} | given)
         files = [file.model_dump(exclude_unset=True) for file in WRITTEN] if approve else []
-        told = {"plan": PLAN, "answer": ANSWER, "files": files, "ungrounded": [], "reading": {}}
+        told = {"plan": PLAN, "answer": ANSWER, "files": files, "ungrounded": [], "reading": {}, "failed": False}
         return {"session": "s-123", "tool_calls": []} | told
 
     for name, value in {"open_session": open_session, "ask": ask, "opened": opened, "asked": asked}.items():
