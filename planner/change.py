@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from estimator.plan.schema import Layout
+
+OPEN_LAYOUT: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
+"""The patch that leaves layout and micro-batch to the search again."""
+
 
 @dataclass(frozen=True)
 class Change:

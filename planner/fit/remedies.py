@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from estimator.plan.schema import Layout, Plan
-from planner.change import Change
+from planner.change import OPEN_LAYOUT, Change
 from planner.fit.frameworks import movable, other_ways
 from planner.results import Remedy
 from planner.training.planned import Planned, varied
@@ -195,8 +195,7 @@ def _moved(planned: Planned, method: str) -> dict[str, Any]:
     able = movable(planned, method)
     if planned.job.framework.name in able:
         return {"workload.method": method}
-    free = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
-    return {"workload.method": method, "workload.framework": able[0], **free} if able else {}
+    return {"workload.method": method, "workload.framework": able[0], **OPEN_LAYOUT} if able else {}
 
 
 def _on(patch: dict[str, Any]) -> str:

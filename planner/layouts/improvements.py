@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from estimator.plan.schema import Layout
-from planner.change import Change
+from planner.change import OPEN_LAYOUT, Change
 from planner.results import Improvement
 from planner.training.planned import Planned, varied
 
@@ -179,15 +178,14 @@ def _network_changes(planned: Planned) -> Iterator[Change]:
 def _open_changes(planned: Planned) -> Iterator[Change]:
     """The best layout of the search, and other frameworks with theirs."""
     job = planned.job
-    freed: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
     why = "the fastest of all layouts that fit"
     if job.plan.layout.model_fields_set or job.training.micro_batch is not None:
-        yield Change("layout", freed, "the best layout", why, keeps_choice=True)
+        yield Change("layout", OPEN_LAYOUT, "the best layout", why, keeps_choice=True)
     vendor = job.machine.accelerator.vendor
     if vendor not in ("NVIDIA", "AMD"):
         return
     for name in (_AMD_MEGATRON if name == "megatron-bridge" and vendor == "AMD" else name for name in _FRAMEWORKS):
         if name != job.framework.name:
-            patch = freed | {"workload.framework": name}
+            patch = OPEN_LAYOUT | {"workload.framework": name}
             why = f"with its own best layout, its measured runs behind it, ahead of {job.framework.name}"
             yield Change("framework", patch, name, why, "framework", keeps_choice=True)

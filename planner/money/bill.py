@@ -123,6 +123,7 @@ def _assumed(work: Work, payment: Payment, more: list[Assumption]) -> list[Assum
     energy = [
         Assumption(field=f"energy.{name}", value=fact.value, why=fact.source) for name, fact in payment.energy.items()
     ]
+    more = [each for each in more if each not in spot]
     return [*work.estimate.assumptions, *payment.chosen.assumptions, *spot, *more, *energy]
 
 

@@ -15,7 +15,7 @@ from knowledge.prices.energy import Place, find_place
 from knowledge.prices.ownership import interruption_assumptions
 from planner.money.offers import OfferTerms, PriceKind, SpotRun
 from planner.result import Assumption
-from planner.training.run import FailureTerms
+from planner.training.run import FailureTerms, restart_of
 
 OWNED = "owned"
 _HOURS_PER_DAY = 24.0
@@ -128,7 +128,7 @@ class Interruptions:
 
 def serving_interruptions(terms: CostTerms, run_h: float) -> tuple[Interruptions, list[Assumption]]:
     """What spot instances do to serving for `run_h` hours, and what is assumed for it."""
-    restart_h, assumed = _restart_h(terms)
+    restart_h, assumed = restart_of(terms.failures)
     interruptions = Interruptions(run_h, _asked_rate(terms), restart_h, 0.0, None, together=False)
     return interruptions, [*_assumed_rate(terms), *assumed]
 
@@ -137,7 +137,7 @@ def training_interruptions(
     terms: CostTerms, run_h: float, save_h: float, failures_per_hour: float
 ) -> tuple[Interruptions, list[Assumption]]:
     """What spot instances do to a run, and what is assumed for it."""
-    restart_h, assumed = _restart_h(terms)
+    restart_h, assumed = restart_of(terms.failures)
     speed = interruption_assumptions()["save_gb_per_s_per_node"]
     why = f"at {speed.value:g} GB/s a node: {speed.source}"
     saving = Assumption(field="checkpoint_save_s", value=save_h * 3600.0, why=why)
@@ -158,10 +158,3 @@ def _assumed_rate(terms: CostTerms) -> list[Assumption]:
     why = f"of one spot instance, where the price book has no rate of its kind: {fact.source}"
     per_day = hourly_interruptions(fact.value) * _HOURS_PER_DAY
     return [Assumption(field="interruptions_per_day", value=per_day, why=why)]
-
-
-def _restart_h(terms: CostTerms) -> tuple[float, list[Assumption]]:
-    if terms.restart_minutes is not None:
-        return terms.restart_minutes / 60.0, []
-    fact = interruption_assumptions()["restart_minutes"]
-    return fact.value / 60.0, [Assumption(field="restart_minutes", value=fact.value, why=fact.source)]

@@ -61,7 +61,7 @@ def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstim
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
     if cheaper or cost.within_budget is False:
-        cost.savings = savings(planned, payment.rows, payment.chosen)
+        cost.savings = savings(planned, payment.rows, payment.chosen, terms.failures)
     cost.not_included = not_included(payment.chosen, storage is not None)
     return cost
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Layout
 from estimator.plan.training.job import Job
 from knowledge.fitted.training import timed_framework
 from knowledge.offers import able_frameworks
+from planner.change import OPEN_LAYOUT
 from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
 from planner.training.planned import Planned, plan_training, throughput_of
@@ -17,7 +17,6 @@ from planner.training.run import run_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
 _LEAST = 0.03
-_OPEN: dict[str, Any] = {f"layout.{name}": None for name in Layout.model_fields} | {"workload.micro_batch": None}
 _CHOICES = ("workload.framework", "workload.compile", "workload.attention")
 # So many of the frameworks that have the run, the most used ones, are worth a move.
 _MOST_FRAMEWORKS = 4
@@ -68,10 +67,10 @@ def _slower(network: str) -> str | None:
 def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
     """None where that cannot be, or where its time was never measured and the plan's own was."""
     relaid = field == "workload.framework"
-    neighbour = _plan(planned, {field: other} | (_OPEN if relaid else {}))
+    neighbour = _plan(planned, {field: other} | (OPEN_LAYOUT if relaid else {}))
     if planned.fits and neighbour is not None and not neighbour.fits and not relaid:
         # The same layout has no room for it; another one may have.
-        anew = _plan(planned, {field: other} | _OPEN)
+        anew = _plan(planned, {field: other} | OPEN_LAYOUT)
         relaid, neighbour = (True, anew) if anew is not None and anew.fits else (False, neighbour)
     if neighbour is None:
         return None

@@ -57,17 +57,37 @@ def wall_clock(job: Job, hours: tuple[float, float, float], terms: FailureTerms 
     Raises PlanError where failures come faster than work gets done.
     """
     run_h, low, high = hours
-    short = run_h < LONG_RUN_H and job.machine.count < MANY_DEVICES
-    if run_h == 0.0 or (short and not terms.named):
+    if not _is_disturbed(job, run_h, terms):
         return WallClock(*hours)
-    expected, best, *worse = (goodput.goodput(run_h, of) for of in _disturbances(job, terms))
-    if expected is None or best is None:
-        problem = f"of {job.machine.count} devices come faster than the run gets on: give your own rate"
-        raise PlanError("device_hours_between_failures", problem, ["30000", "100000"])
-    factors = [high / run_h, _slow_machines(job), *(_times_longer(other, expected) for other in worse)]
+    usual, *other = _disturbances(job, terms)
+    expected = _expected(job, run_h, usual)
+    best, *worse = (goodput.goodput(run_h, of) for of in other)
+    assert best is not None  # it is disturbed less than `usual`
+    factors = [high / run_h, _slow_machines(job), *(_times_longer(elapsed, expected) for elapsed in worse)]
     below = math.hypot(math.log(run_h / low), math.log(expected.hours / best.hours))
     above = math.hypot(*(math.log(factor) for factor in factors))
     return WallClock(expected.hours, expected.hours * math.exp(-below), expected.hours * math.exp(above), expected)
+
+
+def clock_hours(job: Job, run_h: float, terms: FailureTerms = PUBLISHED) -> float:
+    """The expected hours of `wall_clock` alone, for searches that take many. Raises PlanError."""
+    if not _is_disturbed(job, run_h, terms):
+        return run_h
+    usual, *_ = _disturbances(job, terms)
+    return _expected(job, run_h, usual).hours
+
+
+def _is_disturbed(job: Job, run_h: float, terms: FailureTerms) -> bool:
+    """Whether failures add more than what is known of the speed, or are said."""
+    return run_h > 0.0 and (run_h >= LONG_RUN_H or job.machine.count >= MANY_DEVICES or terms.named)
+
+
+def _expected(job: Job, run_h: float, usual: Disturbance) -> goodput.ElapsedTime:
+    elapsed = goodput.goodput(run_h, usual)
+    if elapsed is None:
+        problem = f"of {job.machine.count} devices come faster than the run gets on: give your own rate"
+        raise PlanError("device_hours_between_failures", problem, ["30000", "100000"])
+    return elapsed
 
 
 def _times_longer(worse: goodput.ElapsedTime | None, expected: goodput.ElapsedTime) -> float:
@@ -109,14 +129,15 @@ def run_of(planned: Planned) -> RunLength | None:
     run, index = planned.job.run, planned.index
     if run is None:
         return None
-    clock = wall_clock(planned.job, step_hours(planned))
+    hours = step_hours(planned)
+    clock = wall_clock(planned.job, hours)
     return RunLength(
         tokens=run.tokens,
         steps=run.steps,
         hours=clock.hours,
         low_hours=clock.low_hours,
         high_hours=clock.high_hours,
-        step_hours=step_hours(planned)[0],
+        step_hours=hours[0],
         goodput=clock.goodput and _goodput_of(clock.goodput, float(planned.estimates.mfu[index])),
     )
 
@@ -145,12 +166,17 @@ def _goodput_of(expected: goodput.ElapsedTime, mfu: float) -> Goodput:
 
 def failure_assumptions(terms: FailureTerms = PUBLISHED) -> list[Assumption]:
     """What is taken from published runs, where a person names nothing of their own."""
-    rate, facts = interruption_rate(), interruption_assumptions()
-    assumed = []
-    if terms.device_hours_between is None:
-        value = Assumption(field="device_hours_between_failures", value=rate.device_hours, why=rate.source)
-        assumed.append(value)
-    if terms.restart_h is None:
-        fact = facts["restart_minutes"]
-        assumed.append(Assumption(field="restart_minutes", value=fact.value, why=fact.source))
-    return assumed
+    _, assumed = restart_of(terms)
+    if terms.device_hours_between is not None:
+        return assumed
+    rate = interruption_rate()
+    between = Assumption(field="device_hours_between_failures", value=rate.device_hours, why=rate.source)
+    return [between, *assumed]
+
+
+def restart_of(terms: FailureTerms) -> tuple[float, list[Assumption]]:
+    """Hours from an interruption to work again, and what is assumed for it."""
+    if terms.restart_h is not None:
+        return terms.restart_h, []
+    fact = interruption_assumptions()["restart_minutes"]
+    return fact.value / 60.0, [Assumption(field="restart_minutes", value=fact.value, why=fact.source)]

@@ -40,7 +40,7 @@ from planner.clusters.candidates import (
     unpriced,
 )
 from planner.clusters.request import Asked, Sort, finite
-from planner.training.run import wall_clock
+from planner.training.run import clock_hours
 
 # Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
 _USUAL_DEVICES, _MOST_DEVICES, _LEAST_PART = 64, 16_384, 64
@@ -350,7 +350,7 @@ def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]
     """(USD, hours) of the run; without data (USD per million tokens, seconds per token). inf: no price is known."""
     usd = math.inf if best is None else best.usd
     if job.steps is not None:
-        hours = wall_clock(job, (job.steps * step_s / 3600.0,) * 3).hours
+        hours = clock_hours(job, job.steps * step_s / 3600.0)
         return usd * hours, hours
     per_token = step_s / job.tokens_per_step
     return usd / 3600.0 * per_token * 1e6, per_token

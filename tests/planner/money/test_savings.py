@@ -50,6 +50,18 @@ def test_savings_are_true(plan: Plan) -> None:
         assert saving.usd == pytest.approx(run.hours * cost.usd_per_hour)
 
 
+def test_savings_have_the_failures_of_the_bill() -> None:
+    """A person's own rate holds for what they would change too, or each would seem to save what failures cost."""
+    plan = _plan("llama-3.1-70b", 64, dataset_tokens=1e11)
+    terms = CostTerms(device_hours_between_failures=2000.0)
+    cost = bill_of(plan, terms, cheaper=True)
+    held = {"workload.framework": plan_training(plan).job.framework.name}
+    patched = [saving for saving in cost.savings if saving.patch]
+    assert patched
+    for saving in patched:
+        assert saving.hours == pytest.approx(bill_of(plan.patch(held | saving.patch), terms).hours)
+
+
 def test_over_the_budget_some_way_is_within_it() -> None:
     """Fewer tokens always are, where nothing else is."""
     cost = bill_of(_plan("llama-3.1-70b", 16, 300.0), CostTerms())
