@@ -16,6 +16,11 @@ def rows(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(line for line in file if not line.startswith("#"))
 
 
+def number(text: str, scale: float = 1.0) -> float | None:
+    """A cell of a CSV file, times `scale`; None where it is empty."""
+    return float(text) * scale if text else None
+
+
 def document(name: str) -> Any:
     """A YAML file, read with the C parser where PyYAML has it (ten times faster)."""
     import yaml

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from knowledge.data_files import rows
+from knowledge.data_files import number, rows
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ def run_totals() -> tuple[RunTotal, ...]:
         RunTotal(
             model=row["model"],
             organization=row["organization"],
-            parameters=_number(row["parameters_b"], 1e9),
-            active_parameters=_number(row["active_b"], 1e9),
-            tokens=_number(row["tokens_b"], 1e9),
+            parameters=number(row["parameters_b"], 1e9),
+            active_parameters=number(row["active_b"], 1e9),
+            tokens=number(row["tokens_b"], 1e9),
             stage=row["stage"],
             accelerator=row["device"],
             devices=int(row["devices"]) if row["devices"] else None,
-            device_hours=_number(row["device_hours"]),
-            days=_number(row["days"]),
-            mfu=(_number(row["mfu_low"]), _number(row["mfu_high"])),
-            effective=(_number(row["effective_low"]), _number(row["effective_high"])),
-            carbon_t=_number(row["carbon_t"]),
-            watts_per_device=_number(row["watts_per_device"]),
+            device_hours=number(row["device_hours"]),
+            days=number(row["days"]),
+            mfu=(number(row["mfu_low"]), number(row["mfu_high"])),
+            effective=(number(row["effective_low"]), number(row["effective_high"])),
+            carbon_t=number(row["carbon_t"]),
+            watts_per_device=number(row["watts_per_device"]),
             interruptions=int(row["interruptions"]) if row["interruptions"] else None,
             date=row["date"],
             source=row["source"],
@@ -59,7 +59,3 @@ def run_totals() -> tuple[RunTotal, ...]:
         )
         for row in rows("run_totals.csv")
     )
-
-
-def _number(text: str, scale: float = 1.0) -> float | None:
-    return float(text) * scale if text else None

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from functools import cache
 
-from knowledge.data_files import rows
+from knowledge.data_files import number, rows
 from knowledge.prices.energy import Fact
 
 BETWEEN_INTERRUPTIONS = "device-hours between interruptions"
@@ -85,10 +85,10 @@ def _table() -> tuple[FailureRate, ...]:
             devices=int(row["devices"]) if row["devices"] else None,
             kind=row["kind"],
             metric=row["metric"],
-            low=float(row["low"]) if row["low"] else None,
-            high=float(row["high"]) if row["high"] else None,
+            low=number(row["low"]),
+            high=number(row["high"]),
             unit=row["unit"],
-            count=float(row["count"]) if row["count"] else None,
+            count=number(row["count"]),
             period=row["period"],
             date=row["date"],
             source=row["source"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from knowledge.data_files import rows
+from knowledge.data_files import number, rows
 from knowledge.models.catalogue import architecture_row, find_model
 
 _SOURCES = {
@@ -63,9 +63,9 @@ def _table() -> tuple[ApiPrice, ...]:
             name=row["name"],
             model=row["model"],
             open={"yes": True, "no": False}.get(row["open"]),
-            input_usd=_number(row["input_usd"]),
-            cached_input_usd=_number(row["cached_input_usd"]),
-            output_usd=_number(row["output_usd"]),
+            input_usd=number(row["input_usd"]),
+            cached_input_usd=number(row["cached_input_usd"]),
+            output_usd=number(row["output_usd"]),
             context=int(row["context"]) if row["context"] else None,
             price_date=row["price_date"],
             source=_SOURCES[row["source"]],
@@ -73,7 +73,3 @@ def _table() -> tuple[ApiPrice, ...]:
         )
         for row in rows("api_prices.csv")
     )
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None

@@ -9,7 +9,7 @@ from functools import cache
 from estimator.errors import PlanError
 from estimator.machine.hardware import Price
 from estimator.units import GIB
-from knowledge.data_files import rows
+from knowledge.data_files import number, rows
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
 from knowledge.own.rows import LeftOut, Own, PriceRow
@@ -76,21 +76,21 @@ def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str
 
 
 def _price(row: dict[str, str]) -> Price:
-    bandwidth = _number(row["inter_node_gb_s_per_node"])
-    ram = _number(row["ram_gb"])
-    vcpus = _number(row["vcpus"])
+    bandwidth = number(row["inter_node_gb_s_per_node"])
+    ram = number(row["ram_gb"])
+    vcpus = number(row["vcpus"])
     extra = {name: row[name] for name in ("intra_node_link", "local_nvme_tb") if row[name]}
     return Price(
         provider=row["provider"],
         instance=row["instance"],
         accelerator=row["accelerator"],
         count=int(row["count_per_node"]),
-        usd_per_hour=_number(row["on_demand_usd_hour"]),
-        spot_usd_per_hour=_number(row["spot_usd_hour"]),
+        usd_per_hour=number(row["on_demand_usd_hour"]),
+        spot_usd_per_hour=number(row["spot_usd_hour"]),
         price_date=row["price_date"] or None,
         region=row["region"] or None,
-        capex_usd=_number(row["capex_usd"]),
-        power_kw=_number(row["power_kw"]),
+        capex_usd=number(row["capex_usd"]),
+        power_kw=number(row["power_kw"]),
         network=row["inter_node_network"],
         network_bandwidth_per_node=None if bandwidth is None else bandwidth * 1e9,
         max_devices=int(row["max_devices"]) if row["max_devices"] else None,
@@ -100,7 +100,3 @@ def _price(row: dict[str, str]) -> Price:
         notes=row["notes"],
         extra=extra,
     )
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
