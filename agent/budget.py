@@ -10,6 +10,7 @@ from agent import settings
 
 # A request takes some ten thousand tokens before anything is said in it; with fewer left none is made.
 _LEAST_TOKENS = 15_000
+_UNBOUNDED = 10**9
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,10 @@ def used(kept: Mapping[str, Any] | None) -> Usage:
 
 def left_tokens(turn: Usage, session: Usage) -> int:
     """How many tokens may still be used; 0 where a budget is used up. Budgets of 0 are none."""
-    left = [10**9]
-    for usage, name in ((turn, "turn"), (session, "session")):
-        tokens, usd = settings.value(f"gemini_{name}_tokens"), settings.value(f"gemini_{name}_usd")
-        left += [tokens - usage.tokens] if tokens else []
-        left += [0] if usd and usage.usd >= usd else []
-    return min(left) if min(left) >= _LEAST_TOKENS else 0
+    if why_none_left(turn, session):
+        return 0
+    budgets = ((settings.value("gemini_turn_tokens"), turn), (settings.value("gemini_session_tokens"), session))
+    return min([_UNBOUNDED, *(tokens - usage.tokens for tokens, usage in budgets if tokens)])
 
 
 def why_none_left(turn: Usage, session: Usage) -> str:

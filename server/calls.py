@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
-import logging
 import os
-import secrets
 import sys
 import time
 from collections import OrderedDict
@@ -31,7 +29,7 @@ from knowledge.own.files import stamp_of_all
 from planner.files.render import written_below
 from server import workers
 from server.places import Places
-from server.work import CallAnswer, answer
+from server.work import CallAnswer, answer, bug_of
 from tools.registry import Tool, registry
 
 _THREADS = 8
@@ -60,8 +58,6 @@ CLIENT: ContextVar[str] = ContextVar("client", default="")
 # Under this name a request of HTTP knows when whoever made it has gone.
 GONE = "shardwise.gone"
 Made = TypeVar("Made")
-
-_log = logging.getLogger("shardwise")
 
 
 class Busy(Exception):
@@ -181,9 +177,7 @@ class Calls:
                 problem = f"took more than {workers.MOST_CPU_S} s of a processor and was stopped; ask for less at once"
                 return CallAnswer(error=PlanError(tool.name, problem))
             except Exception:
-                reference = secrets.token_hex(4)
-                _log.exception("tool %s failed (%s)", tool.name, reference)
-                return CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the log)")
+                return bug_of(tool)
         return made
 
 

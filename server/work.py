@@ -54,10 +54,15 @@ def answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[CallAnswer, float]
     except PlanError as error:
         made = CallAnswer(error=error)
     except Exception:
-        reference = secrets.token_hex(4)
-        _log.exception("tool %s failed (%s)", tool.name, reference)
-        made = CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
+        made = bug_of(tool)
     return made, time.thread_time() - started
+
+
+def bug_of(tool: Tool) -> CallAnswer:
+    """The answer for the error that is being handled, which is ours: the log has it under a reference."""
+    reference = secrets.token_hex(4)
+    _log.exception("tool %s failed (%s)", tool.name, reference)
+    return CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
 
 
 def dumps(value: Any) -> str:

@@ -166,13 +166,18 @@ def _answer(sentence: str) -> tuple[int, bool] | None:
 @cache
 def _other(name: str) -> re.Pattern[str]:
     """The words of a kind in the languages beside English."""
-    import yaml  # only where a language model speaks
-
-    with (Path(__file__).parent / "verdicts.yaml").open(encoding="utf-8") as file:
-        words = yaml.safe_load(file)[name]
+    words = _others()[name]
     latin = "|".join(word for word in words if not _HAN.search(word))
     joined = "|".join(word for word in words if _HAN.search(word))
     return re.compile("|".join(filter(None, (latin and rf"\b(?:{latin})\b", joined))), re.IGNORECASE)
+
+
+@cache
+def _others() -> dict[str, list[str]]:
+    import yaml  # only where a language model speaks
+
+    with (Path(__file__).parent / "verdicts.yaml").open(encoding="utf-8") as file:
+        return yaml.safe_load(file)
 
 
 def _verdicts(responses: Iterable[Mapping[str, Any]]) -> dict[str, bool]:

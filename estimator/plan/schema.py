@@ -81,7 +81,15 @@ def _pixels(text: object) -> object:
     return "{}x{}".format(*image_sides(text)) if isinstance(text, str) else text
 
 
-ImageSize = Annotated[str, BeforeValidator(_pixels, json_schema_input_type=str)]
+ImageSize = Annotated[
+    str,
+    BeforeValidator(_pixels, json_schema_input_type=str),
+    Field(description="Width x height of an image or frame in pixels, e.g. 768x768."),
+]
+VisualTokens = Annotated[
+    int | None,
+    Field(ge=0, le=100_000_000, description="Tokens of these together; by the model's own rule unless given."),
+]
 
 
 class PlanPart(BaseModel):
@@ -136,13 +144,9 @@ class Training(PlanPart):
     )
     seq_len: int | None = Field(None, ge=1, le=100_000_000, description="Tokens per sequence.")
     images: int = Field(0, ge=0, le=10_000, description="Images in each sequence.")
-    image_size: ImageSize = Field(
-        _IMAGE_SIZE, description="Width x height of an image or frame in pixels, e.g. 768x768."
-    )
+    image_size: ImageSize = _IMAGE_SIZE
     video_frames: int = Field(0, ge=0, le=100_000, description="Frames of video that are sampled in each sequence.")
-    visual_tokens: int | None = Field(
-        None, ge=0, le=100_000_000, description="Tokens of these together; by the model's own rule unless given."
-    )
+    visual_tokens: VisualTokens = None
     vision: Literal["frozen", "trained"] = Field("frozen", description="Whether what reads images is trained too.")
     packing: bool = Field(True, description="Short samples are packed to full sequences.")
     micro_batch: int | None = Field(None, ge=1, le=1_000_000, description="Sequences per device and micro-step.")
@@ -209,13 +213,9 @@ class Inference(PlanPart):
         1024, ge=1, le=100_000_000, description="Mean prompt tokens per request, without images."
     )
     images: int = Field(0, ge=0, le=10_000, description="Images in each prompt.")
-    image_size: ImageSize = Field(
-        _IMAGE_SIZE, description="Width x height of an image or frame in pixels, e.g. 768x768."
-    )
+    image_size: ImageSize = _IMAGE_SIZE
     video_frames: int = Field(0, ge=0, le=100_000, description="Frames of video that are sampled in each prompt.")
-    visual_tokens: int | None = Field(
-        None, ge=0, le=100_000_000, description="Tokens of these together; by the model's own rule unless given."
-    )
+    visual_tokens: VisualTokens = None
     output_len: int | float = Field(256, ge=1, le=100_000_000, description="Mean generated tokens per request.")
     output_spread: float | None = Field(
         None, ge=0, le=10, description="Standard deviation of the generated tokens over their mean; 0 if all are alike."

@@ -11,7 +11,7 @@ from launchers.hf.adapters import checkpoint, embedding_modules, target_modules,
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
-from launchers.launch.placeholders import DATASET, ENGINE_HOST
+from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARDS
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -20,7 +20,6 @@ from launchers.tables import table
 from launchers.yaml_text import Tree, document
 
 PATH = "axolotl.yaml"
-_REWARD, _SERVER = "SET_ME_REWARDS.reward", ENGINE_HOST
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -112,7 +111,7 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
         "num_generations": samples_per_prompt(launch),
         "generation_batch_size": launch.global_batch,
         "max_completion_length": answer_tokens(launch),
-        "reward_funcs": [_REWARD],
+        "reward_funcs": [f"{REWARDS}.reward"],
         "use_vllm": rollout in ("colocated", "separate"),
     }
     comments["reward_funcs"] = "set this: functions of a Python module beside this file"
@@ -124,7 +123,7 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
         return {"trl": fields | {"vllm_mode": "colocate", "vllm_enable_sleep_mode": False}, "vllm": engine}
     comments["vllm_server_host"] = "set this: where `axolotl vllm-serve` runs on other devices"
     needs.append(f"{PATH}: trl.vllm_server_host, the address of `axolotl vllm-serve` on other devices")
-    server: dict[str, Tree] = {"vllm_mode": "server", "vllm_server_host": _SERVER, "vllm_server_port": 8000}
+    server: dict[str, Tree] = {"vllm_mode": "server", "vllm_server_host": ENGINE_HOST, "vllm_server_port": 8000}
     return {"trl": fields | server}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
-from launchers.launch.placeholders import DATASET
+from launchers.launch.placeholders import DATASET, REWARDS
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
@@ -19,7 +19,6 @@ from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 
 PATH = "train_unsloth.py"
-_REWARDS = "SET_ME_REWARDS"
 _TEXTS = """
 def as_text(rows):
     return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
@@ -47,8 +46,8 @@ def render(launch: TrainingLaunch) -> Piece:
     wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(launch) if name != "flash-attn")]
     rewards: list[str] = []
     if launch.training.stage == "grpo":
-        rewards = [f"from {_REWARDS} import reward  # set this: a module beside this file with your reward"]
-        needs.append(f"{PATH}: {_REWARDS}, a Python module with a function reward(prompts, completions, **columns)")
+        rewards = [f"from {REWARDS} import reward  # set this: a module beside this file with your reward"]
+        needs.append(f"{PATH}: {REWARDS}, a Python module with a function reward(prompts, completions, **columns)")
         wanted += ["vllm"] if launch.training.rollout == "colocated" else []
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = f"python {PATH}" if launch.devices == 1 else f"torchrun {torchrun_options(launch)} {PATH}"

@@ -110,9 +110,10 @@ def newest_first(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
     return sorted(rows, key=lambda row: (row.id in own, row.released or ""), reverse=True)
 
 
-def most_offered_first(rows: Sequence[Accelerator]) -> list[Accelerator]:
-    """The devices of one's own, then those that most offers rent out, the newer before the older."""
-    own, hourly = own_accelerators(), hourly_by_device()
+def most_offered_first(rows: Sequence[Accelerator], hourly: Mapping[str, Sequence[float]]) -> list[Accelerator]:
+    """The devices of one's own, then those that most offers rent out (`hourly_by_device`), the newer before the
+    older."""
+    own = own_accelerators()
     return sorted(rows, key=lambda row: (row.id in own, len(hourly.get(row.id, ())), row.year or 0), reverse=True)
 
 
@@ -127,7 +128,7 @@ def hourly_by_device() -> dict[str, list[float]]:
 
 def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
     own, hourly, rows = own_accelerators(), hourly_by_device(), list[tuple[HardwareEntry, str]]()
-    for device in most_offered_first(accelerators()):
+    for device in most_offered_first(accelerators(), hourly):
         entry = HardwareEntry(
             id=device.id,
             name=device.name,
@@ -139,7 +140,7 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
             per_node=device.per_node,
             year=device.year,
             offers=len(hourly.get(device.id, ())),
-            usd_per_device_hour=min(hourly.get(device.id, ()), default=None),
+            usd_per_device_hour=next(iter(hourly.get(device.id, ())), None),
             own=device.id in own,
             source=device.source,
         )

@@ -64,15 +64,16 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
+    hourly = hourly_by_device()
+
     def show(rows: list[Any]) -> str:
-        hourly = hourly_by_device()
         headers = ("ID", "NAME", "YEAR", "FROM $/H", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH", "LINK")
         lines = [
             (
                 row.id,
                 one_line(row.name, 44),
                 str(row.year or "–"),
-                shown("usd_per_device_hour", min(hourly.get(row.id, ()), default=None)),
+                shown("usd_per_device_hour", next(iter(hourly.get(row.id, ())), None)),
                 gib(row.usable_bytes),
                 written("TFLOP/s", row.peak_flops["bf16"] / 1e12 if row.peak_flops.get("bf16") else None),
                 shown("memory_bandwidth_bytes_per_s", row.memory_bandwidth or None),
@@ -86,7 +87,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
         return _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
 
     return (
-        most_offered_first(accelerators()),
+        most_offered_first(accelerators(), hourly),
         lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)),
         show,
     )

@@ -14,7 +14,7 @@ from planner.money.terms import CostTerms
 def _cost(model: str, **workload: float) -> CostEstimate:
     shape = {"kind": "inference", "input_len": 2000, "output_len": 500, "concurrency": 128} | workload
     cluster = {"accelerator": "h100-sxm", "count": 8}
-    return bill_of(Plan.parse({"model": model, "cluster": cluster, "workload": shape}), CostTerms())
+    return bill_of(Plan.parse({"model": model, "cluster": cluster, "workload": shape}), CostTerms.model_validate({}))
 
 
 @pytest.mark.parametrize("model", ["llama-3.3-70b", "gpt-oss-120b", "llama-3.1-8b"])
@@ -54,4 +54,4 @@ def test_what_nobody_offers_has_no_comparison() -> None:
             "workload": {"kind": "training", "dataset_tokens": 1e8},
         }
     )
-    assert bill_of(training, CostTerms()).api is None
+    assert bill_of(training, CostTerms.model_validate({})).api is None

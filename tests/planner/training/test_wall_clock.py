@@ -45,7 +45,7 @@ def test_failures_count_from_a_day_or_64_devices_on(count: int, tokens: float) -
 def test_money_is_paid_for_hours_by_the_clock(price: str, count: int, tokens: float) -> None:
     plan = _plan(count, tokens)
     run = run_of(plan_training(plan))
-    terms = CostTerms(price=price, usd_per_device_hour=2.0 if price == "own" else None)  # pyright: ignore[reportArgumentType]
+    terms = CostTerms.model_validate({"price": price, "usd_per_device_hour": 2.0 if price == "own" else None})
     cost = bill_of(plan, terms)
     assert run is not None
     assert cost.usd is not None
@@ -61,7 +61,8 @@ def test_money_is_paid_for_hours_by_the_clock(price: str, count: int, tokens: fl
 def test_ones_own_interruption_rate_is_used() -> None:
     plan = _plan(256, 1e12)
     usual, never, often = (
-        bill_of(plan, CostTerms(device_hours_between_failures=between)).hours for between in (None, 1e9, 1000.0)
+        bill_of(plan, CostTerms.model_validate({"device_hours_between_failures": between})).hours
+        for between in (None, 1e9, 1000.0)
     )
     assert never < usual < often
 
@@ -70,12 +71,12 @@ def test_a_deadline_is_one_by_the_clock() -> None:
     run = run_of(plan_training(_plan(256, 1e12)))
     assert run is not None
     between = (run.step_hours + run.hours) / 2
-    assert bill_of(_plan(256, 1e12, deadline_h=between), CostTerms()).within_deadline is False
+    assert bill_of(_plan(256, 1e12, deadline_h=between), CostTerms.model_validate({})).within_deadline is False
 
 
 def test_a_run_that_would_never_end_is_refused() -> None:
     with pytest.raises(PlanError, match="faster than the run gets on") as error:
-        bill_of(_plan(256, 1e12), CostTerms(device_hours_between_failures=0.5))
+        bill_of(_plan(256, 1e12), CostTerms.model_validate({"device_hours_between_failures": 0.5}))
     assert error.value.field == "device_hours_between_failures"
 
 
