@@ -122,6 +122,10 @@ class ListTable(ScrollView, can_focus=True):
         elif self.cursor >= top + room:
             self.scroll_to(y=self.cursor - room + 1, animate=False, force=True)
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        # The bar comes after the rows, and takes room that they were fitted to.
+        self._fit()
+
     def on_resize(self) -> None:
         self._fit()
         self._keep_in_sight()
