@@ -1,0 +1,121 @@
+"""A run of one's own: its plan as far as it is known, what was measured of it, and its steps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+FORMAT = "shardwise-run/1"
+# Steps that are kept of a run: enough for any plot.
+MOST_STEPS = 2000
+_ABOUT = {"name", "tags", "note", "source", "format", "predicted"}
+
+PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
+
+
+class StepSeries(BaseModel):
+    """What a program printed of its steps, a column a quantity; null where it printed none at that step."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    step: list[int] = Field(default_factory=list)
+    step_s: list[float | None] = Field(default_factory=list, description="Seconds that the step took.")
+    loss: list[float | None] = Field(default_factory=list)
+    learning_rate: list[float | None] = Field(default_factory=list)
+    gradient_norm: list[float | None] = Field(default_factory=list)
+    memory_bytes: list[float | None] = Field(default_factory=list)
+    tokens_per_s_per_device: list[float | None] = Field(default_factory=list)
+    tflops_per_device: list[float | None] = Field(default_factory=list, description="As the program counts them.")
+
+    @model_validator(mode="after")
+    def _columns_are_as_long(self) -> Self:
+        if {len(column) for name, column in self if column} - {len(self.step)}:
+            raise ValueError("the columns of a series are as long as that of its steps")
+        return self
+
+    def column(self, name: str) -> list[float | None]:
+        """A quantity at every step."""
+        return list(getattr(self, name)) or [None] * len(self.step)
+
+    def thinned(self, most: int = MOST_STEPS) -> StepSeries:
+        """Every so many steps, so that `most` are left, the last among them."""
+        count = len(self.step)
+        if count <= most:
+            return self
+        places = sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+        return StepSeries.model_validate({name: [column[at] for at in places] for name, column in self if column})
+
+
+class MeasuredRun(BaseModel):
+    """One run that somebody made, as history keeps it and as one file shares it."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    format: Literal["shardwise-run/1"] = FORMAT
+    name: str = Field("", max_length=200, description="What its owner calls it.")
+    kind: Literal["training", "serving"] = "training"
+    source: str = Field("number", max_length=400, description="Where it is from: a log's kind and file, or 'number'.")
+    date: str | None = Field(None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="Day of the run, 2026-01-31.")
+    plan: dict[str, Any] = Field(default_factory=dict, description="The Plan as far as it is known.")
+    outcome: Literal["ran", "oom", "failed"] = Field("ran", description="oom: it ran out of device memory.")
+    figures: dict[str, float] = Field(
+        default_factory=dict,
+        description="Measured, by the names of figures: step_s, tokens_per_s_per_device, tflops_per_device, mfu, "
+        "peak_bytes; of serving output_tokens_per_s, ttft_s, tpot_s, e2e_s. Medians of the steady part.",
+    )
+    spread: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="Quartiles of figures that were measured many times."
+    )
+    predicted: dict[str, float] = Field(default_factory=dict, description="What was estimated before it ran.")
+    peak_kind: PeakKind = Field("unknown", description="Counter of peak_bytes.")
+    steps: int | None = Field(None, ge=0, description="Steps of the steady part that the figures are of.")
+    start_s: float | None = Field(None, ge=0, description="Start-up: what the first steps took beyond later ones.")
+    software: dict[str, str] = Field(default_factory=dict, description="Versions by name, e.g. {torch: 2.9.0}.")
+    findings: list[str] = Field(default_factory=list, description="What does not belong together, or stands out.")
+    tags: list[str] = Field(default_factory=list)
+    note: str = Field("", max_length=2000)
+    series: StepSeries = Field(default_factory=StepSeries)
+
+    @property
+    def id(self) -> str:
+        """Of what was measured: the same run read twice has one id."""
+        data = self.model_dump(mode="json", exclude=_ABOUT)
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:10]
+
+    def planned(self, path: str) -> Any:
+        """A value of the plan by its dotted path; None where it is not known."""
+        value: Any = self.plan
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    @property
+    def devices(self) -> int | None:
+        count = self.planned("cluster.count")
+        return count if isinstance(count, int) else None
+
+    @property
+    def version(self) -> str:
+        """The software that it ran on: of its framework, else of all that is known."""
+        framework = self.planned("workload.framework") or self.planned("workload.engine")
+        version = self.planned("workload.software_version")
+        if framework or version:
+            return " ".join(str(part) for part in (framework, version or self.software.get(str(framework))) if part)
+        return ", ".join(f"{name} {number}" for name, number in sorted(self.software.items()))
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """(Lower quartile, median, upper quartile) of at least one value."""
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+    return at(0.25), at(0.5), at(0.75)

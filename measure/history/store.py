@@ -1,0 +1,174 @@
+"""The history of one's own runs: an SQLite file in the data folder.
+
+Every run is kept whole as JSON; beside it stand the few columns that lists are filtered by. A run has the id of what
+was measured, so that adding it again changes nothing but its name, tags and note.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from estimator.errors import PlanError, nearest
+from knowledge.own.files import data_folder, refusal
+from measure.history.run import MeasuredRun
+
+_FILE = "runs.sqlite"
+_TABLE = """
+CREATE TABLE IF NOT EXISTS runs (
+  id TEXT PRIMARY KEY, added TEXT NOT NULL, date TEXT, name TEXT, kind TEXT, model TEXT, accelerator TEXT,
+  devices INTEGER, software TEXT, outcome TEXT, document TEXT NOT NULL
+)"""
+_COLUMNS = ("id", "added", "date", "name", "kind", "model", "accelerator", "devices", "software", "outcome", "document")
+_WAIT_S = 20.0
+MOST_RUNS = 100_000
+
+
+def history_file() -> Path:
+    return data_folder() / _FILE
+
+
+@contextmanager
+def _opened() -> Iterator[sqlite3.Connection]:
+    """The file, with its table; what is written within is kept whole or not at all."""
+    path = history_file()
+    try:
+        with closing(sqlite3.connect(path, timeout=_WAIT_S)) as connection, connection:
+            connection.execute(_TABLE)
+            yield connection
+    except sqlite3.Error as error:
+        problem = f"{path} cannot be used as the history of runs: {error}"
+        raise PlanError("history", problem, ["move it away, and a new one is begun"]) from None
+    except OSError as error:
+        raise PlanError("history", f"{path} cannot be written: {refusal(error)}") from None
+
+
+def add(runs: Sequence[MeasuredRun]) -> list[str]:
+    """Keeps runs, and gives their ids. One that is known stays, with the name, tags and note of the new one where it
+    has any."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with _opened() as connection:
+        for run in runs:
+            kept = _read(connection, run.id)
+            _write(connection, _named_anew(kept, run) if kept else run, now)
+    return [run.id for run in runs]
+
+
+def _named_anew(kept: MeasuredRun, run: MeasuredRun) -> MeasuredRun:
+    update = {"name": run.name or kept.name, "note": run.note or kept.note}
+    return kept.model_copy(update=update | {"tags": sorted({*kept.tags, *run.tags})})
+
+
+def _write(connection: sqlite3.Connection, run: MeasuredRun, now: str) -> None:
+    row = (
+        run.id,
+        now,
+        run.date,
+        run.name,
+        run.kind,
+        _text(run.planned("model")),
+        _text(run.planned("cluster.accelerator")),
+        run.devices,
+        run.version,
+        run.outcome,
+        run.model_dump_json(exclude_defaults=True),
+    )
+    marks = ", ".join("?" * len(_COLUMNS))
+    kept = "document = excluded.document, name = excluded.name"
+    connection.execute(
+        f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({marks}) ON CONFLICT(id) DO UPDATE SET {kept}", row
+    )
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return str(value.get("_name_or_path") or value.get("model_type") or "config")
+    return None if value is None else str(value)
+
+
+def _read(connection: sqlite3.Connection, id: str) -> MeasuredRun | None:
+    row = connection.execute("SELECT document FROM runs WHERE id = ?", (id,)).fetchone()
+    return None if row is None else _run(row[0])
+
+
+def _run(document: str) -> MeasuredRun | None:
+    """None for what another version wrote."""
+    try:
+        return MeasuredRun.model_validate_json(document)
+    except ValidationError:
+        return None
+
+
+def runs(
+    model: str | None = None,
+    accelerator: str | None = None,
+    software: str | None = None,
+    tag: str | None = None,
+    since: str | None = None,
+    kind: str | None = None,
+) -> list[MeasuredRun]:
+    """The runs that agree, the oldest first; texts are looked for anywhere in their column."""
+    texts = {"model": model, "accelerator": accelerator, "software": software}
+    clauses, values = ["1"], []
+    for column, text in texts.items():
+        if text:
+            clauses.append(f"instr(lower({column}), lower(?)) > 0")
+            values.append(text)
+    if since:
+        clauses.append("coalesce(date, added) >= ?")
+        values.append(since)
+    if kind:
+        clauses.append("kind = ?")
+        values.append(kind)
+    order = "coalesce(date, added), added, rowid"
+    with _opened() as connection:
+        rows = connection.execute(
+            f"SELECT document FROM runs WHERE {' AND '.join(clauses)} ORDER BY {order} LIMIT {MOST_RUNS}", values
+        ).fetchall()
+    every = [run for row in rows if (run := _run(row[0]))]
+    return [run for run in every if not tag or tag in run.tags]
+
+
+def find(name: str) -> MeasuredRun:
+    """A run by its id, the beginning of it, or its name. Raises PlanError."""
+    every = runs()
+    exact = [run for run in every if name in (run.id, run.name)] or [run for run in every if run.id.startswith(name)]
+    if len(exact) == 1:
+        return exact[0]
+    problem = f"{len(exact)} runs are called {name!r}" if exact else f"there is no run {name!r} in the history"
+    known = [f"{run.id} {run.name}".strip() for run in (exact or every)]
+    raise PlanError("run", problem, known[:10] if exact else nearest(name, known))
+
+
+def change(name: str, tags: Sequence[str] | None = None, rename: str | None = None, note: str | None = None) -> str:
+    """Gives a run other tags, another name or note; returns its id. Raises PlanError."""
+    run = find(name)
+    update = {key: value for key, value in (("tags", tags), ("name", rename), ("note", note)) if value is not None}
+    if "tags" in update:
+        update["tags"] = sorted(set(tags or ()))
+    with _opened() as connection:
+        _write(connection, MeasuredRun.model_validate(run.model_dump() | update), datetime.now(UTC).isoformat())
+    return run.id
+
+
+def remove(name: str) -> MeasuredRun:
+    """Deletes a run; returns what it was. Raises PlanError."""
+    run = find(name)
+    with _opened() as connection:
+        connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
+    return run
+
+
+def stamp() -> tuple[int, int]:
+    """Changes whenever the history does."""
+    try:
+        state = history_file().stat()
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size

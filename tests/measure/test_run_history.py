@@ -1,0 +1,100 @@
+"""One's own runs: kept once, found again, and the same after a journey through a file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from measure.history import exchange, store
+from measure.history.run import MeasuredRun, StepSeries, quartiles
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path))
+    monkeypatch.delenv("SHARDWISE_DATA", raising=False)
+
+
+def run(step_s: float = 1.0, **fields: object) -> MeasuredRun:
+    plan = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "cluster": {"accelerator": "h100-sxm", "count": 8},
+        "workload": {"kind": "training", "framework": "torchtitan", "seq_len": 8192, "global_batch": 16},
+    }
+    return MeasuredRun.model_validate({"plan": plan, "figures": {"step_s": step_s}, "date": "2026-11-20"} | fields)
+
+
+def test_a_run_is_kept_once_and_takes_a_new_name_and_tags() -> None:
+    first = store.add([run(name="a", tags=["x"])])
+    assert store.add([run(name="b", tags=["y"])]) == first
+    assert [(kept.name, kept.tags) for kept in store.runs()] == [("b", ["x", "y"])]
+
+
+def test_runs_are_filtered_and_come_in_the_order_of_their_days() -> None:
+    store.add([run(2.0, date="2026-11-22"), run(1.0, date="2026-11-21", tags=["best"]), run(3.0, outcome="oom")])
+    assert [kept.figures["step_s"] for kept in store.runs()] == [3.0, 1.0, 2.0]
+    assert len(store.runs(model="LLAMA-3.1", accelerator="h100", software="torchtitan")) == 3
+    assert [kept.figures["step_s"] for kept in store.runs(since="2026-11-21", tag="best")] == [1.0]
+    assert store.runs(model="qwen") == store.runs(kind="serving") == []
+
+
+def test_a_run_is_found_by_name_id_or_the_beginning_of_one_and_no_other_is() -> None:
+    (id,) = store.add([run(name="mine")])
+    assert store.find("mine").id == store.find(id).id == store.find(id[:5]).id == id
+    store.change("mine", tags=["t", "t"], rename="ours", note="warm")
+    assert (store.find("ours").tags, store.find("ours").note) == (["t"], "warm")
+    with pytest.raises(PlanError):
+        store.find("mine")
+    assert store.remove("ours").id == id
+    assert store.runs() == []
+
+
+def test_a_file_that_is_no_history_is_refused_and_stays() -> None:
+    store.history_file().write_bytes(b"not a database, but long enough to look at" * 50)
+    with pytest.raises(PlanError, match="history"):
+        store.add([run()])
+    assert store.history_file().read_bytes().startswith(b"not a database")
+
+
+def test_what_another_version_wrote_is_passed_over() -> None:
+    store.add([run()])
+    with sqlite3.connect(store.history_file()) as connection:
+        connection.execute("INSERT INTO runs (id, added, document) VALUES ('z', '2026', '{\"format\": \"x/9\"}')")
+    assert len(store.runs()) == 1
+
+
+@pytest.mark.parametrize("format", ["json", "yaml", "csv"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_runs_come_back_from_a_file(format: exchange.Format, count: int) -> None:
+    runs = [run(1.0 + place, name=f"no. {place}, 'x'", tags=["a", "b"], software={"torch": "2.9"},
+                spread={"step_s": (0.9, 1.1)}, steps=5) for place in range(count)]  # fmt: skip
+    again = exchange.read(exchange.written(runs, format))
+    assert again == runs
+    assert [each.id for each in again] == [each.id for each in runs]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_as_runs_or_refused(text: str) -> None:
+    with suppress(PlanError):
+        assert exchange.read(text)
+
+
+def test_a_series_is_thinned_to_its_ends() -> None:
+    series = StepSeries(step=list(range(10_001)), loss=[float(step) for step in range(10_001)])
+    thin = series.thinned(100)
+    assert len(thin.step) == len(thin.loss) == 100
+    assert (thin.step[0], thin.step[-1]) == (0, 10_000)
+    assert thin.step_s == []
+    with pytest.raises(ValueError, match="as long"):
+        StepSeries(step=[1], loss=[1.0, 2.0])
+
+
+def test_quartiles_stand_between_values() -> None:
+    assert quartiles([4.0]) == (4.0, 4.0, 4.0)
+    assert quartiles([1.0, 2.0, 3.0, 4.0, 5.0]) == (2.0, 3.0, 4.0)
