@@ -33,6 +33,7 @@ STARTED_WITH = {
     "huggingface/alignment-handbook": "recipes/accelerate_configs/zero3.yaml",
 }
 _DEEPEST = 4
+_MOST, _LONGEST = 9, 60_000
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,13 @@ def text_of(folder: Path, row: Row, path: str) -> str | None:
 
 
 def _named(row: Row, text: str) -> Iterator[str]:
-    """Paths of files that a file names: DeepSpeed's, and what stands in its own folder."""
-    beside = posixpath.dirname(row.path)
-    for path in re.findall(r"(?:deepspeed:?|--deepspeed)[ =]+\"?([\w./-]+\.json)", text):
-        yield from (path, posixpath.join(beside, path))
+    """Paths of configs, scripts and sources that a file names, from its own folder or one above."""
+    folders = [row.path]
+    while folders[-1]:
+        folders.append(posixpath.dirname(folders[-1]))
+    said = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
+    for path in dict.fromkeys(re.findall(r"[\w./-]*\w\.(?:json|ya?ml|toml|py|sh)\b", said)):
+        yield from (posixpath.join(folder, path.lstrip("/")) for folder in folders[1:])
     if row.path.endswith(".yaml") and row.repository in STARTED_WITH:
         yield STARTED_WITH[row.repository]
 
@@ -77,7 +81,8 @@ def files_of(folder: Path, row: Row) -> dict[str, str] | None:
         return None
     files = {posixpath.basename(row.path): text}
     for path in _named(row, text):
-        if posixpath.basename(path) not in files and (other := text_of(folder, row, posixpath.normpath(path))):
+        new = posixpath.basename(path) not in files and len(files) < _MOST
+        if new and (other := text_of(folder, row, posixpath.normpath(path))) and len(other) < _LONGEST:
             files[posixpath.basename(path)] = other
     path = row.path
     for _ in range(_DEEPEST):

@@ -149,7 +149,7 @@ def deepspeed(keys: Keys, findings: Findings) -> None:
 
 def fsdp(keys: Keys, findings: Findings, version: int | None = None) -> None:
     """`fsdp: full_shard auto_wrap` with `fsdp_config.…` (keys with and without fsdp_ before them), FSDP 1 and 2."""
-    words = keys.take("fsdp")
+    words = _fsdp_files(keys, findings)
     version_item = (
         keys.take("fsdp_version") or keys.take("fsdp_config.fsdp_version") or keys.take("fsdp_config.version")
     )
@@ -193,6 +193,17 @@ def fsdp(keys: Keys, findings: Findings, version: int | None = None) -> None:
         findings.imply("layout.offload", "none", offload)
     if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
         findings.recomputes.append((on, checkpoints))
+
+
+def _fsdp_files(keys: Keys, findings: Findings) -> Item | None:
+    """The words of `fsdp`, where it names no file; files of settings are noted (`launchers.fsdp`)."""
+    words, config = keys.take("fsdp"), keys.take("fsdp_config")
+    if config is not None and str(config.value).endswith(".json"):
+        findings.refer(config, str(config.value), "FSDP's settings")
+    if words is not None and str(words.value).endswith(".json"):
+        findings.refer(words, str(words.value), "devices and sharding")
+        return None
+    return words
 
 
 def model(findings: Findings, item: Item | None) -> None:

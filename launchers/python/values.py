@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from launchers.reading.findings import as_truth
@@ -28,98 +30,113 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 # Calls that give back what they are given, as far as a config goes.
 _PLAIN = ("str", "Path", "pathlib.Path", "PurePath", "os.path.abspath", "os.path.expanduser", "os.fspath")
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# The name of what gives a config's data by its path, among the names of a source.
+LOAD = "load a config"
+# Calls that read a config: of a file that is open, of its text, or of its path.
+_LOADERS = ("yaml.safe_load", "yaml.load", "yaml.full_load", "safe_load", "json.load", "json.loads", "tomllib.load",
+            "tomllib.loads", "toml.load", "OmegaConf.load")  # fmt: skip
+_COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.In: lambda left, right: left in right, ast.NotIn: lambda left, right: left not in right,
+}  # fmt: skip
+_DEPTH = "calls inside calls"
+_DEEPEST = 4
 
 
-def constants(tree: ast.Module) -> dict[str, Any]:
-    """Names that are given one value and nothing else; attributes of parsed arguments and dataclasses as '.name'."""
-    values: dict[str, Any] = {}
-    again: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                for name in [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]:
-                    if name in values:
-                        again.add(name)
-                    simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
-                    values[name] = value_of(node.value, values) if simple and node.value is not None else UNKNOWN  # type: ignore[union-attr]
-    values = {name: UNKNOWN if name in again else value for name, value in values.items()}
-    values |= _defaults(tree, values)
-    values |= {name: value for name, value in _parameters(tree, values).items() if name not in values}
-    # What was made of arguments and parameters, now that they are known.
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            if name not in again and _is_unknown(values.get(name)):
-                values[name] = value_of(node.value, values)
-    return values
+@dataclass(frozen=True)
+class Opened:
+    """A file that a source opens."""
+
+    path: str
 
 
-def _is_unknown(value: Any) -> bool:
+def is_unknown(value: Any) -> bool:
     return isinstance(value, str) and UNKNOWN in value
 
 
-def _defaults(tree: ast.Module, names: dict[str, Any]) -> dict[str, Any]:
-    """What attributes of parsed arguments and of dataclasses are unless the command says otherwise, as '.name'; names
-    with several defaults are not known."""
+def walked(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[tuple[ast.AST, bool]]:
+    """The nodes of a tree in their order, without the branches that a test of known values does not take; whether a
+    node is certain to be come to where its function is."""
+    left = [(tree, True)]
+    while left:
+        node, certain = left.pop()
+        yield node, certain
+        test = value_of(node.test, names) if isinstance(node, ast.If | ast.IfExp) else UNKNOWN
+        if isinstance(node, ast.If | ast.IfExp) and not (is_unknown(test) or test == BF16 or isinstance(test, Opened)):
+            branch = node.body if test else node.orelse
+            left += [(part, certain) for part in reversed(branch if isinstance(branch, list) else [branch])]
+        else:
+            certain = certain and not isinstance(node, ast.If | ast.For | ast.While | ast.Try)
+            left += [(part, certain) for part in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def taken(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[ast.AST]:
+    return (node for node, _ in walked(tree, names))
+
+
+def assigned(nodes: Iterable[tuple[ast.AST, bool]], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What assignments give names; one that is given several values is not known."""
     values: dict[str, Any] = {}
-    rows: list[tuple[str, Any]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called(node).endswith(".add_argument"):
-            flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            words = {word.arg: value_of(word.value, names) for word in node.keywords if word.arg}
-            flag = next((flag for flag in flags if flag.startswith("--")), None)
-            if flag is not None:
-                usual = False if words.get("action") == "store_true" else words.get("default", UNKNOWN)
-                rows.append((str(words.get("dest", flag.lstrip("-").replace("-", "_"))), usual))
-        elif isinstance(node, ast.ClassDef):
-            fields = [
-                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            rows += [(part.target.id, _field(part.value, names)) for part in fields
-                     if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
-    for name, value in rows:
-        values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
-    return values
-
-
-def _field(node: ast.expr, names: dict[str, Any]) -> Any:
-    """A field's default, also in dataclasses' own words: field(default=…)."""
-    if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in ("field", "Field"):
-        usual = next((word.value for word in node.keywords if word.arg == "default"), None)
-        usual = usual if usual is not None else next(iter(node.args), None)
-        return UNKNOWN if usual is None else value_of(usual, names)
-    return value_of(node, names)
-
-
-def _parameters(tree: ast.Module, names: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of the source's own functions: what the calls give them, or their default; several are not known."""
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)}
-    arguments: dict[tuple[str, str], list[Any]] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or (function := functions.get(called(node))) is None:
+    again: set[str] = set()
+    names = ChainMap(values, known)  # type: ignore[arg-type]
+    for node, certain in nodes:
+        if isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                if isinstance(item.optional_vars, ast.Name):
+                    _give(values, again, item.optional_vars.id, value_of(item.context_expr, names))
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
             continue
-        places = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-        passed = dict(zip(places, node.args, strict=False)) | {
-            word.arg: word.value for word in node.keywords if word.arg
-        }
-        for name, value in passed.items():
-            arguments.setdefault((function.name, name), []).append(value_of(value, names))
-    values: dict[str, Any] = {}
-    for function in functions.values():
-        for name, usual in _usual(function):
-            known = [value for value in arguments.get((function.name, name), ()) if not _is_unknown(value)]
-            if not known and usual is not None:
-                known = [value_of(usual, names)]
-            if not known:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Subscript | ast.Attribute):
+                _put(target, node, values, names, certain)
                 continue
-            same = all(value == known[0] for value in known) and values.get(name, known[0]) == known[0]
-            values[name] = known[0] if same else UNKNOWN
-    return values
+            if isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
+                _unpack(target, value_of(node.value, names), values, again)
+                continue
+            simple = isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign)
+            for name in [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]:
+                source = node.value if simple and not isinstance(node, ast.For) else None
+                value = UNKNOWN if source is None else value_of(source, names)
+                _give(values, again, name, value)
+    return {name: UNKNOWN if name in again else value for name, value in values.items()}
 
 
-def _usual(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
+def _unpack(target: ast.Tuple, whole: Any, values: dict[str, Any], again: set[str]) -> None:
+    """model, tokenizer, cfg = …: each its own where all of them are told."""
+    parts = whole if isinstance(whole, list) and len(whole) == len(target.elts) else [UNKNOWN] * len(target.elts)
+    for element, value in zip(target.elts, parts, strict=True):
+        for name in [part.id for part in ast.walk(element) if isinstance(part, ast.Name)]:
+            _give(values, again, name, value if isinstance(element, ast.Name) else UNKNOWN)
+
+
+def _give(values: dict[str, Any], again: set[str], name: str, value: Any) -> None:
+    if name in values and not (value == values[name] and not is_unknown(value)):
+        again.add(name)
+    values[name] = value
+
+
+def _put(
+    target: ast.Subscript | ast.Attribute,
+    node: ast.AST,
+    values: dict[str, Any],
+    names: Mapping[str, Any],
+    certain: bool,
+) -> None:
+    """cfg["key"] = value and args.key = value; what stands there is known no more where it may be so or not."""
+    whole = value_of(target.value, names)
+    value = value_of(node.value, names) if isinstance(node, ast.Assign) else UNKNOWN
+    if isinstance(whole, dict):
+        key = target.attr if isinstance(target, ast.Attribute) else str(value_of(target.slice, names))
+        whole[key] = value if certain or whole.get(key, value) == value else UNKNOWN
+    elif isinstance(target, ast.Attribute) and called(target.value) != "self":
+        key = f".{target.attr}"
+        if key in names:
+            values[key] = value if names[key] == value else UNKNOWN
+
+
+def usual_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
     """A function's parameters with their defaults."""
     places = [*function.args.posonlyargs, *function.args.args]
     without = len(places) - len(function.args.defaults)
@@ -129,6 +146,23 @@ def _usual(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[s
         yield argument.arg, usual
 
 
+def _called_own(function: ast.AST, call: ast.Call, names: Mapping[str, Any]) -> Any:
+    """What a function of the source gives back for a call: the value of its only return."""
+    depth = names.get(_DEPTH, 0)
+    if not isinstance(function, FUNCTIONS) or depth >= _DEEPEST:
+        return UNKNOWN
+    places = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    inside = {name: value_of(usual, names) for name, usual in usual_parameters(function) if usual is not None}
+    inside |= {name: value_of(value, names) for name, value in zip(places, call.args, strict=False)}
+    inside |= {word.arg: value_of(word.value, names) for word in call.keywords if word.arg}
+    inside[_DEPTH] = depth + 1
+    within = ChainMap(inside, names)  # type: ignore[arg-type]
+    inside |= assigned(walked(function, within), within)
+    values = [value_of(part.value, within) for part in taken(function, within)
+              if isinstance(part, ast.Return) and part.value is not None]  # fmt: skip
+    return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
+
+
 def value_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """What an expression comes to; UNKNOWN for anything that is not told from literals."""
     if isinstance(node, ast.Constant):
@@ -136,8 +170,12 @@ def value_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         return names.get(node.id, UNKNOWN)
     if isinstance(node, ast.Attribute):
-        is_type = isinstance(node.value, ast.Name) and node.value.id == "torch"
-        return node.attr if is_type else names.get(f".{node.attr}", UNKNOWN)
+        if isinstance(node.value, ast.Name) and node.value.id == "torch":
+            return node.attr
+        if called(node) in names:
+            return names[called(node)]
+        whole = value_of(node.value, names)
+        return whole.get(node.attr, UNKNOWN) if isinstance(whole, dict) else names.get(f".{node.attr}", UNKNOWN)
     if isinstance(node, ast.List | ast.Tuple):
         return [value_of(part, names) for part in node.elts]
     if isinstance(node, ast.Dict):
@@ -162,23 +200,40 @@ def _made(node: ast.expr, names: Mapping[str, Any]) -> Any:
         return _combined(type(node.op), value_of(node.left, names), value_of(node.right, names))
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
         values = [value_of(part, names) for part in node.values]
-        return next((value for value in values if _is_unknown(value) or value), values[-1])
+        return next((value for value in values if is_unknown(value) or value), values[-1])
     if isinstance(node, ast.IfExp):
         test = value_of(node.test, names)
         taken, other = value_of(node.body, names), value_of(node.orelse, names)
-        if taken == other or not (_is_unknown(test) or isinstance(test, list | dict)):
+        if taken == other or not (is_unknown(test) or isinstance(test, list | dict)):
             return taken if taken == other or test else other
         return UNKNOWN
     if isinstance(node, ast.Subscript):
-        whole, key = value_of(node.value, names), value_of(node.slice, names)
-        return whole.get(key, UNKNOWN) if isinstance(whole, dict) and isinstance(key, str) else UNKNOWN
+        return _looked_up(node, names)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = value_of(node.left, names), value_of(node.comparators[0], names)
+        compare = _COMPARISONS.get(type(node.ops[0]))
+        try:
+            return UNKNOWN if compare is None or is_unknown(left) or is_unknown(right) else compare(left, right)
+        except TypeError:
+            return UNKNOWN
     return _returned(node, names) if isinstance(node, ast.Call) else UNKNOWN
+
+
+def _looked_up(node: ast.Subscript, names: Mapping[str, Any]) -> Any:
+    if called(node.value) == "os.environ":
+        return names.get(f"${value_of(node.slice, names)}", UNKNOWN)
+    whole, key = value_of(node.value, names), value_of(node.slice, names)
+    if isinstance(whole, dict):
+        return whole.get(str(key), UNKNOWN)
+    if isinstance(whole, list) and type(key) is int and -len(whole) <= key < len(whole):
+        return whole[key]
+    return UNKNOWN
 
 
 def _combined(kind: type, left: Any, right: Any) -> Any:
     """Numbers by arithmetic, text by joining; of a path whose folder is not known its end."""
     if kind is ast.Div and isinstance(right, str) and isinstance(left, str):
-        return right if _is_unknown(left) else f"{left}/{right}"[:_LONGEST]
+        return right if is_unknown(left) else f"{left}/{right}"[:_LONGEST]
     texts = isinstance(left, str) and isinstance(right, str) and kind is ast.Add
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (left, right))
     if kind not in _OPERATORS or not (texts or numbers):
@@ -196,14 +251,22 @@ def _returned(node: ast.Call, names: Mapping[str, Any]) -> Any:
     values = [value_of(part, names) for part in node.args if not isinstance(part, ast.Starred)]
     if name.endswith(("is_bfloat16_supported", "is_bf16_supported")):
         return BF16
-    if name in ("os.environ.get", "os.getenv", "environ.get", "getenv"):
-        return values[1] if len(values) > 1 else UNKNOWN
+    if name in ("os.environ.get", "os.getenv", "environ.get", "getenv") and values:
+        return names.get(f"${values[0]}", values[1] if len(values) > 1 else UNKNOWN)
+    if name in ("open", "io.open") and values:
+        return Opened(str(values[0]))
+    if name in _LOADERS and values:
+        return _loaded(values[0], names)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "open", "read", "read_text", "expanduser"):
+        return _asked(node.func, values, names)
+    if f"{name}()" in names:
+        return _called_own(names[f"{name}()"], node, names)
     if name == "os.path.join" and values:
-        ends = [value for value in values if isinstance(value, str) and not _is_unknown(value)]
+        ends = [value for value in values if isinstance(value, str) and not is_unknown(value)]
         return "/".join(ends) if ends and ends[-1] == values[-1] else UNKNOWN
     if name in _PLAIN and len(values) == 1:
         return str(values[0]) if isinstance(values[0], str) else UNKNOWN
-    if name in _NUMBERS and len(values) == 1 and not _is_unknown(values[0]):
+    if name in _NUMBERS and len(values) == 1 and not is_unknown(values[0]):
         try:
             return _NUMBERS[name](values[0])
         except (TypeError, ValueError, OverflowError):
@@ -211,6 +274,23 @@ def _returned(node: ast.Call, names: Mapping[str, Any]) -> Any:
     if name == "dict" and not node.args:
         return {word.arg: value_of(word.value, names) for word in node.keywords if word.arg}
     return UNKNOWN
+
+
+def _asked(function: ast.Attribute, values: list[Any], names: Mapping[str, Any]) -> Any:
+    """What a mapping or a path is asked for: cfg.get("lora", {}), Path(name).open()."""
+    whole = value_of(function.value, names)
+    if function.attr == "get":
+        if isinstance(whole, dict) and values:
+            return whole.get(str(values[0]), values[1] if len(values) > 1 else None)
+        return UNKNOWN
+    if function.attr == "expanduser" or isinstance(whole, Opened):
+        return whole
+    return Opened(whole) if isinstance(whole, str) and not is_unknown(whole) else UNKNOWN
+
+
+def _loaded(value: Any, names: Mapping[str, Any]) -> Any:
+    path = value.path if isinstance(value, Opened) else value
+    return names[LOAD](path) if LOAD in names and isinstance(path, str) and not is_unknown(path) else UNKNOWN
 
 
 def called(node: ast.expr) -> str:

@@ -217,6 +217,22 @@ def json_keys(name: str, text: str) -> Keys:
     return _flat(name, data, _lines_of(text))
 
 
+def plain_data(name: str, text: str) -> Any:
+    """A config as plain data, by the end of its name. Raises PlanError."""
+    if name.endswith(".toml"):
+        import tomllib
+
+        check_size(name, text)
+        try:
+            return tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise PlanError("files", f"{name} is not readable TOML: {_short(error)}") from None
+    documents = nested_documents(name, text)
+    if len(documents) != 1:
+        raise PlanError("files", f"{name} is not a mapping of keys to values")
+    return documents[0]
+
+
 def toml_keys(name: str, text: str) -> Keys:
     import tomllib
 

@@ -11,8 +11,9 @@ from typing import Any
 from estimator.errors import PlanError
 from knowledge.fitted.training import framework, frameworks_known
 from launchers.hf.read import ADAPTERS
+from launchers.python.names import Given
 from launchers.reading.devices import accelerator
-from launchers.reading.documents import Item, Keys
+from launchers.reading.documents import Item, Keys, plain_data
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
@@ -21,7 +22,8 @@ from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
 from launchers.schedulers.slurm.read import directives
-from launchers.shell.setting import ScriptSetting
+from launchers.shell.scripts import UNKNOWN
+from launchers.shell.setting import PythonSources, ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.unsloth.read import read_python
 
@@ -35,6 +37,8 @@ _FRAMEWORKS = {
     "litgpt": "litgpt", "unsloth": "unsloth", "ms-swift": "ms-swift", "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
 _TRAINER = "TRL or transformers Trainer arguments"
+# Configs that a script may open and that what it starts reads itself.
+_OF_OTHERS = ("DeepSpeed", "accelerate")
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
@@ -49,6 +53,11 @@ class _FileSet:
     python: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """By name without folder."""
+    unread: dict[str, PlanError] = field(default_factory=dict)
+    """Configs of no format that is known, which Python of the set may open."""
+    opened: set[str] = field(default_factory=set)
+    started: set[str] = field(default_factory=set)
+    """Python that a script starts."""
 
     def add(self, path: str, text: str, carrier: str = "") -> None:
         """Tells what a file is. One that `carrier` brings along may be anything, and wins over one beside it."""
@@ -79,15 +88,33 @@ class _FileSet:
         else:
             try:
                 known = config(name, text)
-            except PlanError:
-                if carrier:
-                    return
-                raise
+            except PlanError as error:
+                if not carrier:
+                    self.unread[path] = error
+                return
             if known is not None:
                 self.documents[path], self.by_name[name] = known, known[1]
                 self.findings.formats[path] = known[0].name
             elif not carrier:
                 self.scripts.append((path, text, {}))
+
+    def load(self, path: str) -> Any:
+        """The data of a config that Python of the set opens; UNKNOWN where it is not given."""
+        name = _base(path)
+        if name not in self.texts:
+            if re.search(r"\.(ya?ml|toml)$|(config|args|param)[^/]*\.json$", name):
+                self.findings.refers.setdefault(path, f"{path}: the program's settings")
+            return UNKNOWN
+        try:
+            data = plain_data(name, self.texts[name])
+        except PlanError:
+            return UNKNOWN
+        self.opened.add(name)
+        if not any(
+            _base(path) == name and form.name.startswith(_OF_OTHERS) for path, (form, _) in self.documents.items()
+        ):
+            self.by_name.pop(name, None)
+        return data
 
     def _drop(self, name: str) -> None:
         self.scripts = [row for row in self.scripts if _base(row[0]) != name]
@@ -114,14 +141,11 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
         sets.add(path, text)
     _layer(sets)
     _read_scripts(sets)
-    for path, text in sets.python.items():
-        if kind := read_python(_base(path), text, findings):
-            findings.formats[path] = kind
-        elif len(files) == 1:
-            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", WHAT_HELPS)
+    _read_python(sets)
     left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
         form.read(keys, findings)
+    _refuse_unread(sets)
     for path in [path for path in findings.refers if _base(path) in sets.texts]:
         del findings.refers[path]
     return _settled(findings, arguments or {})
@@ -176,7 +200,8 @@ def _read_scripts(sets: _FileSet) -> None:
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
-        setting = ScriptSetting(name, findings, {}, sets.by_name)
+        sources = PythonSources({_base(path): text for path, text in sets.python.items()}, sets.started, sets.load)
+        setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         known |= exported
@@ -195,6 +220,33 @@ def _read_scripts(sets: _FileSet) -> None:
         findings.formats[path] = (
             before if before and kind in ("script", *before.split(": ")) else (f"{before}: {kind}" if before else kind)
         )
+
+
+def _read_python(sets: _FileSet) -> None:
+    """Python that no script starts; where one starts some, the rest is what that imports."""
+    if sets.started:
+        for path in sets.python:
+            sets.findings.formats[path] = "Python that a script starts" if _base(path) in sets.started else "Python"
+        return
+    for path, text in sets.python.items():
+        if kind := read_python(_base(path), text, sets.findings, Given(load=sets.load)):
+            sets.findings.formats[path] = kind
+        elif len(sets.texts) == 1:
+            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", WHAT_HELPS)
+
+
+def _refuse_unread(sets: _FileSet) -> None:
+    """A config that nothing knows is an error by itself, and leaves a run open that names it."""
+    for path, error in sets.unread.items():
+        name = _base(path)
+        if name in sets.opened:
+            sets.findings.formats[path] = "settings of a script"
+        elif len(sets.texts) == 1 or not sets.findings.formats:
+            raise error
+        elif any(_base(named) == name for named in sets.findings.refers):
+            sets.findings.blocked.setdefault("workload", error.problem)
+        else:
+            sets.findings.warn(error.problem)
 
 
 def _first(scripts: list[tuple[str, str, dict[str, str]]]) -> int:
@@ -332,6 +384,8 @@ def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[s
     count = arguments.get("cluster.count", result.get("cluster.count"))
     row = findings.defaults.get("layout.zero_stage")
     known = findings.values.get("workload.framework") in frameworks_known()
+    if count == 1:
+        findings.either.pop("layout.zero_stage", None)
     if count == 1 and findings.formats and set(findings.formats.values()) <= {_TRAINER}:
         findings.blocked.pop("layout.zero_stage", None)
     stages = framework(findings.values["workload.framework"]).limits.zero_stages if known else (0,)

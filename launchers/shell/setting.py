@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_certain
-from launchers.shell.scripts import Word
+from launchers.shell.scripts import UNKNOWN, Word
 
 TORCHRUN_FLAGS = ("standalone", "no_python", "run_path", "use_env", "legacy", "m", "module", "virtual_local_rank")
 
@@ -21,6 +22,19 @@ class Program:
     words: list[Word]
     name: Item
     environment: dict[str, Word] = field(default_factory=dict)
+
+
+def _no_config(_path: str) -> Any:
+    return UNKNOWN
+
+
+@dataclass
+class PythonSources:
+    """Python of the set by file name, which of it commands have started, and what gives the data of a config."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+    load: Callable[[str], Any] = _no_config
 
 
 @dataclass
@@ -36,6 +50,7 @@ class ScriptSetting:
     """Files that the script writes from texts in itself."""
     known: dict[str, str] = field(default_factory=dict)
     """Variables that stand outside of the script, which what it starts has too."""
+    sources: PythonSources = field(default_factory=lambda: PythonSources())
 
 
 def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from launchers.accelerate import read as accelerate
 from launchers.reading.commands import Console
@@ -51,7 +52,7 @@ def _starts(parsed: Script, setting: ScriptSetting) -> list[Program]:
     if starts:
         return starts
     perhaps = [command for command in parsed.commands if command.conditional]
-    trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
+    trial = replace(setting, findings=Findings(), written={})
     starting = [command for command in perhaps if peeled(command, trial, 0)]
     if len(starting) == 1 or _only_ranks_differ(starting):
         return peeled(starting[-1], setting, 0)
@@ -243,6 +244,8 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
         return [Program("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
         return [Program("maxtext", rest, item, environment)]
+    if text.rpartition("/")[2] in setting.sources.texts:
+        return [Program("python", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
     ):
@@ -271,7 +274,7 @@ def _handed_on(rest: list[Word], environment: dict[str, Word], setting: ScriptSe
             word = Word(after, word.line)
         if word.text:
             parts[-1].append(word)
-    trial = ScriptSetting(setting.file, Findings(), setting.variables, setting.documents, {}, setting.known)
+    trial = replace(setting, findings=Findings(), written={})
     handed = [part for part in parts if part and peeled(ShellCommand(list(part), environment), trial, 1)]
     if not handed:
         return None

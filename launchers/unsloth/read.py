@@ -7,15 +7,18 @@ known.
 from __future__ import annotations
 
 import ast
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator.errors import PlanError
-from launchers.python.values import BF16, called, constants, value_of
-from launchers.reading.documents import Item, Keys, check_size
+from launchers.python.names import Given, constants, scopes
+from launchers.python.source import parsed
+from launchers.python.values import BF16, called, taken, value_of
+from launchers.reading.commands import base_name
+from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
+from launchers.shell.options import options, plain
 from launchers.shell.scripts import UNKNOWN
+from launchers.shell.setting import Program, ScriptSetting
 from launchers.trl import read as trl
 
 # The script of TRL that a configuration or a trainer is of.
@@ -27,23 +30,31 @@ _PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
-def read_python(name: str, text: str, findings: Findings) -> str | None:
+def read_python(name: str, text: str, findings: Findings, given: Given | None = None) -> str | None:
     """What the script was taken for; None where it trains with nothing that is known here."""
-    check_size(name, text)
-    try:
-        tree = ast.parse(_source(name, text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise PlanError("files", f"{name} is not readable Python: {str(error)[:120]}") from None
-    names = constants(tree)
-    if any(key.startswith(".") for key in names):
+    tree = parsed(name, text)
+    given = given or Given()
+    names = constants(tree, given)
+    if any(key.startswith(".") for key in names) and not given.options:
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
+    inside = scopes(tree, names, given)
     calls = sorted(
-        ((called(node), node) for node in _run(tree, names) if isinstance(node, ast.Call)),
+        (
+            (called(node), node, inside.get(id(node), names))
+            for node in taken(tree, names)
+            if isinstance(node, ast.Call)
+        ),
         key=lambda row: row[1].lineno,
     )
     keys = Keys(name)
-    unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _ in calls)
-    adapted, stage = _gather(keys, calls, names, unsloth)
+    unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
+    adapted, stage = _gather(keys, calls, unsloth)
+    _spread(keys, findings)
+    if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
+        # The Trainer's own arguments come from the command, beside those that the source reads itself.
+        for key, value in given.options.items():
+            if key not in keys:
+                keys.put(key, value)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
         return None
     keys.put("use_peft", adapted)
@@ -66,13 +77,30 @@ def read_python(name: str, text: str, findings: Findings) -> str | None:
     return "Python script on TRL" if stage else "Python script on the transformers Trainer"
 
 
-def _gather(
-    keys: Keys, calls: list[tuple[str, ast.Call]], names: dict[str, Any], unsloth: bool
-) -> tuple[bool, str | None]:
+def read_command(start: Program, setting: ScriptSetting) -> str | None:
+    """python SCRIPT --option value, of which the source is given."""
+    name = base_name(str(start.name.value))
+    keys, rest = options(setting.file, start.words)
+    variables = {**setting.variables, **start.environment}
+    given = Given(
+        {key: item.value for key, item in keys.items.items()},
+        [plain(word.text) for word in rest],
+        {key: word.text for key, word in variables.items() if word.known},
+        setting.sources.load,
+    )
+    setting.sources.started.add(name)
+    kind = read_python(name, setting.sources.texts[name], setting.findings, given)
+    if kind is None and "per_device_train_batch_size" in keys:
+        # What parses the Trainer's arguments is imported.
+        return trl.COMMANDS["trainer"](start, setting)
+    return kind
+
+
+def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], unsloth: bool) -> tuple[bool, str | None]:
     """Puts the arguments of the script's calls into `keys`; whether adapters are made, and the trainer's stage."""
     stage: str | None = None
     adapted = False
-    for name, node in calls:
+    for name, node, names in calls:
         last = name.rpartition(".")[2]
         arguments = dict(_arguments(node, names))
         if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in arguments):
@@ -102,6 +130,14 @@ def _gather(
                 keys.put("model_name_or_path", named, node.lineno)
             _take(keys, arguments, _TRAINER, node)
     return adapted, stage
+
+
+def _spread(keys: Keys, findings: Findings) -> None:
+    """A model that one process splits over the devices that it sees, layer by layer."""
+    item = keys.take("device_map")
+    if item is not None and item.value in ("auto", "balanced") and not findings.has("per_node"):
+        why = "one process splits the layers over its devices, each with no more than a whole copy (give 1 device)"
+        findings.at_most("layout.zero_stage", 0, item, why)
 
 
 def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
@@ -137,6 +173,7 @@ def _loaded(keys: Keys, arguments: dict[str, Any], node: ast.Call, fast: bool) -
     if arguments.get("attn_implementation"):
         keys.put("attn_implementation", arguments["attn_implementation"], node.lineno)
     _take(keys, arguments, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
+    _take(keys, arguments, {"device_map": "device_map"}, node)
     if fast:
         keys.put("max_length", arguments.get("max_seq_length"), node.lineno)
         if arguments.get("fast_inference") is True:
@@ -155,33 +192,7 @@ def _take(keys: Keys, arguments: dict[str, Any], words: dict[str, str], node: as
             keys.put(key, arguments[name], node.lineno)
 
 
-def _source(name: str, text: str) -> str:
-    """The Python in a file; of a notebook the cells, without what only a notebook understands."""
-    if not name.endswith(".ipynb"):
-        return text
-    try:
-        cells = [cell for cell in json.loads(text)["cells"] if cell.get("cell_type") == "code"]
-        lines = [line for cell in cells for line in "".join([*cell["source"], "\n"]).splitlines()]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise PlanError("files", f"{name} is not a readable notebook") from None
-    return "\n".join("" if line.lstrip().startswith(("!", "%")) else line for line in lines)
-
-
-def _run(tree: ast.AST, names: dict[str, Any]) -> Iterator[ast.AST]:
-    """The nodes of a tree, without the branches that a test of known values does not take."""
-    left = [tree]
-    while left:
-        node = left.pop()
-        yield node
-        test = value_of(node.test, names) if isinstance(node, ast.If | ast.IfExp) else UNKNOWN
-        if isinstance(node, ast.If | ast.IfExp) and isinstance(test, bool):
-            taken = node.body if test else node.orelse
-            left += taken if isinstance(taken, list) else [taken]
-        else:
-            left += ast.iter_child_nodes(node)
-
-
-def _arguments(node: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _arguments(node: ast.Call, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values of a call's arguments; the first one without a name is called 0."""
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield "0", value_of(node.args[0], names)
@@ -192,3 +203,6 @@ def _arguments(node: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, Any
                 yield from spread.items()
         else:
             yield word.arg, value_of(word.value, names)
+
+
+COMMANDS = {"python": read_command}

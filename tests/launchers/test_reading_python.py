@@ -1,0 +1,103 @@
+"""Python that is read with what it is given: the options of a command, configs that it opens, its own functions."""
+
+from planner.files.importing import imported
+
+DEVICES = {"cluster.accelerator": "h100-sxm", "cluster.count": 1}
+TRAIN = """
+import argparse, yaml
+from transformers import AutoModelForCausalLM, TrainingArguments, Trainer
+from peft import LoraConfig
+
+def load_config(path):
+    with open(path) as f:
+        return yaml.safe_load(f)
+
+def build(cfg):
+    model = AutoModelForCausalLM.from_pretrained(cfg["model"]["name"])
+    lora = LoraConfig(r=cfg.get("lora", {}).get("r", 64), lora_alpha=32)
+    return model, cfg["training"]
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", default="configs/small.yaml")
+    parser.add_argument("--model")
+    parser.add_argument("--batch", type=int, default=2)
+    args = parser.parse_args()
+    cfg = load_config(args.config)
+    if args.model is not None:
+        cfg["model"]["name"] = args.model
+    model, train = build(cfg)
+    tokens = tokenize(max_length=train["max_length"])
+    training = TrainingArguments(per_device_train_batch_size=args.batch, num_train_epochs=train.get("epochs", 3))
+"""
+SMALL = """
+model: {name: Qwen/Qwen2.5-0.5B}
+training: {max_length: 512, epochs: 2}
+"""
+
+
+def plan_of(**files: str):
+    return imported({name.replace("_", "."): text for name, text in files.items()}, DEVICES)
+
+
+def test_a_config_that_the_source_opens_says_its_values() -> None:
+    result = plan_of(train_py=TRAIN, small_yaml=SMALL)
+    assert result.fits
+    assert not result.missing
+    assert result.plan["model"] == "Qwen/Qwen2.5-0.5B"
+    workload = result.plan["workload"]
+    assert (workload["seq_len"], workload["micro_batch"], workload["epochs"], workload["lora"]["rank"]) == (
+        512,
+        2,
+        2.0,
+        64,
+    )
+
+
+def test_a_command_goes_over_the_defaults_of_the_source_that_it_starts() -> None:
+    command = "python train.py --model Qwen/Qwen2.5-1.5B --batch 8\n"
+    result = plan_of(run_sh=command, train_py=TRAIN, small_yaml=SMALL)
+    assert result.plan["model"] == "Qwen/Qwen2.5-1.5B"
+    assert result.plan["workload"]["micro_batch"] == 8
+
+
+def test_a_config_that_is_not_given_is_named() -> None:
+    result = plan_of(train_py=TRAIN)
+    assert result.fits is None
+    assert any("small.yaml" in path for path in result.refers)
+
+
+def test_a_branch_that_may_be_taken_leaves_a_value_open() -> None:
+    text = TRAIN.replace("if args.model is not None:", "if torch.cuda.device_count() > 1:")
+    result = plan_of(train_py=text.replace('add_argument("--model")', 'add_argument("--model", default="x/y")'),
+                     small_yaml=SMALL)  # fmt: skip
+    assert "model" in {row.field for row in result.missing}
+
+
+def test_functions_of_their_own_do_not_mix_their_names() -> None:
+    text = TRAIN + "\ndef other():\n    cfg = {'model': {'name': 'a/b'}}\n    train = 3\n    return cfg\n"
+    assert plan_of(train_py=text, small_yaml=SMALL).plan["workload"]["seq_len"] == 512
+
+
+def test_one_process_over_several_devices_is_judged_only_where_replicas_fit() -> None:
+    text = """
+from transformers import AutoModelForCausalLM, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-70b-hf", device_map="auto")
+tokenize(max_length=512)
+TrainingArguments(per_device_train_batch_size=1, bf16=True)
+"""
+    eight = imported({"train.py": text}, {**DEVICES, "cluster.count": 8})
+    assert eight.fits is None
+    assert [row.field for row in eight.missing] == ["layout.zero_stage"]
+    assert imported({"train.py": text}, DEVICES).fits is False
+
+
+def test_settings_of_fsdp_in_a_file_of_their_own() -> None:
+    script = (
+        "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --fsdp 'full_shard auto_wrap' \\\n"
+    )
+    script += "  --fsdp_config fsdp.json --per_device_train_batch_size 1 --block_size 2048 --bf16 True\n"
+    config = '{"_note": "x", "transformer_layer_cls_to_wrap": "Qwen2DecoderLayer", "activation_checkpointing": true}'
+    result = imported({"run.sh": script, "fsdp.json": config}, {"cluster.accelerator": "h100-sxm"})
+    assert result.plan["layout"]["recompute"] == "full"
+    assert result.plan["layout"]["zero_stage"] == 3
