@@ -28,7 +28,7 @@ def _nothing(_path: str) -> Any:
 
 
 @dataclass
-class Given:
+class Invocation:
     """What a source is started with: `options` by name, `words` that belong to none, variables of the environment, and
     `load`, which gives the data of a config by its path."""
 
@@ -38,27 +38,27 @@ class Given:
     load: Callable[[str], Any] = _nothing
 
 
-def constants(tree: ast.Module, given: Given | None = None) -> dict[str, Any]:
+def constants(tree: ast.Module, start: Invocation | None = None) -> dict[str, Any]:
     """Names that are given one value and nothing else. Attributes of parsed arguments and dataclasses stand as
     '.name', functions as 'name()', variables of the environment as '$NAME'."""
-    given = given or Given()
-    names: dict[str, Any] = {LOAD: given.load, "sys.argv": ["", *given.words]}
-    names |= {f"${name}": value for name, value in given.environment.items()}
+    start = start or Invocation()
+    names: dict[str, Any] = {LOAD: start.load, "sys.argv": ["", *start.words]}
+    names |= {f"${name}": value for name, value in start.environment.items()}
     names |= {f"{node.name}()": node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
     own = assigned(((node, False) for node in ast.walk(tree)), names)
     names |= own
-    names |= _arguments(tree, names, given)
-    names |= {name: value for name, value in _parameters(tree, names, given).items() if name not in own}
+    names |= _arguments(tree, names, start)
+    names |= {name: value for name, value in _parameters(tree, names, start).items() if name not in own}
     for _ in range(_PASSES):
         # What was made of arguments, parameters and files, now that they are known, in the branches that are taken.
         names |= assigned(walked(tree, names), names)
     return names
 
 
-def scopes(tree: ast.Module, names: Mapping[str, Any], given: Given | None = None) -> dict[int, Mapping[str, Any]]:
+def scopes(tree: ast.Module, names: Mapping[str, Any], start: Invocation | None = None) -> dict[int, Mapping[str, Any]]:
     """The names that hold inside each function's body, by the identity of its nodes; elsewhere `names` do."""
     inside: dict[int, Mapping[str, Any]] = {}
-    passed = _passed(tree, names, given or Given())
+    passed = _passed(tree, names, start or Invocation())
     for function in ast.walk(tree):
         if isinstance(function, FUNCTIONS):
             own = {name: value for (of, name), value in passed.items() if of == function.name}
@@ -69,27 +69,27 @@ def scopes(tree: ast.Module, names: Mapping[str, Any], given: Given | None = Non
     return inside
 
 
-def _arguments(tree: ast.Module, names: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _arguments(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> dict[str, Any]:
     """What attributes of parsed arguments and of dataclasses are, as '.name': as the command says, else their default;
     names with several defaults are not known."""
     values: dict[str, Any] = {}
     rows: list[tuple[str, Any]] = []
-    words = list(given.words)
+    words = list(start.words)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and called(node).endswith(".add_argument"):
             flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            said = {word.arg: value_of(word.value, names) for word in node.keywords if word.arg}
+            settings = {word.arg: value_of(word.value, names) for word in node.keywords if word.arg}
             flag = next((flag for flag in flags if flag.startswith("--")), None)
             if flag is None and flags and not flags[0].startswith("-"):
-                rows.append((flags[0], words.pop(0) if words else said.get("default", UNKNOWN)))
+                rows.append((flags[0], words.pop(0) if words else settings.get("default", UNKNOWN)))
             if flag is not None:
                 name = flag.lstrip("-").replace("-", "_")
-                usual = said.get("action") == "store_false" if "action" in said else said.get("default")
-                usual = said.get("default", usual) if said.get("required") is not True else UNKNOWN
-                rows.append((str(said.get("dest", name)), given.options.get(name, usual)))
+                usual = settings.get("action") == "store_false" if "action" in settings else settings.get("default")
+                usual = settings.get("default", usual) if settings.get("required") is not True else UNKNOWN
+                rows.append((str(settings.get("dest", name)), start.options.get(name, usual)))
         elif isinstance(node, ast.ClassDef):
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-            rows += [(part.target.id, given.options.get(part.target.id, _field(part.value, names))) for part in fields
+            rows += [(part.target.id, start.options.get(part.target.id, _field(part.value, names))) for part in fields
                      if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
     for name, value in rows:
         values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
@@ -105,15 +105,15 @@ def _field(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
     return UNKNOWN if node is None else value_of(node, names)
 
 
-def _parameters(tree: ast.Module, names: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _parameters(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> dict[str, Any]:
     """Parameters of all functions as one: those of which several have other values are not known."""
     values: dict[str, Any] = {}
-    for (_, name), value in _passed(tree, names, given).items():
+    for (_, name), value in _passed(tree, names, start).items():
         values[name] = value if values.get(name, value) == value else UNKNOWN
     return values
 
 
-def _passed(tree: ast.Module, names: Mapping[str, Any], given: Given) -> dict[tuple[str, str], Any]:
+def _passed(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> dict[tuple[str, str], Any]:
     """Parameters of the source's own functions: what the calls give them, or their default; several are not known.
     Those of a function that fire starts are options of the command."""
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
@@ -136,8 +136,8 @@ def _passed(tree: ast.Module, names: Mapping[str, Any], given: Given) -> dict[tu
     for function in functions.values():
         for name, usual in usual_parameters(function):
             known = [value for value in arguments.get((function.name, name), ()) if not is_unknown(value)]
-            if function.name in fired and name in given.options:
-                known = [given.options[name]]
+            if function.name in fired and name in start.options:
+                known = [start.options[name]]
             if not known and usual is not None:
                 known = [value_of(usual, names)]
             if known:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from launchers.python.names import Given, constants, scopes
+from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
 from launchers.python.values import BF16, called, taken, value_of
 from launchers.reading.commands import base_name
@@ -30,14 +30,14 @@ _PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
-def read_python(name: str, text: str, findings: Findings, given: Given | None = None) -> str | None:
+def read_python(name: str, text: str, findings: Findings, invocation: Invocation | None = None) -> str | None:
     """What the script was taken for; None where it trains with nothing that is known here."""
     tree = parsed(name, text)
-    given = given or Given()
-    names = constants(tree, given)
-    if any(key.startswith(".") for key in names) and not given.options:
+    invocation = invocation or Invocation()
+    names = constants(tree, invocation)
+    if any(key.startswith(".") for key in names) and not invocation.options:
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
-    inside = scopes(tree, names, given)
+    inside = scopes(tree, names, invocation)
     calls = sorted(
         (
             (called(node), node, inside.get(id(node), names))
@@ -52,7 +52,7 @@ def read_python(name: str, text: str, findings: Findings, given: Given | None = 
     _spread(keys, findings)
     if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
         # The Trainer's own arguments come from the command, beside those that the source reads itself.
-        for key, value in given.options.items():
+        for key, value in invocation.options.items():
             if key not in keys:
                 keys.put(key, value)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
@@ -82,14 +82,14 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     name = base_name(str(start.name.value))
     keys, rest = options(setting.file, start.words)
     variables = {**setting.variables, **start.environment}
-    given = Given(
+    invocation = Invocation(
         {key: item.value for key, item in keys.items.items()},
         [plain(word.text) for word in rest],
         {key: word.text for key, word in variables.items() if word.known},
         setting.sources.load,
     )
     setting.sources.started.add(name)
-    kind = read_python(name, setting.sources.texts[name], setting.findings, given)
+    kind = read_python(name, setting.sources.texts[name], setting.findings, invocation)
     if kind is None and "per_device_train_batch_size" in keys:
         # What parses the Trainer's arguments is imported.
         return trl.COMMANDS["trainer"](start, setting)
