@@ -68,7 +68,8 @@ def hour_range(low_h: float, high_h: float) -> str:
         return f"{low_h * 60:.1f}–{high_h * 60:.1f} min"
     if high_h < 72:
         return f"{low_h:.1f}–{high_h:.1f} hours"
-    return f"{low_h / 24:.1f}–{high_h / 24:.1f} days"
+    digits = 1 if high_h / 24 < 1000 else 0
+    return f"{low_h / 24:,.{digits}f}–{high_h / 24:,.{digits}f} days"
 
 
 def usd(value_usd: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from estimator.plan.schema import Plan, merge
 from planner.requests import FLAT_PATHS, SERVING_PATHS
 
-_SIZE_OF_DATA = ("dataset_tokens", "dataset_samples", "steps")
+DATA_SIZES = ("dataset_tokens", "dataset_samples", "steps")
 
 
 def get(plan: Mapping[str, Any], path: str) -> Any:
@@ -25,7 +25,7 @@ def is_serving(plan: Mapping[str, Any]) -> bool:
 
 def knows_length(plan: Mapping[str, Any]) -> bool:
     """Whether a partial plan says how long the run is."""
-    return any(get(plan, f"workload.{name}") for name in _SIZE_OF_DATA)
+    return any(get(plan, f"workload.{name}") for name in DATA_SIZES)
 
 
 def flat(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pages.results import basis
 from planner.money.results import CostEstimate
 from planner.result import Assumption, Evidence
 from planner.serving.results import ServingEstimate
+from planner.training.length import DATA
 
 # Assumptions whose reason is that everybody does so: their values are told together.
 _USUAL = frozenset(
@@ -68,6 +69,14 @@ def assumed(results: Iterable[object], notes: Sequence[str], layout: bool = True
     reasons = [item.model_copy(update={"why": _AS_USUAL} if item.field in _USUAL else {}) for item in told.values()]
     reasons.sort(key=lambda item: item.why == _AS_USUAL)
     return basis.notes("Assumed", [*notes, *basis.assumed(reasons)])
+
+
+def taken_data(assumptions: Iterable[Assumption]) -> str:
+    """How many tokens were taken for a run of which nobody said it: hours and money are in proportion to them."""
+    taken = next((item for item in assumptions if item.field == DATA), None)
+    if taken is None:
+        return ""
+    return f"Assumed: {figures.count(taken.value)} tokens, {taken.why.partition(' (')[0]}; say how many yours are."
 
 
 def how_sure(evidence: Iterable[Evidence]) -> Block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from estimator.plan.schema import Inference, Plan
 from knowledge import figures
+from pages.answers.assumptions import taken_data
 from pages.answers.plan import complete, hardware_words, model_words
 from pages.blocks import Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
@@ -24,8 +25,10 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         return [Prose("**No known cluster meets this.**"), *others]
     first = clusters.options[0]
     where = f" at {first.provider}" if first.provider else ""
-    told = f"{cluster_name(first)}{where}{_price_and_time(first)}"
-    what = f"{first.framework or first.engine}: {first.summary}." if first.summary else ""
+    monthly = bool(first.engine) and _of_a_month(clusters)
+    told = f"{cluster_name(first)}{where}{_per_month(first) if monthly else _price_and_time(first)}"
+    what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
+    what = " ".join(filter(None, [what, taken_data(clusters.assumptions)]))
     head = (
         Headline(f"Rent {told}.", True, what)
         if clusters.satisfied
@@ -59,6 +62,28 @@ def _with_twice(row: LooserLimit) -> str:
     )
 
 
+def _of_a_month(clusters: RecommendedCluster) -> bool:
+    """Of a deployment that goes on, not of so many requests."""
+    workload = complete(clusters.plan).workload if clusters.plan else None
+    return isinstance(workload, Inference) and workload.requests is None
+
+
+def _per_month(option: ClusterOption) -> str:
+    if option.usd is None or option.usd_per_hour is None:
+        return ""
+    return f": {figures.usd(option.usd)} a month ({figures.usd(option.usd_per_hour)} per hour)"
+
+
+def _served(option: ClusterOption) -> str:
+    """What a deployment gives."""
+    if option.output_tokens_per_s is None:
+        return ""
+    words = [f"{figures.rate(option.output_tokens_per_s)} output tokens/s"]
+    words += [f"TTFT {figures.seconds(option.ttft_s)}"] if option.ttft_s is not None else []
+    words += [f"TPOT {figures.seconds(option.tpot_s)}"] if option.tpot_s is not None else []
+    return f"; {', '.join(words)}"
+
+
 def _price_and_time(option: ClusterOption) -> str:
     if option.hours is None:
         return "" if option.usd_per_hour is None else f", {figures.usd(option.usd_per_hour)} per hour"
@@ -82,6 +107,7 @@ def configured(found: AutoConfigured) -> list[Block]:
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])
     return [
         Prose(text),
+        Prose(taken_data(found.assumptions)),
         *decisions([row for row in found.reasons if row.field.startswith(_CHOICES) and row.why][:_MOST_REASONS]),
         *considered([row for row in found.considered if row.why][:_MOST_OTHERS]),
         *notes("What to relax", found.relax[:_MOST_OTHERS]),

@@ -107,7 +107,7 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
         "tokens_per_s": f"{figures.rate(rate.tokens_per_s)} tokens/s",
         "mfu": f"{figures.percent(rate.mfu)} MFU",
         "step_s": f"{figures.held(estimate.time, 'step_s')} per step",
-        "hours": f"{figures.held(run, 'hours')}" if run else "",
+        "hours": figures.held(run or bill, "hours") if run or bill else "",
         "usd": figures.held(bill, "usd") if bill and bill.usd is not None else "",
         "device_hours": f"{figures.shown('device_hours', bill.device_hours)} device-hours" if bill else "",
     }

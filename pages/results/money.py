@@ -150,8 +150,8 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     """Of serving the hours are those of a month, and say nothing."""
     run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in rows) else []
     columns: list[Column] = [
-        ("cluster", cluster_name), "provider", "instance", *run, "usd_per_hour",
-        (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", ("layout", "summary"),
+        ("cluster", cluster_name), "provider", *run, "usd_per_hour",
+        (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
     return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")

@@ -93,7 +93,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         return _nothing(ask, tried, field)
     choice, option = last.best, last.best.option
     estimate = choice.estimate
-    assumptions = [*lengths, *assumed(last.ask, choice)]
+    assumptions = [*ask.assumptions, *lengths, *assumed(last.ask, choice)]
     return AutoConfigured(
         plan=estimate.complete_plan,
         satisfied=chosen is not None,
@@ -365,7 +365,5 @@ def _targets(plan: Plan) -> list[str]:
 
 def _unchecked(ask: Asked, option: ClusterOption) -> Iterator[str]:
     goal = ask.plan.goal
-    if option.hours is None and (goal.budget_usd is not None or goal.deadline_h is not None):
-        yield "budget and deadline cannot be checked without dataset_tokens"
     if goal.budget_usd is not None and option.hours is not None and option.usd is None:
         yield "the budget cannot be checked: no price of these devices is known"

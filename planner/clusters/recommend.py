@@ -311,8 +311,6 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
         return
     if options and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
-        if ask.max_usd is not None or ask.deadline_h is not None:
-            yield "budget and deadline cannot be checked without dataset_tokens"
     if any(not option.measured for option in options):
         names = ", ".join(dict.fromkeys(option.accelerator for option in options if not option.measured))
         yield f"no {names} runs measured: timing is less certain"

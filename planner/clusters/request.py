@@ -11,7 +11,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator, Price
-from estimator.plan.schema import Plan, merge
+from estimator.plan.schema import Plan, Training, merge
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
@@ -19,6 +19,7 @@ from planner.clusters.results import ClusterRejected, Why
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.serving.pool import Statistic
+from planner.training.length import with_data
 
 Sort = Literal["cost", "time", "balanced"]
 # What belongs to the cluster that a plan names, and is chosen anew with another one.
@@ -98,6 +99,9 @@ def asked(request: Where, keep: bool = False) -> Asked:
     chosen = None if wanted is None else tuple(_known(name, known, field) for name in wanted)
     if request.max_usd is not None:
         plan = plan.patch({"goal.budget_usd": request.max_usd})
+    if isinstance(plan.workload, Training) and (plan.goal.budget_usd or plan.goal.deadline_h):
+        plan, tokens = with_data(plan)
+        assumptions += tokens
     ask = Asked(
         plan=plan,
         devices=[],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estimator.errors import PlanError
 from estimator.money.cost import storage_usd
 from estimator.plan.schema import Plan
 from knowledge.prices.ownership import storage_price
@@ -15,6 +14,7 @@ from planner.money.results import CostEstimate, CostPart
 from planner.money.savings import savings
 from planner.money.terms import CostTerms, training_interruptions
 from planner.result import Assumption
+from planner.training.length import with_data
 from planner.training.planned import Planned, plan_training
 from planner.training.run import failure_assumptions, save_hours, step_hours, wall_clock
 
@@ -33,14 +33,13 @@ class _Storage:
 def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstimate:
     """With savings where it is over the budget, or should be `cheaper`.
 
-    Raises PlanError where the plan names neither data nor steps.
+    Raises PlanError where the plan names neither data nor steps, and is not of pretraining.
     """
     kind, _ = terms.kind(plan.goal.provider), terms.place
+    plan, tokens = with_data(plan)
     planned = plan_training(plan)
     run = planned.job.run
-    if run is None:
-        problem = "is required to know the length of the run, or dataset_samples, or steps"
-        raise PlanError("workload.dataset_tokens", problem, ["1B", "300M"])
+    assert run is not None
     machine = planned.job.machine
     work_h, *_ = ends = step_hours(planned)
     clock = wall_clock(planned.job, ends, terms.failures)
@@ -51,7 +50,7 @@ def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstim
     work = Work(planned, planned.job.plan.goal, hours, work_h, listed, on_spot)
     payment = paid(work, kind, terms)
     storage = _storage(planned, terms, payment.chosen)
-    assumed = failure_assumptions(terms.failures) if clock.goodput else []
+    assumed = [*tokens, *(failure_assumptions(terms.failures) if clock.goodput else [])]
     cost = bill(work, payment, terms, [*assumed, *(storage.assumptions if storage else [])])
     cost.tokens, cost.steps = run.tokens, run.steps
     cost.epochs = planned.job.run.epochs if planned.job.run else None

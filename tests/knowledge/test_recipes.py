@@ -10,6 +10,7 @@ from estimator.plan.schema import Plan
 from knowledge.data_files import document
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
+from knowledge.recipes import usual_tokens
 
 
 def job(model: str, count: int, **workload: Any):
@@ -24,7 +25,14 @@ def test_every_recipe_is_of_a_model_of_the_catalogue_and_names_its_source():
             for model in row["models"]:
                 architecture, _ = find_architecture(model)
                 assert architecture.id == model
-                assert not architecture.context or row["seq_len"] <= architecture.context
+                assert not architecture.context or row.get("seq_len", 0) <= architecture.context
+
+
+def test_tokens_are_the_makers_or_twenty_a_parameter():
+    known, why = usual_tokens("meta-llama/Llama-3.1-405B", 405e9)
+    assert known == 15.6e12
+    assert "2407.21783" in why
+    assert usual_tokens("acme/acme-1b", 1e9)[0] == 20e9
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pages.results.basis import notes
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
+from planner.training.length import DATA
 
 Result = TypeVar("Result", bound=BaseModel)
 
@@ -50,9 +51,17 @@ def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
     return changed(ShortAnswer(**work.earlier), now, first) if now and work.earlier else []
 
 
+ASK_DATA = (
+    "**How many tokens will it train on?** Hours, money and a deadline depend on it: say how many tokens, how many "
+    "samples of which length, or how many steps."
+)
+
+
 def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     """The blocks of an answer that there is not, and what it asks. `work` is the planner's reading of the turn."""
     problem = error or "no tool gave a result"
+    if problem.startswith(f"{DATA}: is required"):
+        return [Prose(ASK_DATA), *notes("", work.notes)], [problem]
     return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes)], [problem]
 
 

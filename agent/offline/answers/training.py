@@ -98,7 +98,9 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         blocks = [head, *changes(outcomes, work), *rest, *decisive]
     else:
         blocks: list[Block] = [training.best(search)] if search else []
-    if intents & {"cost", "run"} and not knows_length(plan):
+    if bill:
+        blocks.append(Prose(assumptions.taken_data(bill.assumptions)))
+    elif intents & {"cost", "run"} and not knows_length(plan):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
         blocks.append(Prose(f"For {wanted}: how many tokens will it train on?"))

@@ -11,7 +11,7 @@ from agent.wire import Outcome
 from estimator.plan.schema import Plan
 from pages.answers.plan import complete
 from planner.compare.sweep import Sweep
-from planner.partial import flat, knows_length
+from planner.partial import flat, get, knows_length
 from planner.requests import FLAT_PATHS
 from planner.results import BestParallelism, Limit, TrainingEstimate
 from tools.registry import Tool
@@ -39,7 +39,9 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     """The calls that can be made now. Whatever chooses the layout runs first and alone; the rest carry its choice."""
     arguments, intents = flat(plan), set(work.intents)
     called = {outcome.call.name: outcome for outcome in outcomes}
-    priced = bool(intents & {"cost", "cheaper", "device_hours"}) and knows_length(plan)
+    # How much data there is for pretraining can be taken from what models were trained on.
+    wanted = {"cost", "cheaper", "device_hours"} | (set() if knows_length(plan) else {"run"})
+    priced = bool(intents & wanted) and (knows_length(plan) or get(plan, "workload.stage") == "pretrain")
     if work.sweep:
         return [] if outcomes else [("sweep", _swept(arguments, work.sweep) | work.own_price)]
     if work.limit:

@@ -66,8 +66,7 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         engine=job.engine.name,
         weight_dtype=job.inference.weight_dtype,
         layout=served.layout,
-        summary=f"{int(deployments.replicas[served.entry])} x {per_replica(served.estimates, served.entry)} devices, "
-        f"{job.inference.weight_dtype}, {job.engine.name}",
+        summary=_summary(served),
         replicas=int(deployments.replicas[served.entry]),
         ttft_s=latency.ttft_s,
         tpot_s=latency.tpot_s,
@@ -84,6 +83,13 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         notes=notes_of(price, together, machine.count, joined),
         patch=changes,
     )
+
+
+def _summary(served: Served) -> str:
+    """2 replicas of 4 devices, fp8."""
+    copies, each = int(served.estimates.deployments.replicas[served.entry]), per_replica(served.estimates, served.entry)
+    words = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in ((copies, "replica"), (each, "device"))]
+    return f"{' of '.join(words)}, {served.job.inference.weight_dtype}"
 
 
 def _spans_nodes(served: Served) -> bool:
