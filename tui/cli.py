@@ -9,14 +9,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from estimator.errors import PlanError
 from pages.rendering.clean import one_line
 from tui import usage
-from tui.planning import PLANNING, Planning
+from tui.planning import MEASURING, PLANNING, Planning
 
 # A value that an error repeats, and what argparse says of one that it refuses.
 _QUOTED, _CHOICE = re.compile(r"'([^']+)'"), re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
@@ -96,15 +96,16 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     )
     call.set_defaults(run="tui.commands.call")
 
-    _add_planning(commands, command, every_flag)
+    _add_planning(commands, PLANNING, command, every_flag)
     _add_scenarios(commands)
     _add_servers(commands)
     _add_trust(commands)
 
     _catalogues(commands)
 
-    measure = commands.add_parser("measure", help="what estimates are fitted to")
-    what = measure.add_subparsers(title="commands", metavar="WHAT", required=True)
+    measure = commands.add_parser("measure", help="what this machine is and does, and what estimates are fitted to")
+    what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
+    _add_planning(what, MEASURING, command, every_flag)
     fitting = what.add_parser("fit", help="fit all factors to the measured runs again (minutes)")
     fitting.set_defaults(run="tui.commands.measure")
 
@@ -117,15 +118,15 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     return top
 
 
-def _add_planning(commands: Any, command: str | None, every_flag: bool) -> None:
-    """A command for each row of PLANNING, over the tools of the registry."""
-    for name, planning in PLANNING.items():
+def _add_planning(commands: Any, rows: Mapping[str, Planning], command: str | None, every_flag: bool) -> None:
+    """A command for each row, over the tools of the registry."""
+    for name, planning in rows.items():
         wanted = every_flag or name == command
         about = f"{planning.help[0].upper()}{planning.help[1:]}."
         sub = commands.add_parser(
-            name,
+            name.split()[-1],
             help=planning.help,
-            description=f"{about}\n\nexample:\n  shardwise {name} {planning.example}",
+            description=f"{about}\n\nexample:\n  {f'shardwise {name} {planning.example}'.strip()}",
             usage=" ".join(["shardwise", name, *_places(planning), "[flags]"]),
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -355,20 +356,24 @@ def parsed(typed: list[str]) -> argparse.Namespace:
     if first.startswith("-") and first not in ("-h", "--help", "--version"):
         # Options alone are those of the app.
         words, first = ["chat", *words], "chat"
-    made = parser(first)
+    name = " ".join(words[:2]) if " ".join(words[:2]) in MEASURING else first
+    made = parser(name)
     names = commands_of(made)
     if first and first not in names and not first.startswith("-"):
         raise _no_command(first, names)
     if words[:1] != typed[:1] and (named := [word for word in words[1:] if word in names]):
         made.error(f"options come after the command: shardwise {named[0]} …")
-    if first not in PLANNING:
+    planning = (PLANNING | MEASURING).get(name)
+    if planning is None:
         return made.parse_args(words)
     from tui.flags import normal  # as above
 
     # Model and accelerator may stand anywhere among the flags.
-    arguments, left = names[first].parse_known_intermixed_args(normal(words[1:], PLANNING[first]))
+    depth = len(name.split())
+    chosen = names[first] if depth == 1 else commands_of(names[first])[words[1]]
+    arguments, left = chosen.parse_known_intermixed_args(normal(words[depth:], planning))
     if left:
-        raise _no_flag(left[0], names[first])
+        raise _no_flag(left[0], chosen)
     return arguments
 
 

@@ -191,3 +191,12 @@ PLANNING: dict[str, Planning] = {
         example="runs/matrix",
     ),
 }
+
+MEASURING: dict[str, Planning] = {
+    "measure here": Planning(
+        "what this machine is: devices, links, driver, processor, memory, disk, and what they are in the catalogue",
+        training="describe_machine",
+        places=(),
+    ),
+}
+"""Commands below `measure`, by both their words."""

@@ -16,14 +16,14 @@ from tui.asides import say
 from tui.flags import arguments_of, serves
 from tui.jsonout import write_json
 from tui.pager import paged
-from tui.planning import PLANNING
+from tui.planning import MEASURING, PLANNING
 from tui.progress import working
 
 _DOES_NOT_FIT = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
-    planning = PLANNING[arguments.planning]
+    planning = (PLANNING | MEASURING)[arguments.planning]
     request = arguments_of(arguments, planning)
     place = planning.serving if serves(request, planning) else planning.training
     target = getattr(arguments, "write", None)
