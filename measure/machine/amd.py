@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from measure.machine.devices import MIB, Device, Devices, number, times, whole
+from measure.machine.devices import MIB, Device, DeviceGroup, number, times, whole
 from measure.machine.programs import Ask, printed
 
 _ROCM = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showdriverversion", "--showmaxpower",
@@ -21,7 +21,7 @@ _POWER_NAMES = ("current socket graphics package power (w)", "average graphics p
 _MHZ = 1e6
 
 
-def devices(ask: Ask = printed) -> Devices | None:
+def devices(ask: Ask = printed) -> DeviceGroup | None:
     """The machine's AMD devices; None where neither program knows of any."""
     static = ask(("amd-smi", "static", "--json"))
     told = described(static, ask(("amd-smi", "metric", "--json")) or "") if static else ()
@@ -30,7 +30,7 @@ def devices(ask: Ask = printed) -> Devices | None:
         told, by = queried(ask(_ROCM) or ""), "rocm-smi"
     if not told:
         return None
-    return Devices(told, joined(ask(_TOPOLOGY) or ""), None, by)
+    return DeviceGroup(told, joined(ask(_TOPOLOGY) or ""), None, by)
 
 
 def _data(text: str) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from measure.machine.devices import Device, Devices, number
+from measure.machine.devices import Device, DeviceGroup, number
 from measure.machine.programs import Ask, printed
 
 
-def devices(ask: Ask = printed) -> Devices | None:
+def devices(ask: Ask = printed) -> DeviceGroup | None:
     """The chip of a Mac; None on another machine."""
     text = ask(("system_profiler", "SPDisplaysDataType", "-json"))
     memory = number(ask(("sysctl", "-n", "hw.memsize"))) if text else None
-    return Devices(chips, told_by="system_profiler") if text and (chips := described(text, memory)) else None
+    return DeviceGroup(chips, told_by="system_profiler") if text and (chips := described(text, memory)) else None
 
 
 def described(text: str, memory_bytes: float | None) -> tuple[Device, ...]:

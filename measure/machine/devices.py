@@ -34,7 +34,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Devices:
+class DeviceGroup:
     """All accelerators of one vendor, with what joins each pair: {(0, 1): "NV18"}."""
 
     devices: tuple[Device, ...]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from measure.machine import amd, apple, nvidia
-from measure.machine.devices import Device, Devices
+from measure.machine.devices import Device, DeviceGroup
 from measure.machine.host import Host, host
 from measure.machine.torch_here import Torch, torch_here
 
 
 @dataclass(frozen=True)
 class Inventory:
-    accelerators: tuple[Devices, ...]
+    accelerators: tuple[DeviceGroup, ...]
     host: Host
     torch: Torch | None
 

@@ -11,7 +11,7 @@ import io
 import re
 import xml.etree.ElementTree as ElementTree
 
-from measure.machine.devices import MIB, Device, Devices, number, times, whole
+from measure.machine.devices import MIB, Device, DeviceGroup, number, times, whole
 from measure.machine.programs import Ask, printed
 
 _FIELDS = (
@@ -25,7 +25,7 @@ _MOST_LETTERS = 4_000_000
 _MHZ = 1e6
 
 
-def devices(ask: Ask = printed) -> Devices | None:
+def devices(ask: Ask = printed) -> DeviceGroup | None:
     """The machine's NVIDIA devices; None where nvidia-smi knows of none."""
     every = ask(("nvidia-smi", "-q", "-x"))
     told = queried(text) if (text := ask(_QUERY)) else ()
@@ -33,7 +33,7 @@ def devices(ask: Ask = printed) -> Devices | None:
     if not (told or details):
         return None
     links = joined(text) if (text := ask(("nvidia-smi", "topo", "-m"))) else {}
-    return Devices(told or details, links, f"CUDA {cuda}" if cuda else None, "nvidia-smi")
+    return DeviceGroup(told or details, links, f"CUDA {cuda}" if cuda else None, "nvidia-smi")
 
 
 def queried(text: str) -> tuple[Device, ...]:

@@ -48,12 +48,12 @@ def torch_here(python: str | None = None, ask: Ask | None = None) -> Torch | Non
     command = (python or sys.executable, "-c", _ASK)
     text = ask(command) if ask else printed(command, _PATIENCE_S)
     try:
-        said = json.loads(text.strip().splitlines()[-1]) if text and text.strip() else None
+        answer = json.loads(text.strip().splitlines()[-1]) if text and text.strip() else None
     except ValueError:
         return None
-    if said is None:
+    if answer is None:
         return None
-    vendor = "AMD" if said["hip"] else "NVIDIA"
-    runtime = f"ROCm {said['hip']}" if said["hip"] else f"CUDA {said['cuda']}" if said["cuda"] else None
-    devices = tuple(Device(name=name, vendor=vendor, memory_bytes=float(memory)) for name, memory in said["devices"])
-    return Torch(said["version"], said["kind"], devices, tuple(said["backends"]), runtime)
+    vendor = "AMD" if answer["hip"] else "NVIDIA"
+    runtime = f"ROCm {answer['hip']}" if answer["hip"] else f"CUDA {answer['cuda']}" if answer["cuda"] else None
+    devices = tuple(Device(name=name, vendor=vendor, memory_bytes=float(memory)) for name, memory in answer["devices"])
+    return Torch(answer["version"], answer["kind"], devices, tuple(answer["backends"]), runtime)

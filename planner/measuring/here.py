@@ -95,14 +95,14 @@ def describe_machine(request: MachineQuestion) -> MachineDescription:
 
 def here() -> tuple[str, int]:
     """(The catalogue's id of this machine's devices, their number). Raises PlanError where none is known."""
-    found = _here()
-    if found is None:
+    devices = _here()
+    if devices is None:
         raise PlanError(
             "cluster.accelerator",
             "no device of this machine is in the catalogue; shardwise measure here tells what there is",
             ["h100-sxm", "shardwise hardware add"],
         )
-    return found
+    return devices
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from measure.machine.devices import MIB, Device, Devices
+from measure.machine.devices import MIB, Device, DeviceGroup
 from measure.machine.host import Host, Port
 from measure.machine.inventory import Inventory
 from pages.rendering import markdown
@@ -27,7 +27,7 @@ H100 = Device(
 
 def machine(*devices: Device, host: Host = HOST) -> Inventory:
     links = {(a, b): "NV18" for b in range(len(devices)) for a in range(b)}
-    groups = (Devices(devices, links, "CUDA 12.8", "nvidia-smi"),) if devices else ()
+    groups = (DeviceGroup(devices, links, "CUDA 12.8", "nvidia-smi"),) if devices else ()
     return Inventory(groups, host, None)
 
 

@@ -1,0 +1,171 @@
+"""The benchmark of a training plan: a program with synthetic data, what it is told, and how it is started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.model.architecture import Architecture, Block
+from estimator.plan.schema import Plan
+from knowledge.models.catalogue import facts_of, find_architecture
+from launchers.matrix import WAITS
+from launchers.pieces import File, Rendered
+from launchers.render import render
+from launchers.site import Site
+from planner.files.render import training_prediction
+from planner.training.planned import Planned
+
+TARGET = "benchmark"
+PROGRAM, SETTINGS, PLAN = "train.py", "benchmark.json", "plan.json"
+_SOURCE = Path(__file__).parents[2] / "measure/run/programs/train.py"
+_OPTIMIZERS = ("adamw", "sgd")
+_PRECISIONS = ("bf16", "fp32")
+_METHODS = ("full", "lora")
+_HOURS = 1.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a benchmark is timed: optimizer steps that do not count, those that do, how often, and the pause between."""
+
+    warmup: int
+    steps: int
+    repeats: int
+    cooldown_s: float
+    profile: bool
+    device: str
+    threads: int | None
+
+
+def scaled(plan: Plan, layers: int | None) -> Plan:
+    """The plan with a model of so many layers, everything else of it as it is. Raises PlanError."""
+    if layers is None:
+        return plan
+    architecture, _ = find_architecture(plan.model)
+    if layers > architecture.layers:
+        raise PlanError("layers", f"{architecture.id} has {architecture.layers}", [architecture.layers])
+    facts = facts_of(architecture.id)
+    fields = plan.model if isinstance(plan.model, Mapping) else facts.fields if facts else None
+    if fields is None:
+        raise PlanError("layers", "is only for models of the catalogue and inline ones", ["no layers"])
+    shorter = {
+        name: value[:layers] if isinstance(value, list) and len(value) == architecture.layers else value
+        for name, value in fields.items()
+        if value is not None
+    }
+    shorter |= {"num_hidden_layers": layers, "name": f"{architecture.id} with {layers} layers"}
+    return plan.patch({"model": shorter})
+
+
+def checked(plan: Plan, architecture: Architecture) -> None:
+    """Raises PlanError for what the program does not run, so that it never runs something else."""
+    training, layout = plan.training, plan.layout
+    kinds = {(block.mixer, block.feed) for block in architecture.blocks}
+    if not kinds <= {("attention", "dense"), ("attention", "moe")} or architecture.parallel_block:
+        problem = f"{architecture.id} is not of attention and feed-forward layers, which are all that the benchmark has"
+        raise PlanError("model", problem, ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"])
+    sets: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+        ("workload.method", training.method, _METHODS), ("workload.precision", training.precision, _PRECISIONS),
+        ("workload.optimizer", training.optimizer, _OPTIMIZERS), ("layout.pp", layout.pp or 1, (1,)),
+        ("layout.cp", layout.cp or 1, (1,)), ("layout.ep", layout.ep or 1, (1,)),
+        ("layout.zero_stage", layout.zero_stage or 0, (0, 2, 3)),
+        ("layout.offload", layout.offload or "none", ("none",)),
+    )  # fmt: skip
+    for field, value, valid in sets:
+        if value not in valid:
+            raise PlanError(field, f"the benchmark's program does not run {value}", valid)
+    if layout.recompute == "selective":
+        raise PlanError(
+            "layout.recompute", "the benchmark's program recomputes whole layers", ["none", "full", "block:8"]
+        )
+    if layout.hybrid_group and (layout.zero_stage or 0) >= 2:
+        raise PlanError("layout.shard_group", "the benchmark's program shards over all data-parallel ranks", ["none"])
+    if (layout.tp or 1) > 1:
+        if (layout.zero_stage or 0) < 2 and (layout.dp or 1) > 1:
+            raise PlanError("layout.zero_stage", "with tensor parallelism the program shards replicas", [2, 3])
+        if architecture.is_moe or architecture.tied or training.method != "full":
+            problem = "the program splits tensors of dense models with a head of their own, trained in full"
+            raise PlanError("layout.tp", problem, [1])
+
+
+def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
+    """What the program is told: sizes and switches alone, no names to look up."""
+    plan, architecture = planned.settled_plan, planned.job.architecture
+    training, layout = plan.training, plan.layout
+    repeated = {"none": 0, "full": architecture.layers}.get(layout.recompute or "none")
+    if repeated is None:
+        repeated = int((layout.recompute or "").partition(":")[2])
+    micro, replicas = training.micro_batch or 1, layout.dp or 1
+    lora = training.lora
+    return {
+        "model": {
+            "vocab": architecture.vocab,
+            "hidden": architecture.hidden,
+            "pattern": list(architecture.pattern),
+            "tied": architecture.tied,
+            "blocks": [_block(block) for block in architecture.blocks],
+        },
+        "training": {
+            "seq_len": training.seq_len,
+            "micro_batch": micro,
+            "accumulation": (training.global_batch or micro * replicas) // (micro * replicas),
+            "precision": training.precision,
+            "weights": training.weights,
+            "method": training.method,
+            "lora": {"rank": lora.rank, "alpha": lora.alpha, "targets": lora.targets},
+            "optimizer": training.optimizer,
+            "repeated_layers": repeated,
+            "loss_in_pieces": training.fused_loss is True,
+            "compile": training.compile,
+        },
+        "layout": {"tp": layout.tp or 1, "dp": replicas, "zero_stage": layout.zero_stage or 0},
+        "benchmark": vars(timing),
+    }
+
+
+def _block(block: Block) -> dict[str, Any]:
+    same = ("heads", "kv_heads", "head_dim", "v_head_dim", "qk_norm", "window", "norms", "ffn_width", "gated",
+            "experts", "top_k", "expert_width", "shared_width")  # fmt: skip
+    biases = [matrix.name for matrix in block.matrices if matrix.bias and matrix.role == "attention"]
+    return {name: getattr(block, name) for name in same} | {"biases": biases}
+
+
+def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site) -> tuple[Rendered, str]:
+    """(The files of the benchmark, the command that runs it and waits for its end). Raises PlanError."""
+    plan, architecture = planned.settled_plan, planned.job.architecture
+    checked(plan, architecture)
+    if scheduler != "none" and scheduler not in WAITS:
+        raise PlanError("scheduler", f"{scheduler!r} does not wait for a run's end", ["none", *WAITS])
+    sharded = (plan.layout.zero_stage or 0) >= 2
+    steps = 1 + timing.warmup + timing.steps * timing.repeats
+    started = plan.patch({"workload.framework": "fsdp2" if sharded else "ddp", "workload.steps": steps})
+    targets = ["torchrun"] if scheduler == "none" else ["torchrun", scheduler]
+    site = replace(site, time_limit_h=site.time_limit_h or _HOURS, dataset="synthetic")
+    rendered = render(started, targets, training_prediction(planned), "benchmark", site)
+    if scheduler == "none" and "NODE_RANK" in rendered.launch_command:
+        raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
+    files = [_own_program(file) for file in rendered.files]
+    files += [
+        File(PROGRAM, TARGET, _SOURCE.read_text(encoding="utf-8")),
+        File(SETTINGS, TARGET, _json(settings_of(planned, timing))),
+        File(PLAN, TARGET, _json(plan.model_dump(mode="json"))),
+    ]
+    needs = tuple(need for need in rendered.needs_from_user if not need.startswith((PROGRAM, "torchrun.sh")))
+    command = WAITS.get(scheduler, rendered.launch_command)
+    return Rendered(tuple(files), command, needs, rendered.warnings), command
+
+
+def _own_program(file: File) -> File:
+    """The script that starts it, without the arguments that a training script of the person's own would be given."""
+    if file.path != "torchrun.sh":
+        return file
+    text = file.text.partition(" \\\n    --")[0].replace('"${TRAIN_SCRIPT:-train.py}"', PROGRAM)
+    return replace(file, text=f"{text}\n")
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
