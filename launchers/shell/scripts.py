@@ -20,8 +20,9 @@ from launchers.shell.lexer import Lexer, Token, TokenPart
 UNKNOWN = "\ufffc"
 _MOST_WORDS = 50_000
 _LONGEST = 100_000
+_MOST_CALLS = 6
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_OPENING = {"if", "for", "while", "until", "case", "{", "function", "select"}
+_OPENING = {"if", "for", "while", "until", "case", "{", "select"}
 _CLOSING = {"fi", "done", "esac", "}"}
 _MIDDLE = {"then", "do", "!", "time"}
 _REDIRECTION = re.compile(r"(&|[0-9])?[<>]")
@@ -101,8 +102,10 @@ class _Reader:
         """Of each open branch or loop: taken, not taken, or unknown."""
         self.words = 0
         self.text = ""
-        self.opened = ""
-        """The last bracket or keyword before a statement: ( is that of a function."""
+        self.functions: dict[str, list[Token]] = {}
+        self.called: set[str] = set()
+        self.depth = 0
+        """Calls of functions inside each other."""
         self.piped: Token | None = None
         """A << whose text goes on to the next command (cat << EOF | tee FILE)."""
         self.tested = self.after_test = False
@@ -148,27 +151,69 @@ class _Reader:
         return True
 
     def read(self, text: str) -> Script:
-        statement: list[Token] = []
         self.text = text
-        for token in [*Lexer(self.name, text).tokens(), Token(0, "\n")]:
+        self._run(self._defined(Lexer(self.name, text).tokens()))
+        for name in [name for name in self.functions if name not in self.called]:
+            # What calls it, if anything does, is not in the script.
+            self.branches.append(None)
+            self._run(self.functions[name])
+            self.branches.pop()
+        return Script(self.commands, self.exported, self.files, self.defaults)
+
+    def _defined(self, tokens: list[Token]) -> list[Token]:
+        """The tokens without the functions among them, which are kept until they are called."""
+        kept: list[Token] = []
+        at = 0
+        while at < len(tokens):
+            begin = _function_body(tokens, at)
+            end = _closing_brace(tokens, begin) if begin is not None else None
+            if begin is None or end is None:
+                kept.append(tokens[at])
+                at += 1
+                continue
+            name = tokens[at + 1] if tokens[at].plain == "function" else tokens[at]
+            self.functions[name.plain or ""] = self._defined(tokens[begin + 1 : end])
+            at = end + 1
+        return kept
+
+    def _run(self, tokens: list[Token]) -> None:
+        statement: list[Token] = []
+        for token in [*tokens, Token(0, "\n")]:
             if token.operator and token.operator != "<<":
                 self.tested = token.operator in ("&&", "||") and (token.operator == "||" or _is_test(statement))
                 self._statement(statement)
-                if token.operator != ")":
-                    self.opened = token.operator if token.operator == "(" else self.opened if not statement else ""
                 self.after_test = self.tested
                 statement = []
             else:
                 statement.append(token)
-        return Script(self.commands, self.exported, self.files, self.defaults)
 
-    def _is_called(self) -> bool | None:
-        """Whether the body that opens is run: that of a function that is named again, or of no function."""
-        before = self.commands[-1].words if self.commands else []
-        if self.opened != "(" or len(before) != 1:
-            return True
-        self.commands.pop()
-        return True if len(re.findall(rf"\b{re.escape(before[0].text)}\b", self.text)) > 1 else None
+    def _call(self, name: str, words: list[Word]) -> None:
+        """Runs a function's body with the words of a call as its arguments."""
+        self.called.add(name)
+        if self.depth >= _MOST_CALLS:
+            return
+        outside = {key: value for key, value in self.variables.items() if not key[0].isalpha() and key[0] != "_"}
+        for key in outside:
+            del self.variables[key]
+        texts = [word.text for word in words]
+        self.variables |= {str(at): [text] for at, text in enumerate(texts, 1)}
+        self.variables |= {"@": texts, "*": texts}
+        self.depth += 1
+        branches = len(self.branches)
+        self._run(self.functions[name])
+        del self.branches[branches:]
+        self.depth -= 1
+        for key in [key for key in self.variables if not key[0].isalpha() and key[0] != "_"]:
+            del self.variables[key]
+        self.variables |= outside
+
+    def _shift(self, words: list[Word]) -> None:
+        texts = self.variables.get("@") or []
+        by = int(words[0].text) if words and words[0].text.isdigit() else 1
+        for key in [key for key in self.variables if key.isdigit()]:
+            del self.variables[key]
+        self.variables |= {str(at): [text] for at, text in enumerate(texts[by:], 1)}
+        self.variables |= {"@": texts[by:], "*": texts[by:]}
 
     def _statement(self, tokens: list[Token]) -> None:
         rest = self._after_keywords(tokens)
@@ -184,14 +229,14 @@ class _Reader:
 
     def _after_keywords(self, tokens: list[Token]) -> list[Token] | None:
         """Opens and closes branches by the keywords that a statement begins with; what comes after them, None after the
-        head of a loop, a case or a function."""
+        head of a loop or a case."""
         while tokens and (word := tokens[0].plain) is not None:
             if word in _CLOSING:
                 if self.branches:
                     self.branches.pop()
             elif word in _OPENING:
                 self._open(word, tokens)
-                if word in ("for", "case", "function", "select"):
+                if word in ("for", "case", "select"):
                     return None
             elif word in ("else", "elif") and self.branches:
                 before = self.branches[-1]
@@ -209,11 +254,8 @@ class _Reader:
             # One that goes through the script's own arguments has none to go through.
             taken = False if taken is False or (len(tokens) > 1 and tokens[1].plain == "getopts") else None
         if word == "{":
-            taken = self._is_called()
-        if word != "function":
-            self.branches.append(taken)
-        else:
-            self.commands.append(ShellCommand([Word(tokens[1].plain or "", tokens[0].line)] if tokens[1:] else []))
+            taken = True
+        self.branches.append(taken)
         if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
             self.variables[name] = None
 
@@ -242,6 +284,12 @@ class _Reader:
         here = next((token for token in tokens if token.operator == "<<"), None)
         if words[0].text == "read" and here is not None:
             self._set(words[-1].text, [re.sub(r"\\\n", " ", self._document(here))], False)
+            return
+        if words[0].text in self.functions:
+            self._call(words[0].text, words[1:])
+            return
+        if words[0].text == "shift" and self.depth:
+            self._shift(words[1:])
             return
         self._write([*words, *redirected], here)
         self.commands.append(ShellCommand(words, environment, self.conditional))
@@ -366,13 +414,13 @@ class _Reader:
     def _variable(self, text: str) -> list[str]:
         if text == "#":
             # What the script is given besides: nothing, as it stands.
-            return ["0"]
+            return [str(len(self.variables.get("@") or ()))]
         match = re.fullmatch(rf"({_NAME}|[0-9@*])(\[[@*]\])?(?:(:?[-=])(.*))?", text, re.DOTALL)
         if not match:
             return self._changed(text)
         name, _, mark, default = match.groups()
         if name in ("@", "*") and mark is None:
-            return []
+            return self.variables.get(name) or []
         if name in self.variables:
             values = self.variables[name]
             if values is None:
@@ -438,6 +486,33 @@ class _Reader:
             return str(_number(ast.parse(plain, mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, OverflowError):
             return UNKNOWN
+
+
+def _function_body(tokens: list[Token], at: int) -> int | None:
+    """Where the body of a function opens that is defined here: name() { and function name {."""
+    named = tokens[at].plain == "function"
+    after = at + 2 if named else at + 1
+    if not named and (tokens[at].operator or not re.fullmatch(r"[\w:.-]+", tokens[at].plain or "")):
+        return None
+    if at and not tokens[at - 1].operator:
+        return None
+    operators = [token.operator for token in tokens[after : after + 2]]
+    if operators == ["(", ")"]:
+        after += 2
+    elif not named:
+        return None
+    while after < len(tokens) and tokens[after].operator == "\n":
+        after += 1
+    return after if after < len(tokens) and tokens[after].plain == "{" else None
+
+
+def _closing_brace(tokens: list[Token], begin: int) -> int | None:
+    depth = 0
+    for at in range(begin, len(tokens)):
+        depth += {"{": 1, "}": -1}.get(tokens[at].plain or "", 0)
+        if depth == 0:
+            return at
+    return None
 
 
 def _cut(value: str, mark: str, pattern: str) -> str:

@@ -97,3 +97,26 @@ def test_any_text_is_words_or_a_plan_error(text: str):
     except PlanError:
         return
     assert all(command.words for command in parsed.commands)
+
+
+def test_a_function_runs_with_the_words_of_its_call() -> None:
+    text = """
+train() {
+    local model="$1" batch=$2; shift 2
+    torchrun --nproc_per_node 8 train.py --model_name_or_path "$model" --per_device_train_batch_size $batch "$@"
+}
+unused() { torchrun other.py --model_name_or_path none; }
+train Qwen/Qwen2.5-7B 4 --learning_rate 1e-5
+"""
+    commands = [command for command in script("run.sh", text).commands if not command.conditional]
+    words = [word.text for command in commands for word in command.words]
+    options = [
+        "--model_name_or_path",
+        "Qwen/Qwen2.5-7B",
+        "--per_device_train_batch_size",
+        "4",
+        "--learning_rate",
+        "1e-5",
+    ]
+    assert words[-6:] == options
+    assert "none" not in words
