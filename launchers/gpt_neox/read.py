@@ -1,7 +1,70 @@
-"""Files of the program, by the table of its fields."""
+"""GPT-NeoX YAML. Words: fields.yaml."""
 
 from __future__ import annotations
 
-from launchers.reading.mapped import mapped_format
+import math
 
-FORMATS = (mapped_format("gpt_neox"),)
+from launchers.reading.documents import Keys
+from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.formats import Format
+from launchers.reading.mapped import mapped_format, read_mapped
+
+# GPT-2's byte pairs, which are taken unless another tokenizer is named (neox_args.py NeoXArgsTokenizer).
+_WORDS = 50257
+
+
+def read(keys: Keys, findings: Findings) -> None:
+    keys = _underscored(keys)
+    stages = keys.items.get("pipe_parallel_size")
+    if stages is not None and stages.value == 0:
+        # The model without the classes of its pipeline.
+        keys.put("pipe_parallel_size", 1, stages.line)
+    _shape(keys, findings)
+    read_mapped("gpt_neox", keys, findings)
+
+
+def _underscored(keys: Keys) -> Keys:
+    flat = Keys(keys.file)
+    for item in keys.items.values():
+        flat.put(item.key.replace("-", "_"), item.value, item.line)
+    return flat
+
+
+def _shape(keys: Keys, findings: Findings) -> None:
+    """The model by its dimensions, where its tokenizer is the usual one and its layers have no gate."""
+    numbers = {name: as_number(keys.look(name)) for name in ("num_layers", "hidden_size", "num_attention_heads")}
+    gated = str(keys.look("activation") or "gelu").lower() in ("swiglu", "geglu", "reglu", "liglu", "bilinear")
+    usual = keys.look("tokenizer_type") in (None, "GPT2BPETokenizer", "HFGPT2Tokenizer")
+    if None in numbers.values() or gated or not usual or "moe_num_experts" in keys:
+        return
+    layers, hidden, heads = (int(number or 0) for number in numbers.values())
+    item = keys.items["hidden_size"]
+    multiple = (as_number(keys.look("make_vocab_size_divisible_by")) or 128) * (
+        as_number(keys.look("model_parallel_size")) or 1
+    )
+    has_bias = keys.look("use_bias_in_attn_linear") is not False
+    fields = {
+        "canonical": True,
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": int(as_number(keys.look("num_kv_heads")) or heads),
+        "head_dim": hidden // heads,
+        "intermediate_size": int(as_number(keys.look("intermediate_size")) or 4 * hidden),
+        "vocab_size": int(math.ceil(_WORDS / multiple) * multiple),
+        "max_position_embeddings": int(as_number(keys.look("max_position_embeddings")) or 2048),
+        "norm_type": "rmsnorm" if keys.look("norm") == "rmsnorm" else "layernorm",
+        "mlp_gated": False,
+        "hidden_act": "gelu",
+        "mlp_bias": keys.look("use_bias_in_mlp") is not False,
+        "attention_bias": has_bias,
+        "attention_qkv_bias": has_bias,
+        "position_embedding": "learned" if keys.look("pos_emb") in (None, "learned") else "rope",
+        "tie_word_embeddings": not is_set(keys.items.get("no_weight_tying")),
+    }
+    if findings.put("model", fields, item):
+        for name in ("hidden_size", "num_layers"):
+            keys.take(name)
+
+
+FORMATS = (Format("GPT-NeoX YAML", mapped_format("gpt_neox").score, read, ("yaml", "json")),)

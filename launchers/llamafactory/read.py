@@ -153,7 +153,8 @@ def _weights(keys: Keys, findings: Findings) -> None:
     pure, fp8 = keys.take("pure_bf16"), keys.take("fp8")
     if is_set(pure) and pure:
         findings.put("workload.weights", "bf16", pure)
-        findings.put("workload.precision", "bf16", pure)
+        if not is_set(fp8):
+            findings.put("workload.precision", "bf16", pure)
     if is_set(fp8) and fp8:
         findings.put("workload.precision", "fp8", fp8)
         keys.take("bf16")

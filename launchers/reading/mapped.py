@@ -55,7 +55,7 @@ def mapped_command(program: str) -> CommandReader:
 def read_mapped(program: str, keys: Keys, findings: Findings, framework: str | None = None) -> None:
     """Takes what the table knows, and leaves the rest; `framework` where it is another than the table's."""
     rows = table(f"{program}/fields")
-    _resolve(keys)
+    resolve(keys)
     _model(rows, keys, findings)
     _world(rows, keys, findings)
     _switch(rows, keys, findings)
@@ -143,7 +143,7 @@ def _world(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
     findings.put("devices", int(math.prod(size for size in sizes if size)), first)
 
 
-def _resolve(keys: Keys) -> None:
+def resolve(keys: Keys) -> None:
     """Values that name another key of the file (OmegaConf's ${section.key}) are that key's."""
     for item in list(keys.items.values()):
         match = re.fullmatch(r"\$\{([\w.]+)\}", item.value) if isinstance(item.value, str) else None

@@ -114,9 +114,21 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
             words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
             words = _contained(words)
+        elif (inner := _after_dashes(words)) is not None:
+            words = inner
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _after_dashes(words: Sequence[Word]) -> list[Word] | None:
+    """What a command that is not known hands on (submit --gpu 8 -- torchrun …), where that is a program."""
+    if _is_program(words[0].text):
+        return None
+    place = next((at for at, word in enumerate(words) if word.text == "--"), None)
+    if place is None or place + 1 >= len(words) or not _is_program(words[place + 1].text):
+        return None
+    return list(words[place + 1 :])
 
 
 def _command_text(words: Sequence[Word]) -> int | None:

@@ -108,7 +108,7 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             _take(keys, arguments, _ADAPTERS, node)
             if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
-        elif last.startswith("tokenize") and "max_length" in arguments:
+        elif (last.startswith("tokenize") or last.endswith("Dataset")) and "max_length" in arguments:
             keys.put("max_length", arguments["max_length"], node.lineno)
         elif last == "BitsAndBytesConfig":
             _take(keys, arguments, _PACKED, node)

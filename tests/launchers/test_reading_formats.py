@@ -282,3 +282,35 @@ def _has_nan(changes: dict[str, Any]) -> bool:
         isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")))
         for value in changes.values()
     )
+
+
+def test_gpt_neox_by_its_dimensions_in_braces() -> None:
+    text = """{"pipe_parallel_size": 0, "model_parallel_size": 2, "num_layers": 12, "hidden_size": 768,
+    "num_attention_heads": 12, "seq_length": 2048, "pos_emb": "rotary", "no_weight_tying": true,
+    "train_micro_batch_size_per_gpu": 4, "checkpoint_activations": true, "zero_optimization": {"stage": 1},
+    "fp16": {"enabled": true}}"""
+    reading = read({"125M.yml": text})
+    assert reading.formats == {"125M.yml": "GPT-NeoX YAML"}
+    assert reading.plan["layout"] | {"pp": 1, "tp": 2} == reading.plan["layout"]
+    # 50257 words for two devices in pieces of 128.
+    assert reading.plan["model"]["vocab_size"] == 50432
+
+
+def test_llm_foundry_by_its_dimensions() -> None:
+    text = """
+max_seq_len: 2048
+model: {name: mpt_causal_lm, d_model: 768, n_heads: 12, n_layers: 12, expansion_ratio: 4, vocab_size: 50368}
+global_train_batch_size: 256
+device_train_microbatch_size: 16
+max_duration: 4800ba
+precision: amp_bf16
+train_loader: {name: text}
+fsdp_config: {sharding_strategy: FULL_SHARD}
+"""
+    model = read({"mpt.yaml": text}).plan["model"]
+    assert (model["intermediate_size"], model["vocab_size"], model["tie_word_embeddings"]) == (3072, 50368, True)
+
+
+def test_what_a_command_that_nobody_knows_hands_on_is_read() -> None:
+    train = "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 --max_steps 5"
+    assert read({"go.sh": f"rjob submit --gpu=8 -- bash -c '{train}'\n"}).plan["model"] == "Qwen/Qwen2.5-7B"
