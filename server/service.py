@@ -23,10 +23,12 @@ Tell = Callable[[float, str], Awaitable[None]]
 @dataclass
 class Service:
     """`root` is the one folder that may be written to (absolute; None: none). `remote` says that callers may be
-    elsewhere: then no argument may name a file outside `root`."""
+    elsewhere: then no argument may name a file outside `root`. `full` says that MCP lists every tool with its whole
+    schemas and gives whole results, for programs; an assistant's model gets the usual tools and brief answers."""
 
     root: Path | None = None
     remote: bool = False
+    full: bool = False
     calls: Calls = field(default_factory=Calls)
     tools: dict[str, Tool] = field(default_factory=registry, repr=False)
 

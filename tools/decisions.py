@@ -24,8 +24,8 @@ def estimate_cost(request: CostRequest) -> CostEstimate:
     """Hours, device-hours, USD by provider and part, energy and CO2 of a whole training run (needs dataset_tokens,
     dataset_samples or steps), or of serving: USD per hour, month and million tokens. On demand, spot with its
     interruptions, reserved, at your own price, or owned (hardware, power, room, staff). Use it for "what does it cost",
-    "what on spot", "buy or rent", "cost per million tokens" and "which provider is cheapest"; prices come with date and
-    age."""
+    "what on spot instances", "buy or rent", "cost per million tokens" and "which provider is cheapest"; prices come
+    with date and age."""
     return cost.estimate_cost(request)
 
 

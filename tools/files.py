@@ -27,7 +27,7 @@ from tools.registry import tool
 def render_configs(request: RenderRequest) -> RenderedConfigs:
     """Launch files of a training or serving plan as text (configs of training frameworks, engine commands, Slurm,
     Kubernetes and other launchers), the command that starts them, and what the user still has to fill in. Nothing is
-    written to disk."""
+    written to disk. Use it for "show me the config", "the Slurm script", "which command starts it"."""
     return files_render.render_configs(request)
 
 

@@ -22,9 +22,9 @@ from tools.registry import tool
 @tool(title="Estimate a training run", read_only=True)
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     """Memory by component, fit, step time, throughput, MFU, what limits the step and run length of one training or
-    fine-tuning plan. Use it for "does it fit", "how long", "how fast", and with improvements=true for "why is it slow",
-    "what limits my MFU" and "how do I get it faster". What the layout leaves open is chosen by the search; every
-    default is listed in assumptions."""
+    fine-tuning plan. Use it for "does it fit", "how long does it take", "how fast", and with improvements=true for "why
+    is it slow", "what limits my MFU" and "how do I get it faster". What the layout leaves open is chosen by the search;
+    every default is listed in assumptions."""
     return estimate.estimate_training(request)
 
 

@@ -204,6 +204,8 @@ def _add_servers(commands: Any) -> None:
     writable = "the one folder that files may be written below, once the person has agreed (default: none)"
     mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
     mcp.add_argument("--root", metavar="DIR", help=writable)
+    full = "over MCP every tool with its whole schemas and results, for programs (default: brief, for assistants)"
+    mcp.add_argument("--full", action="store_true", help=full)
     mcp.set_defaults(run="tui.commands.mcp")
     what = mcp.add_subparsers(title="commands", metavar="WHAT", parser_class=Parser)
     config = what.add_parser("config", help="print what an assistant needs to start this server")
@@ -223,6 +225,7 @@ def _add_servers(commands: Any) -> None:
     serve.add_argument(
         "--allow-origin", metavar="ORIGIN", action="append", default=[], help="a site whose pages may call, https://…"
     )
+    serve.add_argument("--full", action="store_true", help=full)
     serve.add_argument("--no-log", action="store_true", help="no access log (JSON lines on standard error)")
     serve.set_defaults(run="tui.commands.serve")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from google.genai import types
 
-from agent.gemini.declarations import declarations, declared
 from agent.gemini.prompt import SYSTEM, context
 from agent.history import turns_of, words_only
 from agent.models import Turn
 from agent.wire import OWN_ID, Content, calls_of, turn_start
+from tools.brief import declarations, declared
 from tools.registry import Tool
 
 _MOST_OUTPUT_TOKENS = 16_384

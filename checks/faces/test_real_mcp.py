@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from conftest import HOME
 
+from tools.brief import assistants
 from tools.registry import Tool, registry
 
 _PROGRAMS = ("@modelcontextprotocol/inspector@0.15.0", "@google/gemini-cli@0.61.0")
@@ -85,9 +86,9 @@ def target(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     """How the Inspector reaches the server."""
     command = [sys.executable, "-m", "tui.cli"]
     if request.param == "stdio":
-        yield [*command, "mcp"]
+        yield [*command, "mcp", "--full"]
         return
-    words = [*command, "serve", "--port", "0", "--no-log"]
+    words = [*command, "serve", "--full", "--port", "0", "--no-log"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
@@ -102,8 +103,20 @@ def test_the_inspector_lists_everything(target: list[str]) -> None:
     listed = _inspect(target, "--method", "tools/list")["tools"]
     assert [tool["name"] for tool in listed] == list(registry())
     assert _inspect(target, "--method", "resources/list")["resources"]
-    assert len(_inspect(target, "--method", "resources/templates/list")["resourceTemplates"]) == 4
+    assert len(_inspect(target, "--method", "resources/templates/list")["resourceTemplates"]) == 5
     assert len(_inspect(target, "--method", "prompts/list")["prompts"]) == 5
+
+
+def test_the_inspector_lists_what_an_assistant_gets() -> None:
+    command = [sys.executable, "-m", "tui.cli", "mcp"]
+    listed = _inspect(command, "--method", "tools/list")["tools"]
+    assert [tool["name"] for tool in listed] == [entry["name"] for entry in assistants(registry().values())]
+    assert len(json.dumps(listed)) <= 40_000
+    words = ["--tool-arg", "model=gpt2", "--tool-arg", "accelerator=h100-sxm"]
+    answer = _inspect(command, "--method", "tools/call", "--tool-name", "best_parallelism", *words)
+    details = _inspect(command, "--method", "resources/read", "--uri", "shardwise://plan")
+    assert answer["structuredContent"]["details"].startswith("shardwise://results/")
+    assert details["contents"][0]["mimeType"] == "text/markdown"
 
 
 @pytest.mark.parametrize("name", ["describe_model", "estimate_training", "load_scenario"])

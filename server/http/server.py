@@ -10,7 +10,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -43,7 +42,7 @@ def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None
     return guarded(Sessions(built).serve, guard, log)
 
 
-def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, ready: Callable[[int], None]) -> None:
+def serve(service: Service, host: str, port: int, guard: Guard, log: bool, ready: Callable[[int], None]) -> None:
     """Serves until SIGINT or SIGTERM; running requests get a few seconds to finish. `ready` is told the port.
 
     Raises PlanError when the address cannot be used.
@@ -52,7 +51,6 @@ def serve(root: Path | None, host: str, port: int, guard: Guard, log: bool, read
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
     # Computations in threads must not keep the loop from answering the others.
     sys.setswitchinterval(0.001)
-    service = Service(root, remote=True)
     threading.Thread(target=workers.warm, args=(2,), daemon=True).start()
     lines = (lambda line: print(line, file=sys.stderr, flush=True)) if log else None
     config = uvicorn.Config(

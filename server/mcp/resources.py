@@ -1,4 +1,4 @@
-"""What a client can read by address: models, accelerators, and saved plans.
+"""What a client can read by address: models, accelerators, saved plans, the tools in full, and the Plan itself.
 
 A kind of resource is one entry of KINDS: its ids, and how one of them is read. Listing, templates, completion and
 reading follow from it.
@@ -20,9 +20,12 @@ from knowledge.own.files import parsed, read_text
 from knowledge.playbook import topics
 from knowledge.scenarios import scenarios
 from server.work import dumps
+from tools.registry import OnDemand
 from tools.registry import find as find_tool
+from tools.schemas import described
 
 _SCHEME = "shardwise://"
+PLAN = f"{_SCHEME}plan"
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,10 @@ def _plan(name: str, root: Path | None) -> str:
     return Plan.parse(parsed(read_text(plans[name]), "plans")).to_yaml()
 
 
+def _tool(name: str, _: Path | None) -> str:
+    return dumps(described(find_tool(name)))
+
+
 KINDS = (
     Kind("models", "id", "Model", "Exact dimensions and parameter counts of a model of the catalogue.",
          "application/json", model_ids, _model),
@@ -101,6 +108,8 @@ KINDS = (
          "application/yaml", lambda root: list(_saved_plans(root)), _plan),
     Kind("playbook", "topic", "Playbook topic", "What experienced engineers do, topic by topic, with sources.",
          "application/json", topic_ids, _topic),
+    Kind("tools", "name", "Tool", "One tool with every argument and what it gives, those that are not listed too.",
+         "application/json", lambda _: list(OnDemand()), _tool),
 )  # fmt: skip
 
 

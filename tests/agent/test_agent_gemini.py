@@ -16,12 +16,12 @@ from conversations import DEMO, answer_approval, of, say
 from fake_gemini import FakeGemini, Reply, call, chunk, error, says, text, think
 
 from agent.events import Approval, Discard, Done, Remark, TextPiece, ToolCall, ToolResult
-from agent.gemini.declarations import SHOWN_BY_WRITERS, declarations
 from agent.gemini.model import Gemini
 from agent.gemini.request import outbound
 from agent.models import ModelFailed, Turn
 from agent.session import Session, ask, open_session, transcript
 from agent.wire import Call, Outcome, answered, said, thought
+from tools.brief import SHOWN_BY_WRITERS, declarations
 from tools.registry import registry
 
 # Bytes that are no text and need every base64 digit, + and / among them.

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from agent.budget import Usage
 from agent.events import Remark, ToolResult
-from agent.gemini.declarations import declared
 from agent.gemini.model import Gemini
 from agent.gemini.request import outbound
 from agent.models import ModelFailed, Turn, Waiting
 from agent.session import open_session
 from agent.wire import Call, Outcome, answered, said, thought
 from knowledge.prices.apis import gemini_usd
+from tools.brief import declared
 from tools.registry import registry
 from tui.cli import main
 

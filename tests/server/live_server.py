@@ -28,9 +28,9 @@ class Live:
 
 
 @contextmanager
-def in_thread(root: Path | None = None, guard: Guard | None = None) -> Iterator[Live]:
+def in_thread(root: Path | None = None, guard: Guard | None = None, full: bool = False) -> Iterator[Live]:
     log: list[str] = []
-    served = app(Service(root, remote=True), guard or Guard(), log.append)
+    served = app(Service(root, remote=True, full=full), guard or Guard(), log.append)
     config = uvicorn.Config(served, port=0, log_config=None, access_log=False, ws="none", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -57,7 +57,7 @@ def answered(answer: httpx.Response) -> Any:
 
 
 def test_a_call_over_mcp_and_one_over_rest_say_the_same() -> None:
-    with in_thread() as live, httpx.Client(base_url=live.url, timeout=60) as client:
+    with in_thread(full=True) as live, httpx.Client(base_url=live.url, timeout=60) as client:
         for name, arguments in CALLS:
             mcp = post(client, name, arguments, "a")
             # What the protocol does not know changes nothing.
@@ -71,7 +71,7 @@ def test_a_call_over_mcp_and_one_over_rest_say_the_same() -> None:
 
 
 def test_the_list_of_tools_is_whole_and_within_bounds() -> None:
-    with in_thread() as live, httpx.Client(base_url=live.url, timeout=60) as client:
+    with in_thread(full=True) as live, httpx.Client(base_url=live.url, timeout=60) as client:
         answer = client.post("/mcp", json=message("tools/list"), headers=headers("tools/list"))
     assert [tool["name"] for tool in answer.json()["result"]["tools"]] == list(registry())
     assert len(answer.content) < 300_000

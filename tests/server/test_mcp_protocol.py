@@ -30,7 +30,8 @@ READING = [name for name in PLANNING if name != "write_configs"]
 
 
 def client(mode: Mode = "legacy", root: Path | None = None) -> Client[Any]:
-    return Client(server(Service(root)), mode=mode)
+    """Of the server as programs use it, whole; what an assistant gets of it is in test_mcp_brief."""
+    return Client(server(Service(root, full=True)), mode=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -177,7 +178,8 @@ async def test_resources_are_listed_in_pages_and_each_can_be_read(mode: Mode, tm
     async with client(mode, tmp_path) as found:
         assert len((await found.list_resources_mcp()).resources) == 100
         uris = [str(entry.uri) for entry in await found.list_resources()]
-        wanted = sum(len(kind.ids(tmp_path)) for kind in mcp_resources.KINDS)
+        wanted = 1 + sum(len(kind.ids(tmp_path)) for kind in mcp_resources.KINDS)
+        assert mcp_resources.PLAN in uris
         assert len(set(uris)) == len(uris) == wanted
         assert "shardwise://plans/mine" in uris
         for uri in (

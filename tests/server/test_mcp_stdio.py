@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tools.brief import assistants
 from tools.registry import registry
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -62,7 +63,8 @@ def test_a_conversation_leaves_nothing_else_on_standard_output() -> None:
     answers = {line["id"]: line for line in lines}
     assert list(answers) == [1, 2, 3, 4, 5, 6]
     assert answers[1]["result"]["serverInfo"]["name"] == "shardwise"
-    assert len(answers[2]["result"]["tools"]) == len(registry())
+    listed = {tool["name"] for tool in answers[2]["result"]["tools"]}
+    assert listed == {entry["name"] for entry in assistants(registry().values())}
     assert answers[3]["result"]["structuredContent"]["parameters"] == 124_439_808
     assert answers[4]["result"]["isError"]
     assert answers[5]["error"]["code"] == -32602

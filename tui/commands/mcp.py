@@ -9,5 +9,5 @@ from tui.root_folder import root_folder
 
 
 def run(arguments: argparse.Namespace) -> int:
-    serve_stdio(root_folder(arguments.root))
+    serve_stdio(root_folder(arguments.root), arguments.full)
     return 0

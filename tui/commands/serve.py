@@ -9,6 +9,7 @@ from estimator.errors import PlanError
 from server.http.guard import guard_for
 from server.http.server import serve
 from server.http.token import token
+from server.service import Service
 from tui.root_folder import root_folder
 
 
@@ -28,5 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
                 f"  programs: Authorization: Bearer {secret} (SHARDWISE_TOKEN keeps one)", file=sys.stderr, flush=True
             )
 
-    serve(root_folder(arguments.root), arguments.host, arguments.port, guard, not arguments.no_log, ready)
+    service = Service(root_folder(arguments.root), remote=True, full=arguments.full)
+    serve(service, arguments.host, arguments.port, guard, not arguments.no_log, ready)
     return 0

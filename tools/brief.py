@@ -1,0 +1,193 @@
+"""What a language model is told of the tools, ours or one behind MCP: their schemas from the registry, made short
+enough for every request.
+
+Some ninety arguments describe a run, and most tools take them all. They are declared with the two tools that estimate a
+run; the others take them as well, and list of them only what names the run. Of an argument the name says most: words
+stand where they are needed to give it (it is required, free in its form, or of every day). Bounds are left out: a tool
+checks its arguments itself and says what is valid. The same tools give the same bytes, so that they can be cached.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tools.registry import Tool
+from tools.schemas import EVERYDAY, IN_FULL
+
+_KEPT = ("type", "description", "enum", "items", "anyOf", "properties", "required", "$ref", "$defs")
+# The tools with which the arguments of a run and of its costs are declared.
+_HOMES = (*IN_FULL, "estimate_cost")
+# Of these arguments, these are listed with every tool that takes them.
+_NAMING = ("plan", "model", "accelerator", "count")
+# What a model that knows nothing but a list needs beside them to say what kind of run it means.
+_USUAL = (*_NAMING, "method", "seq_len", "micro_batch", "global_batch", "dataset_tokens", "zero_stage", "tp", "pp",
+          "input_len", "output_len", "concurrency", "request_rate", "engine", "weight_dtype")  # fmt: skip
+# Their work is a part of what their writers do, who show it to the person before anything is written.
+SHOWN_BY_WRITERS = frozenset({
+    "preview_hardware", "preview_model", "preview_price", "preview_report", "render_matrix", "render_report",
+    "render_scenario",
+})  # fmt: skip
+# Asked for by name in a conversation of its own: an assistant's list of tools does without.
+SELDOM = frozenset({
+    "apply_strategies", "peak_throughput", "project_mlperf", "benchmark_matrix", "matrix_results", "diff_scenarios",
+    "load_scenario", "delete_scenario",
+})  # fmt: skip
+_PLAN = (
+    "{model, workload: {kind: training|inference, …}, cluster: {accelerator, count}, layout: {tp, pp, …}, goal: {…}} "
+    "in part or whole, or a saved scenario's name; flat arguments win. Described at shardwise://plan."
+)
+_MORE = "Also takes every argument of estimate_training or estimate_inference."
+_CONFIRM = {
+    "type": "string",
+    "description": "The code that the same call without it gave; only after the person agreed.",
+}
+_LONGEST_WORDS = 200
+_SENTENCE = re.compile(r"(?<=[.\"”)]) (?=[A-Z])")
+
+
+def assistants(tools: Iterable[Tool]) -> list[dict[str, Any]]:
+    """The tools as an MCP server lists them, without those of its own use and those that are seldom asked for: a client
+    carries the list along in every request, and knows the Plan from nothing else. Results are not described."""
+    tools = [tool for tool in tools if tool.name not in SHOWN_BY_WRITERS | SELDOM]
+    entries = _entries(tuple(tools), EVERYDAY, _USUAL)
+    known = {_values(field) for entry in entries if entry["name"] in IN_FULL
+             for field in entry["parameters"]["properties"].values()}  # fmt: skip
+    return [
+        {
+            "name": entry["name"],
+            "title": tool.title,
+            "description": entry["description"],
+            "inputSchema": _for_strangers(tool, entry["parameters"], known),
+            "annotations": {"readOnlyHint": tool.read_only, "openWorldHint": False},
+        }
+        for tool, entry in zip(tools, entries, strict=True)
+    ]
+
+
+def _for_strangers(tool: Tool, schema: dict[str, Any], known: Container[tuple[str, ...]]) -> dict[str, Any]:
+    """Lists of values that are `known` from the tools that estimate a run are not given again."""
+    fields = schema["properties"]
+    if tool.name not in IN_FULL:
+        fields = {name: _open(field) if _values(field) in known else field for name, field in fields.items()}
+    if "plan" in fields:
+        words = _PLAN if tool.name in IN_FULL else _MORE
+        fields = {**fields, "plan": {"anyOf": [{"type": "object"}, {"type": "string"}], "description": words}}
+    return {**schema, "properties": fields if tool.read_only else {**fields, "confirm": _CONFIRM}}
+
+
+def _values(field: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values that an argument, or what a list in it holds, is one of; a single word says that any is taken."""
+    return tuple(field.get("enum") or field.get("items", {}).get("enum") or ("any", str(field.get("type"))))
+
+
+def _open(field: Mapping[str, Any]) -> dict[str, Any]:
+    if "enum" in field:
+        return {key: value for key, value in field.items() if key != "enum"}
+    return {**field, "items": {"type": "string"}} if "enum" in field.get("items", {}) else dict(field)
+
+
+def declarations(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+    """Each tool as {name, description, parameters}, the last a JSON schema."""
+    return json.loads(declared(tools))
+
+
+def declared(tools: Mapping[str, Tool]) -> str:
+    """The same as JSON text."""
+    return _declared(tuple(tools.values()))
+
+
+@lru_cache(maxsize=4)
+def _declared(tools: tuple[Tool, ...]) -> str:
+    """Generating schemas takes longer than anything else that is done for a request, and they stay the same."""
+    listed = tuple(tool for tool in tools if tool.name not in SHOWN_BY_WRITERS)
+    return json.dumps(_entries(listed, None, _NAMING), separators=(",", ":"))
+
+
+def _entries(tools: tuple[Tool, ...], most: Container[str] | None, naming: tuple[str, ...]) -> list[dict[str, Any]]:
+    """`most` are the arguments of a run that are listed at all (None: every one), `naming` those that are listed with
+    every tool."""
+    schemas = {tool.name: _short(tool.request.model_json_schema()) for tool in tools}
+    told, costs = (_meanings(schemas, homes) for homes in (IN_FULL, _HOMES))
+    return [
+        {
+            "name": tool.name,
+            "description": _words(tool),
+            "parameters": _parameters(
+                tool, schemas[tool.name], told if tool.name in _HOMES else told | costs, most, naming
+            ),
+        }
+        for tool in tools
+    ]
+
+
+def _meanings(schemas: Mapping[str, dict[str, Any]], homes: Iterable[str]) -> set[str]:
+    return {_meaning(name, field) for home in homes if home in schemas
+            for name, field in schemas[home]["properties"].items()}  # fmt: skip
+
+
+def _meaning(name: str, field: Mapping[str, Any]) -> str:
+    """An argument of the same name may be another thing: the name of a plan, and that to save it under."""
+    return f"{name}: {field.get('description')}"
+
+
+def _words(tool: Tool) -> str:
+    """The sentences of a description that choosing a tool takes: what it gives, and what to use it for."""
+    sentences = _SENTENCE.split(tool.description)
+    first = sentences[0]
+    if len(first) > _LONGEST_WORDS:
+        # Between clauses, and never within parentheses.
+        ends = [match.start() for match in re.finditer(r"[,;:] ", first[:_LONGEST_WORDS])]
+        whole = [end for end in ends if first.count("(", 0, end) == first.count(")", 0, end)]
+        first = first[: max(whole, default=_LONGEST_WORDS)] + "."
+    return " ".join([first, *(sentence for sentence in sentences[1:] if sentence.startswith("Use it"))])
+
+
+def _parameters(
+    tool: Tool, schema: dict[str, Any], run: Container[str], most: Container[str] | None, naming: tuple[str, ...]
+) -> dict[str, Any]:
+    """The arguments of a tool: of those that describe a `run` only the ones that name it."""
+    needed = set(schema.get("required", ()))
+    is_short = tool.name not in IN_FULL and "plan" in schema.get("properties", {})
+    fields: dict[str, Any] = {}
+    for name, field in schema.get("properties", {}).items():
+        if is_short and _meaning(name, field) in run and name not in (*naming, *needed):
+            continue
+        if tool.name in IN_FULL and most is not None and name not in most:
+            continue
+        has_words = field.get("type") == "object" or (name in EVERYDAY and not is_short) or name in needed
+        fields[name] = field if has_words else _shape(field)
+    return {key: value for key, value in schema.items() if key != "$defs"} | {"properties": fields}
+
+
+def _shape(field: dict[str, Any]) -> dict[str, Any]:
+    """An argument without its words; of several forms the first, though a tool takes all of them."""
+    shape = {key: value for key, value in field.items() if key != "description"}
+    if "$ref" in shape:
+        return {"type": "object"}
+    if "anyOf" in shape:
+        return _shape(shape["anyOf"][0])
+    if isinstance(shape.get("items"), dict):
+        shape["items"] = _shape(shape["items"])
+    return shape
+
+
+def _short(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without titles, defaults, bounds and the null that every optional argument may be."""
+    schema = dict(schema)
+    if "const" in schema:
+        schema["enum"] = [schema["const"]]
+    if "anyOf" in schema:
+        choices = [_short(choice) for choice in schema["anyOf"] if choice.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        schema = {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
+    short = {key: schema[key] for key in _KEPT if key in schema}
+    for key in ("properties", "$defs"):
+        if key in short:
+            short[key] = {name: _short(inner) for name, inner in short[key].items()}
+    if isinstance(short.get("items"), Mapping):
+        short["items"] = _short(short["items"])
+    return short
