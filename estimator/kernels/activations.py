@@ -42,7 +42,7 @@ _CLAMPED_EXPERT = 6.0
 def _norm(job: Job) -> float:
     """Elements that a norm keeps per element of its input, its output apart."""
     architecture = job.architecture
-    if architecture.norm == "layernorm" or job.framework.activations.style != "eager":
+    if architecture.norm == "layernorm" or job.activation_style != "eager":
         return _NORM_FUSED * job.stream_elements
     if not job.trains_blocks:
         return _NORM_FROZEN
@@ -56,7 +56,7 @@ def _norm(job: Job) -> float:
 def final_norm_elements(job: Job) -> float:
     """Elements per token and hidden channel that the norm before the head keeps, with the input of a trained head
     or the gradient of it that a fused loss keeps."""
-    eager_gemma = job.architecture.gemma_norm and job.framework.activations.style == "eager" and job.trains_blocks
+    eager_gemma = job.architecture.gemma_norm and job.activation_style == "eager" and job.trains_blocks
     norm = _NORM_FP32_PRODUCT if eager_gemma else _norm(job)
     return norm + (1.0 if job.trains_outside or job.fused_loss else 0.0)
 
@@ -89,7 +89,7 @@ def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, f
 def _norms(job: Job, block: Block) -> float:
     """Norms and the matmul inputs that they make."""
     hidden, norm, kept = job.architecture.hidden, _norm(job), job.input_elements if job.keeps_norm_outputs else 0.0
-    if block.norms == 4 and job.framework.activations.style != "eager":
+    if block.norms == 4 and job.activation_style != "eager":
         # A post-norm's output only feeds the residual sum, so it is not kept.
         return (4.0 * norm + 2.0 * kept) * hidden
     if job.stream_elements > 1.0:
@@ -144,7 +144,7 @@ def _mixer(job: Job, block: Block) -> tuple[float, float]:
 def _feed(job: Job, width: float, gated: bool) -> float:
     """Gated: gate, up, act(gate) (the fused kernel recomputes it). Plain: what goes into act. The down projection's
     input is kept where its weight is trained."""
-    eager, gate = job.framework.activations.style == "eager", job.gate_elements
+    eager, gate = job.activation_style == "eager", job.gate_elements
     product = job.input_elements if job.trains_blocks else 0.0
     if gated:
         return width * ((3.0 if eager else 2.0) * gate + product)

@@ -438,10 +438,13 @@ _SLIM_BYTES = 4.0
 def loss_kind(job: Job, style: Style) -> str:
     """Which of LOSS a job's loss is: what it holds at its peak (the framework's profile) tells what it writes."""
     framework = job.framework
-    if job.fused_loss:
-        return "slim" if framework.loss.fused_logit_bytes is not None else "chunked"
     compiled = framework.loss.compiled_logit_bytes if job.training.compile else None
-    if (framework.loss.logit_bytes if compiled is None else compiled) <= _SLIM_BYTES:
+    held = framework.loss.logit_bytes if compiled is None else compiled
+    if job.fused_loss:
+        if job.fused_logit_bytes is None:
+            return "chunked"
+        held = job.fused_logit_bytes
+    if held <= _SLIM_BYTES:
         return "slim"
     return "split" if style == "fused" else "torch"
 

@@ -133,6 +133,9 @@ class Training(PlanPart):
         "auto", description="What gradients are summed and reduced in: as the framework does, in fp32, or in 16 bits."
     )
     optimizer: Optimizer = Field("adamw", description="Optimizer of the trained weights.")
+    optimizer_in_backward: bool = Field(
+        False, description="Each weight is updated as soon as its gradient is there, which is then freed."
+    )
     rollout: Literal["trainer", "colocated", "separate"] = Field(
         "trainer",
         description="Where ppo and grpo generate samples: trainer, an engine on the same devices, or elsewhere.",

@@ -43,7 +43,7 @@ def least_bytes(job: Job) -> float:
     if job.framework.weights.low_precision:
         size = min(size, 1.0)
     plain = optimizer.matrix_elements is None and not optimizer.rank
-    if job.trains_outside and plain:
+    if job.trains_outside and plain and not job.pages_states:
         # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
         size += optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
     return parameters * size
@@ -100,7 +100,8 @@ def _least_resident(job: Job, bases: Layouts) -> Floats:
     resident = bases.zeros()
     for stage in fullest_stages(job, bases):
         states = model_states(job, bases, stage_shape(job.architecture, bases, stage))
-        resident = np.maximum(resident, states.weights + states.optimizer + states.gradients)
+        stays = states.weights + states.gradients
+        resident = np.maximum(resident, stays if job.pages_states else stays + states.optimizer)
     return resident + context_bytes(job, bases)
 
 

@@ -128,6 +128,12 @@ def _dealt(job: Job, bases: Rows) -> Rows:
 def _none_valid(job: Job, space: Space) -> PlanError:
     """Why nothing is valid."""
     batch, units = job.global_batch, _units(job, _splits(job, space, 1))
+    if job.training.optimizer_in_backward and job.training.micro_batch:
+        problem = (
+            f"micro_batch={job.training.micro_batch} is not all of the {batch} sequences of a step, and gradients "
+        )
+        problem += "are not summed over micro-batches where weights are updated within the backward pass"
+        return PlanError("workload.micro_batch", problem, ["global_batch / dp", "open"])
     if len(units) and (batch % units).all():
         unit = int(units.min())
         problem = f"{batch} sequences cannot be dealt evenly to the data-parallel ranks, {unit} at the least"
@@ -282,7 +288,12 @@ def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
     per_replica = job.global_batch // rows["dp"]
     sizes = _choices(job.training.micro_batch, _MORE_MICRO_BATCHES if space.whole else _MICRO_BATCHES)
     sizes = [size for size in sizes if size <= int(per_replica.max(initial=0))] or [1]
-    rows = _crossed(rows, {"micro_batch": sizes}, per_replica[:, None] % np.array(sizes) == 0)
+    dealt = per_replica[:, None] % np.array(sizes) == 0
+    if job.training.optimizer_in_backward:
+        # Gradients that are freed at once are not summed over micro-batches (torchtune, full_finetune_distributed.py).
+        sizes = _choices(job.training.micro_batch, np.unique(per_replica).tolist() or [1])
+        dealt = per_replica[:, None] == np.array(sizes)
+    rows = _crossed(rows, {"micro_batch": sizes}, dealt)
     return rows | {"grad_accum": job.global_batch // (rows.pop("dp") * rows["micro_batch"])}
 
 

@@ -97,7 +97,7 @@ def _of_node(node: Node, asynchronous: bool) -> HostMemory:
         "processes": processes,
         "workers": zero + node.processes * facts.workers * facts.worker_bytes,
         "weights": weights + copies,
-        **_offloaded_states(node),
+        **_states_there(node),
         "pinned_rounding": rounding + rounding_of_states(node),
     }
     loaded, page_cache = _loaded(node)
@@ -153,15 +153,20 @@ def _weight_copies(node: Node) -> tuple[Floats, Floats]:
     return there * size, there * (rounded(size) - size)
 
 
-def _offloaded_states(node: Node) -> dict[str, Floats]:
-    """Optimizer states as they would be on the device, and the gradients that the optimizer reads on the host.
+def _states_there(node: Node) -> dict[str, Floats]:
+    """Optimizer states as they would be on the device, and the gradients that the optimizer reads on the host; of
+    states that are pages what the device has no room for.
 
     Where weights are offloaded and no optimizer of its own is (FSDP), their gradients follow them.
     """
     buffers = node.facts.offload_extra_bytes * node.trained
     gradients = np.where(node.layouts.weights_offloaded & (buffers == 0.0), node.states.gradients, buffers)
     there = node.layouts.optimizer_offloaded * node.ranks
-    return {"optimizer": node.states.optimizer * there, "gradients": gradients * there}
+    optimizer = node.states.optimizer * there
+    if node.job.pages_states:
+        paged = stage_memory(node.job, node.layouts, node.shape.stage, detail=False).paged
+        optimizer = np.where(there > 0, optimizer, (node.states.optimizer - paged) * node.ranks)
+    return {"optimizer": optimizer, "gradients": gradients * there}
 
 
 def _offloaded_activations(node: Node) -> Floats:

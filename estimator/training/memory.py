@@ -54,8 +54,9 @@ class Memory:
     """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
 
     `component_peaks[name]` is what a component takes at its own worst moment, `resident` is there from step to step.
-    `cached` is the part of the slack that the allocator gives back when memory runs short. Without detail the mappings
-    are empty and what is resident is 0.
+    `cached` is the part of the slack that the allocator gives back when memory runs short, `paged` the part of the
+    optimizer states that the driver moves to the host then. Without detail the mappings are empty and what is resident
+    is 0.
     """
 
     components: dict[str, Floats]
@@ -64,6 +65,7 @@ class Memory:
     total: Floats
     moment: np.ndarray
     cached: Floats
+    paged: Floats
 
 
 def device_memory(job: Job, layouts: Layouts, detail: bool = True) -> tuple[Memory, np.ndarray]:
@@ -87,9 +89,10 @@ def device_memory(job: Job, layouts: Layouts, detail: bool = True) -> tuple[Memo
     components = {name: pick([memory.components[name] for memory in candidates]) for name in names}
     component_peaks = {name: pick([memory.component_peaks[name] for memory in candidates]) for name in names}
     moment = pick([memory.moment for memory in candidates])
-    cached = pick([memory.cached for memory in candidates])
-    resident = pick([memory.resident for memory in candidates])
-    return Memory(components, component_peaks, resident, total, moment, cached), pick(options)
+    cached, paged, resident = (
+        pick([getattr(memory, name) for memory in candidates]) for name in ("cached", "paged", "resident")
+    )
+    return Memory(components, component_peaks, resident, total, moment, cached, paged), pick(options)
 
 
 def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
@@ -179,12 +182,14 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     """Memory of one pipeline stage (shape (n,)) of every candidate; without `detail` totals only."""
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
+    zero = layouts.zeros()
+    paged = job.pages_states and "optimizer" not in job.overridden_bytes
     always = {
-        "weights": states.weights, "optimizer": states.optimizer, "framework_and_context": context_bytes(job, layouts)
+        "weights": states.weights, "optimizer": zero if paged else states.optimizer,
+        "framework_and_context": context_bytes(job, layouts),
     }  # fmt: skip
     moments = _moments(job, layouts, shape, states)
     _override(_given(job, layouts, shape), always, moments)
-    zero = layouts.zeros()
     sums = [sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments]
     worst, most = _worst(sums)
     needed = sum_of(always.values()) + most
@@ -192,8 +197,13 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     if "allocator_slack" not in job.overridden_bytes and job.framework.allocator == "caching":
         logits = moments[MOMENTS.index("loss")]["logits_and_loss"]
         cached = _cached(job, needed, most - sums[MOMENTS.index("loss")], logits)
+    pages = zero
+    if paged:
+        pages = np.maximum(0.0, np.minimum(states.optimizer, room_beside(job, needed + cached)))
+        always["optimizer"] = pages
+    total = needed + cached + pages
     if not detail:
-        return Memory({}, {}, zero, needed + cached, worst, cached)
+        return Memory({}, {}, zero, total, worst, cached, pages)
     places = _places(worst, len(moments))
     varying = {name: [parts.get(name, zero) for parts in moments] for name in COMPONENTS if name not in always}
     components = always | {name: _picked(values, places) for name, values in varying.items()}
@@ -202,8 +212,8 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
-    resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)])
-    return Memory(components, component_peaks, resident, needed + cached, worst, cached)
+    resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)]) - pages
+    return Memory(components, component_peaks, resident, total, worst, cached, pages)
 
 
 def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:
@@ -213,18 +223,22 @@ def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> l
     extra = extra_models(job, layouts, states, shape, kept)
     # Gradients that are freed after each step are there in its first forward pass only if a micro-batch came before.
     left = states.gradients if job.framework.gradients.stay else np.where(layouts.grad_accum > 1, states.gradients, 0)
+    step: dict[str, Floats] = {}
+    if job.training.optimizer_in_backward:
+        # From the head's on there is a gradient in every part of the backward pass, and a step.
+        left, step = states.gradients, {"step_temporaries": states.step}
     slack = allocator_slack(job)
     at_work = kept + working
     moments = [
-        {
+        step | {
             "gradients": left, "activations": kept, "logits_and_loss": logits,
             "communication_buffers": states.head_buffers, "allocator_slack": slack * kept,
         },
-        {
+        step | {
             "gradients": left, "activations": at_work, "communication_buffers": states.buffers,
             "allocator_slack": slack * at_work,
         },
-        {
+        step | {
             "gradients": states.gradients, "activations": working, "communication_buffers": states.buffers,
             "allocator_slack": slack * working,
         },
@@ -306,8 +320,12 @@ def _cached(job: Job, needed: Floats, below_peak: Floats, logits: Floats) -> Flo
     CUDACachingAllocator, release_cached_blocks). Each new longest sequence needs larger ones than any that are free.
     """
     cached = (job.calibration.loss_slack + varying_lengths(job)) * logits - below_peak
-    room = job.usable_bytes / (1.0 + job.memory_above) - needed
-    return np.maximum(0.0, np.minimum(cached, room))
+    return np.maximum(0.0, np.minimum(cached, room_beside(job, needed)))
+
+
+def room_beside(job: Job, needed: Floats) -> Floats:
+    """What the device has left for what gives way; negative where it has too little as it is."""
+    return job.usable_bytes / (1.0 + job.memory_above) - needed
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
@@ -390,12 +408,12 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
 
 def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
     """(Bytes per logit at the peak, tokens whose logits exist at once, bytes that the norm before the head keeps)."""
-    architecture, framework = job.architecture, job.framework
+    architecture = job.architecture
     tokens = micro_batch_tokens(job, layouts)
     hidden_bytes = final_norm_elements(job) * job.activation_bytes * tokens * architecture.hidden
     per_logit = _logit_bytes(job, layouts, tokens)
     columns = tokens
-    if job.fused_loss and framework.loss.fused_logit_bytes is None:
+    if job.fused_loss and job.fused_logit_bytes is None:
         # Liger's chunk of tokens makes a matrix of about the size of the hidden states.
         columns = np.minimum(tokens, np.maximum(1.0, tokens * architecture.hidden / architecture.vocab))
     return per_logit, columns, hidden_bytes
@@ -408,8 +426,8 @@ _UNPACKED_HEAD_BYTES = 6.0
 def _logit_bytes(job: Job, layouts: Layouts, tokens: Floats) -> Floats:
     """The peak per logit."""
     framework = job.framework
-    if job.fused_loss and framework.loss.fused_logit_bytes is not None:
-        return np.full(len(layouts), framework.loss.fused_logit_bytes)
+    if job.fused_loss and job.fused_logit_bytes is not None:
+        return np.full(len(layouts), job.fused_logit_bytes)
     frozen = job.uses_adapters and not job.training.lora.train_embeddings
     size = (framework.loss.adapter_logit_bytes if frozen else None) or framework.loss.logit_bytes
     if job.training.compile and framework.loss.compiled_logit_bytes is not None:

@@ -196,7 +196,8 @@ def _closed(parts: StageParts, component: str, value: float, terms: list[Term]) 
     """The sum, with what a figure of the user's own or host memory changes as a term of its own."""
     name = OWN if component in parts.job.overridden_bytes else AWAY
     note = "" if value or not any(term.value for term in terms) else _none(parts)
-    if not value and not parts.layout.max_of("offload") and component not in parts.job.overridden_bytes:
+    away = parts.layout.max_of("offload") or parts.job.pages_states
+    if not value and not away and component not in parts.job.overridden_bytes:
         return Account("sum", (Term("nothing", 0.0),), note=note or _none(parts))
     return total(*(rest(value, terms, name) or [Term("nothing", 0.0)]))
 
@@ -207,10 +208,13 @@ def _none(parts: StageParts) -> str:
 
 def _gradients(parts: StageParts, prefix: str) -> Account:
     job, layout, held = parts.job, parts.layout, parts.held
+    if job.training.optimizer_in_backward:
+        one = float(gradients_held(job, layout, parts.shape, held)[0])
+        return _closed(parts, "gradients", parts.component("gradients"), [Term("gradient_bytes.at_once", one)])
     zero = layout.zeros()
     bare = replace(held, adapters=zero)
     dense = replace(bare, trained_experts=zero)
-    every, without, alone = (float(gradients_held(job, layout, each)[0]) for each in (held, bare, dense))
+    every, without, alone = (float(gradients_held(job, layout, parts.shape, each)[0]) for each in (held, bare, dense))
     terms = [
         Term("gradient_bytes.dense", alone),
         Term("gradient_bytes.experts", without - alone),

@@ -58,7 +58,7 @@ def _largest_bytes(job: Job) -> float:
     return facts.largest_elements * element
 
 
-def _largest(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+def largest_tensor(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     """Elements of the largest tensor that one device steps: a matrix, or the embedding where that is trained."""
     dense, experts = matrix_shapes(job, layouts, reached(job, shape))
     table = np.where(held.trained_dense > held.dense - held.outside, _table(job.architecture, layouts, shape), 0.0)
@@ -117,9 +117,11 @@ def _apart(job: Job, shapes: Shapes) -> Floats:
 def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     """Every stepped parameter has temporaries where the step goes over all tensors at once (foreach), else the largest
     tensor has. DeepSpeed steps flat partitions, which count as one tensor, and at stage 3 groups of parameters
-    (sub_group_size)."""
+    (sub_group_size). Within the backward pass one tensor is stepped at a time."""
     framework, facts = job.framework, job.optimizer
     stepped = held.sharded(1, held.trained_dense, held.trained_experts)
+    if job.training.optimizer_in_backward:
+        stepped = np.minimum(stepped, largest_tensor(job, layouts, shape, held))
     step = job.updated_bytes * stepped
     if job.uses_adapters:
         step = step + (framework.optimizer.master_bytes or framework.adapters.held_bytes) * held.sharded(
@@ -131,6 +133,6 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
         group = np.minimum(stepped, framework.gathering.live_parameters or 0.0)
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)
     if facts.largest_elements:
-        whole = stepped if flat else np.minimum(stepped, _largest(job, layouts, shape, held))
+        whole = stepped if flat else np.minimum(stepped, largest_tensor(job, layouts, shape, held))
         step = step + _largest_bytes(job) * whole
     return step + framework.optimizer.step_bytes * stepped

@@ -18,16 +18,26 @@ from estimator.kernels.compute import (
     matmul_time,
     optimizer_time,
 )
-from estimator.kernels.offloading import offloaded_seconds
+from estimator.kernels.offloading import link_rate, offloaded_seconds
 from estimator.model.architecture import Block
 from estimator.model.vision import tower_matmul
 from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Layouts, either
 from estimator.plan.training.job import Job
 from estimator.plan.training.options import switched_on
 from estimator.plan.training.shards import Held, held_parameters
-from estimator.plan.training.stages import Floats, mean_stage, micro_batch_tokens, recomputed_share, stage_shape, sum_of
+from estimator.plan.training.stages import (
+    Floats,
+    StageShape,
+    mean_stage,
+    micro_batch_tokens,
+    recomputed_share,
+    stage_shape,
+    sum_of,
+)
 from estimator.rl.generation import generation_seconds
 from estimator.training.launches import host_seconds, waiting
+from estimator.training.memory import stage_memory
+from estimator.training.states import model_states
 
 COMPONENTS = (
     "forward",
@@ -142,6 +152,8 @@ def step_time(job: Job, layouts: Layouts) -> Step:
         # Copies to the host run beside what compute does not hide of the network's traffic, too.
         copying = offloaded_seconds(job, layouts, first, held, passing)
         components["offload"] = np.maximum(0.0, copying - components["data_parallel"])
+    if job.pages_states:
+        components["offload"] = components["offload"] + _paging(job, layouts, first)
     if job.training.stage in ("ppo", "grpo"):
         components["generation"] = generation_seconds(job, layouts)
     seconds = sum_of(components[name] for name in COMPONENTS)
@@ -149,6 +161,14 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     components["stragglers"] = seconds * slack
     model_flop, hardware_flop = _flop(job, layouts, micro_passes.blocks, micro_passes.head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
+
+
+def _paging(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
+    """Pages of optimizer states that the device has no room for come in when they are updated, while others go out,
+    which nothing hides: the kernel that updates them waits (bitsandbytes, prefetch_state)."""
+    states = model_states(job, layouts, shape).optimizer
+    held = stage_memory(job, layouts, shape.stage, detail=False).paged
+    return (states - held) / link_rate(job)
 
 
 def straggler_share(job: Job) -> float:

@@ -16,7 +16,7 @@ from estimator.plan.layouts import OFFLOAD, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, has_second_copy, held_parameters, world_size
 from estimator.plan.training.stages import Floats, StageShape, block_parameters, of_stage, sum_of
-from estimator.training.optimizers import optimizer_memory
+from estimator.training.optimizers import largest_tensor, optimizer_memory
 
 # Bytes per quantised parameter. NF4: 4 bits and, per block of 64, an fp32 absolute maximum, which double quantisation
 # stores in 8 bits with one fp32 per 256 blocks (Dettmers et al. 2023, section 3). GPTQ: 4 bits and, per group of 128, a
@@ -56,7 +56,7 @@ def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     at_head, backward = buffers_held(job, layouts, shape, held)
     return States(
         weights=np.where(layouts.weights_offloaded, 0.0, weights) if layouts.max_of("offload") else weights,
-        gradients=gradients_held(job, layouts, held),
+        gradients=gradients_held(job, layouts, shape, held),
         optimizer=optimizer,
         buffers=sum_of(backward.values()),
         head_buffers=sum_of(at_head.values()),
@@ -126,9 +126,18 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     return size + low * job.framework.weights.low_precision_copies, size
 
 
-def gradients_held(job: Job, layouts: Layouts, held: Held) -> Floats:
-    """What a device keeps of gradients from one micro-batch to the next."""
+def gradients_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
+    """What a device keeps of gradients from one micro-batch to the next.
+
+    Weights that are updated within the backward pass have the gradient of one tensor at a time, or where they are
+    gathered by units the sharded ones of a unit (torchtune, full_finetune_single_device.py and _distributed.py).
+    """
     framework = job.framework
+    if job.training.optimizer_in_backward:
+        size, largest = framework.gradients.held_bytes, largest_tensor(job, layouts, shape, held)
+        if not framework.gathering.live_units:
+            return largest * size
+        return np.where(held.group > 1, np.maximum(held.unit / held.group, largest), largest) * size
     size = framework.gradients.held_bytes if job.optimizer.keeps_gradients else 0.0
     accumulates = layouts.grad_accum > 1
     gradients = held.sharded(2, held.trained_dense * size, held.trained_experts * size)

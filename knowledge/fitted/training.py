@@ -168,6 +168,7 @@ _BLANK: dict[str, Any] = {
     "largest_elements": 0.0,
     "casts": False,
     "keeps_gradients": True,
+    "paged": False,
     "one_block": False,
 }
 

@@ -177,11 +177,8 @@ def _optimizer(keys: Keys, findings: Findings) -> None:
         switch = next(key for key in fields if key.startswith("use_"))
         item = keys.take(switch)
         if is_set(item) and item:
-            layerwise = keys.take(f"{name}_layerwise")
-            if is_set(layerwise) and layerwise:
-                findings.block("workload.optimizer", layerwise, "updates layer by layer, which no Plan has")
-            else:
-                findings.put("workload.optimizer", name, item)
+            findings.truth("workload.optimizer_in_backward", keys.take(f"{name}_layerwise"))
+            findings.put("workload.optimizer", name, item)
             return
     findings.word("workload.optimizer", base, hf.optimizers())
     findings.default("workload.optimizer", "adamw", "optim is AdamW unless given")

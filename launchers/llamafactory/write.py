@@ -44,6 +44,7 @@ def render(launch: TrainingLaunch) -> Piece:
             **(words["precisions"] | common["precisions"])[training.precision],
             **words["weights"][training.weights],
             **(words["optimizers"].get(training.optimizer) or {"optim": common["optimizers"][training.optimizer]}),
+            **({f"{training.optimizer}_layerwise": True} if training.optimizer_in_backward else {}),
             "learning_rate": learning_rate(launch),
         },
         "memory and speed": _memory_and_speed(launch),

@@ -64,6 +64,7 @@ def read(keys: Keys, findings: Findings, recipe: Item | None = None) -> None:
     findings.word(
         "workload.optimizer", optimizer, inverted(words["optimizers"], {"torchao.optim.AdamW8bit": "adamw_8bit"})
     )
+    findings.truth("workload.optimizer_in_backward", keys.take("optimizer_in_bwd"))
     loss = keys.take(f"loss.{_COMPONENT}")
     if loss is not None:
         plain = loss.value == words["losses"]["plain"]

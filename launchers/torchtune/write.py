@@ -228,21 +228,21 @@ def _optimizer(launch: TrainingLaunch, recipe: str, tp: int) -> dict[str, Tree]:
     optimizer: dict[str, Tree] = {"_component_": words["optimizers"][name], "lr": learning_rate(launch)}
     if name == "adamw":
         optimizer["fused"] = tp == 1 and launch.offload != "params"
-    # `auto` is estimated without, as in the framework's profile.
-    plain = launch.training.fused_loss is not True
+    plain, within = launch.training.fused_loss is False, launch.training.optimizer_in_backward
     loss: dict[str, Tree] = {"_component_": words["losses"]["plain" if plain else "chunked"]}
     if launch.training.stage == "dpo":
         loss = {"_component_": "torchtune.rlhf.loss.DPOLoss", "beta": 0.1, "label_smoothing": 0}
     fields: dict[str, Tree] = {"dtype": words["precisions"][launch.training.precision], "optimizer": optimizer}
-    if recipe == "full_finetune_single_device":
-        fields["optimizer_in_bwd"] = False
+    if recipe == "full_finetune_single_device" or within:
+        fields["optimizer_in_bwd"] = within
     return fields | {
         "lr_scheduler": {
             "_component_": "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup",
             "num_warmup_steps": 100,
         },
         "loss": loss,
-        **({} if "lora_dpo" in recipe else {"clip_grad_norm": 1.0}),
+        # A norm over all gradients needs all of them.
+        **({} if "lora_dpo" in recipe else {"clip_grad_norm": None if within else 1.0}),
     }
 
 

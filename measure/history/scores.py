@@ -49,12 +49,12 @@ class Estimate:
     best: int
 
     def peak_bytes(self, kind: str | None) -> float:
-        """The peak as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context, and
-        'allocated' the allocator's slack too."""
+        """The peak as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context and
+        pages of managed memory, and 'allocated' the allocator's slack too."""
         peak = float(self.all.memory.total[self.best])
         if kind in ("allocated", "reserved"):
             memory = self.all.of(self.best).memory
-            peak -= float(memory.components["framework_and_context"][0])
+            peak -= float(memory.components["framework_and_context"][0]) + float(memory.paged[0])
             if kind == "allocated":
                 peak -= float(memory.components["allocator_slack"][0])
         return peak

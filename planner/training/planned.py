@@ -280,10 +280,10 @@ _TIGHT_SHARE = 0.03
 
 
 def is_tight(planned: Planned) -> bool:
-    """Whether it fits, but its memory's upper end, without cached blocks, leaves too little free to be sure of."""
-    capacity, estimates = planned.job.usable_bytes, planned.estimates
-    cached = estimates.memory.cached[planned.index] * (1.0 + planned.job.memory_above)
-    return planned.fits and capacity - float(estimates.high_bytes[planned.index] - cached) < _TIGHT_SHARE * capacity
+    """Whether it fits, but its memory's upper end, without what gives way, leaves too little free to be sure of."""
+    capacity, memory, index = planned.job.usable_bytes, planned.estimates.memory, planned.index
+    yields = (memory.cached[index] + memory.paged[index]) * (1.0 + planned.job.memory_above)
+    return planned.fits and capacity - float(planned.estimates.high_bytes[index] - yields) < _TIGHT_SHARE * capacity
 
 
 def memory_of(planned: Planned) -> MemoryEstimate:

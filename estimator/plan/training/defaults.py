@@ -156,6 +156,8 @@ def _global_batch(plan: Plan, seq_len: int, count: int, own: UsualRun | None) ->
         wanted, why = max(1, own.batch * own.seq_len // seq_len), f"as the model was trained: {own.source}"
     elif plan.training.stage == "pretrain":
         wanted, why = max(1, _PRETRAIN_TOKENS // seq_len), "about 4M tokens a step, as in the Llama 2 paper"
+    elif plan.training.optimizer_in_backward:
+        wanted, why = count, "one micro-batch a step, as weights are updated within the backward pass"
     else:
         wanted, why = _FINETUNE_BATCH, "a common batch for fine-tuning"
     replicas = layout.dp or (math.gcd(count, wanted) if own and own.exact else count)

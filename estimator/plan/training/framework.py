@@ -145,8 +145,10 @@ class Loss:
     parallel_logit_bytes: float | None
     """Where logits are split by tp (torch, loss_parallel); None: as others."""
     fused_logit_bytes: float | None
-    """Of a fused loss that is one kernel on all logits (Megatron-core, cross_entropy_loss_fusion); None where it goes
+    """Of a fused loss that has all logits all the same (Megatron-core, cross_entropy_loss_fusion); None where it goes
     by chunks."""
+    compiled_fused_logit_bytes: float | None
+    """Of such a one, compiled; None: as it is otherwise."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ class Limits:
     """Whether pipeline stages can be virtual (Narayanan et al. 2021, section 2.2.2)."""
     schedules: tuple[str, ...]
     """Schedules of a pipeline besides, by their names in a plan."""
+    steps_in_backward: tuple[str, ...]
+    """Optimizers that can update each weight within the backward pass (torch, register_post_accumulate_grad_hook)."""
     options: tuple[str, ...]
     """Options of a plan's workload that save time, cost no memory, and are a switch of the framework."""
     stages: tuple[str, ...]
@@ -357,6 +361,8 @@ class OptimizerFacts:
     """What one step reads and writes in device memory."""
     keeps_gradients: bool
     """False where a gradient is applied as soon as it exists."""
+    paged: bool
+    """Whether moments are pages that the driver moves to the host when the device is full (bitsandbytes, get_paged)."""
     one_block: bool
     """Whether one layer is trained at a time, each for some steps, and never what is outside the layers."""
     source: str

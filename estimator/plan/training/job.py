@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,8 @@ UNMEASURED_MEMORY = 0.04
 # or PyTorch's operators do the work (Megatron-DeepSpeed, megatron/model/rmsnorm.py and rotary_pos_embedding.py).
 _FUSED_VENDORS = ("NVIDIA", "AMD")
 _GRAPH_COMPILED = ("Gaudi", "TPU", "Trainium", "Inferentia")
+# Elements from which on a tensor's states are pages (bitsandbytes, optim/optimizer.py get_state_buffer).
+_LEAST_PAGED = 100_000
 _ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Whose rates a precision of four bits runs at: matrix units with a scale per 16 elements take one per 32 too.
 FOUR_BIT_RATES = {"nvfp4": ("nvfp4", "fp4"), "mxfp4": ("mxfp4", "nvfp4", "fp4")}
@@ -128,6 +130,13 @@ class Job:
         return self.trains_blocks or self.gate_elements < 1.0
 
     @cached_property
+    def pages_states(self) -> bool:
+        """Whether optimizer states are pages that may be on the host: those of tensors from a size on (bitsandbytes,
+        optim/optimizer.py get_state_buffer), which adapters of a low rank stay below."""
+        smallest = self.architecture.hidden * self.training.lora.rank if self.uses_adapters else _LEAST_PAGED
+        return self.optimizer.paged and smallest >= _LEAST_PAGED
+
+    @cached_property
     def quantised(self) -> bool:
         return self.training.method == "qlora"
 
@@ -140,6 +149,19 @@ class Job:
     def fused_loss(self) -> bool:
         choice = self.training.fused_loss
         return self.framework.loss.fused if choice == "auto" else bool(choice)
+
+    @cached_property
+    def fused_logit_bytes(self) -> float | None:
+        """The peak per logit of a fused loss that has all logits all the same; None of one that goes by chunks."""
+        loss = self.framework.loss
+        compiled = loss.compiled_fused_logit_bytes if self.training.compile else None
+        return loss.fused_logit_bytes if compiled is None else compiled
+
+    @cached_property
+    def activation_style(self) -> Literal["eager", "fused"]:
+        """What operators save: a compiler keeps what goes into a chain of pointwise operators, and makes the rest again
+        (torch.compile, functorch min_cut_rematerialization_partition)."""
+        return "fused" if self.training.compile else self.framework.activations.style
 
     @cached_property
     def compute_bytes(self) -> float:

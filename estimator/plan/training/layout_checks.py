@@ -44,6 +44,7 @@ def check_given(job: Job) -> None:
     if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.limits.sequence_parallel:
         problem = f"{job.framework.name} keeps whole sequences on every tensor-parallel rank"
         raise PlanError("layout.sequence_parallel", problem, ["false"])
+    _check_in_backward(job)
     _check_pipeline(job)
     _check_experts(job)
     _check_product(job, count)
@@ -71,6 +72,18 @@ _LONG = {
     "cp": "context parallelism",
     "ep": "expert parallelism",
 }
+
+
+def _check_in_backward(job: Job) -> None:
+    """Weights that are updated within the backward pass: by hooks on their gradients, which are reduced before where
+    FSDP shards them and nowhere else (torch, DistributedDataParallel), and are never summed over micro-batches."""
+    training, framework, field = job.training, job.framework, "workload.optimizer_in_backward"
+    if not training.optimizer_in_backward:
+        return
+    if training.method != "full":
+        raise PlanError(field, f"{framework.name} has it where all weights are trained", ["false"])
+    if job.machine.count > 1 and not framework.gathering.live_units:
+        raise PlanError(field, f"{framework.name} has it on one device", ["false"])
 
 
 def _check_pipeline(job: Job) -> None:

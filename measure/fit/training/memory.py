@@ -135,6 +135,8 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
     if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
         fitted += float(memory.cached[best])
     hidden = float(memory.total[best]) - estimate.peak_bytes(kind) - (not held) * float(memory.cached[best])
+    if kind in ("allocated", "reserved"):
+        hidden -= float(memory.paged[best])  # what gives way takes nothing that the run needs
     unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
     return Peak(
         case=case,
