@@ -11,7 +11,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Training
 from estimator.plan.training.defaults import framework_choices
-from estimator.plan.training.framework import Limits
+from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import Job
 from knowledge.fitted.training import framework, framework_tables
 from knowledge.machines.catalogue import accelerators
@@ -39,14 +39,18 @@ def offers(name: str, training: Training, accelerator: Accelerator, method: str 
         training.stage in limits.stages
         and (method or training.method) in limits.methods_of(training.stage)
         and training.precision in limits.precisions
-        and _updates_as_asked(training, limits)
+        and not _lacking(training, framework(name))
         and runs_on(name, accelerator)
     )
 
 
-def _updates_as_asked(training: Training, limits: Limits) -> bool:
-    """Whether the optimizer can update weights within the backward pass, where that is asked for."""
-    return not training.optimizer_in_backward or training.optimizer in limits.steps_in_backward
+def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
+    """A field that asks for what the framework has not, with what that is; None where it has all."""
+    if training.optimizer_in_backward and training.optimizer not in profile.limits.steps_in_backward:
+        return "optimizer_in_backward", f"{training.optimizer} that updates weights within the backward pass"
+    if training.tiled_mlp and profile.activations.tile_tokens is None:
+        return "tiled_mlp", "MLP in tiles"
+    return None
 
 
 def runs_on(name: str, accelerator: Accelerator) -> bool:
@@ -101,10 +105,10 @@ def check_offered(job: Job) -> None:
             where = f" (as read in {read})" if read else ""
             raise PlanError(f"workload.{field}", f"{name} has no {value}{here}{where}{who}", list(valid))
 
-    if not _updates_as_asked(training, limits):
-        who = ", ".join(others)
-        problem = f"{name} has no {training.optimizer} that updates weights within the backward pass"
-        raise PlanError("workload.optimizer_in_backward", f"{problem}; {who} has it" if who else problem, ["false"])
+    if lacking := _lacking(training, job.framework):
+        field, what = lacking
+        who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+        raise PlanError(f"workload.{field}", f"{name} has no {what}{who}", ["false"])
 
 
 @cache

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from estimator.kernels.adapters import adapter_elements
+from estimator.kernels.adapters import adapter_elements, is_tiled
 from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
@@ -77,13 +77,28 @@ def saved_elements(job: Job, block: Block) -> tuple[float, float, float]:
 def saved_by_operator(job: Job, block: Block) -> dict[str, tuple[float, float, float]]:
     """The same, operator by operator."""
     parts = {"norms": (_norms(job, block), 0.0, 0.0), "mixer": (*_mixer(job, block), 0.0)}
-    if block.feed == "dense":
+    if is_tiled(job, block):
+        # A tile's own activations are made again; of all that is kept is what the MLP reads (DeepSpeed, TiledMLP).
+        parts["feed_forward"] = (0.0 if job.keeps_norm_outputs else job.architecture.hidden, 0.0, 0.0)
+    elif block.feed == "dense":
         parts["feed_forward"] = (0.0, _feed(job, block.ffn_width, block.gated), 0.0)
     elif block.feed == "moe":
         parts["experts"] = _experts(job, block)
     if job.uses_adapters:
         parts["adapters"] = adapter_elements(job, block)
     return parts
+
+
+def tile_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """What one tile of an MLP saves while its gradients are made."""
+    if job.tile_tokens is None or not is_tiled(job, block):
+        return layouts.zeros()
+    tokens = np.minimum(
+        micro_batch_tokens(job, layouts), job.tile_tokens * layouts.micro_batch * job.sequences_per_sample
+    )
+    whole, split, _ = adapter_elements(job, block, tiled=True)
+    split += _feed(job, block.ffn_width, block.gated)
+    return job.activation_bytes * tokens * (whole + split / layouts.tp)
 
 
 def _norms(job: Job, block: Block) -> float:

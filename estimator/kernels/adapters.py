@@ -25,24 +25,32 @@ _GPTQ_BYTES = 5.0
 _DROPOUT_MASK = 0.5
 
 
-def adapter_elements(job: Job, block: Block) -> Elements:
+def is_tiled(job: Job, block: Block) -> bool:
+    """Whether the block's MLP is computed tile by tile."""
+    return job.tile_tokens is not None and block.feed == "dense"
+
+
+def adapter_elements(job: Job, block: Block, tiled: bool = False) -> Elements:
     """Inputs of the adapted matrices, what the first adapter matrix makes of them, and DoRA's outputs.
 
     Adapters that run in another dtype than the base (`adapter_copies`: fp32 under autocast, as PEFT has them) have a
-    copy of the input each; others share what is kept of it. Dropout makes copies in any case.
+    copy of the input each; others share what is kept of it. Dropout makes copies in any case. Those that are computed
+    in tiles count where `tiled` asks for them, and only there.
     """
     sums = [0.0, 0.0, 0.0]
     if not job.uses_adapters:
         return 0.0, 0.0, 0.0
     lora, shared = job.training.lora, set[tuple[str, int]]()
     for matrix in lora_targets(job, block):
+        if tiled != (is_tiled(job, block) and matrix.role == "mlp"):
+            continue
         rows = block.top_k if matrix.role == "expert" else 1
         place = _place(matrix)
         sums[place] += rows * _input(job, matrix, shared)
         sums[place] += rows * lora.rank
         if job.training.method == "dora":
             sums[_output_place(matrix)] += rows * _DORA_OUTPUTS * matrix.outputs
-    if job.framework.activations.expands_kv and _adapts_part_of_qkv(job, block):
+    if not tiled and job.framework.activations.expands_kv and _adapts_part_of_qkv(job, block):
         # A fused projection that is adapted in part copies the adapted part into its place (litgpt, zero_pad).
         sums[1] += block.heads * block.head_dim + block.kv_heads * block.v_head_dim
     return sums[0], sums[1], sums[2]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from estimator.kernels.adapters import is_tiled
 from estimator.kernels.attention import CoreTime, attention_time, no_core, scan_time
 from estimator.kernels.elementwise import (
     Operators,
@@ -127,6 +128,8 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
         spread: list[Any] = [np.asarray(values)[place] if np.ndim(values) else values for values in passes]
         passes = _Passes(*spread)
     matmul_share, core_share = repeated(job, layouts)
+    # What is computed in tiles runs forward once more, in the backward pass of each tile (DeepSpeed, TiledMLP).
+    tiled = _mlp_share(block) * job.trained_layer_share if is_tiled(job, block) else 0.0
     again = passes.forward + passes.memory_forward
     return BlockTime(
         matmul_forward=passes.forward,
@@ -136,12 +139,18 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
         memory_forward=passes.memory_forward,
         memory_backward=passes.memory_backward,
         forward_flop=passes.flop + passes.core_flop,
-        recompute=matmul_share * again + core_share * passes.attention,
-        recompute_flop=matmul_share * passes.flop + core_share * passes.core_flop,
+        recompute=matmul_share * again + core_share * passes.attention + tiled * passes.forward,
+        recompute_flop=(matmul_share + tiled) * passes.flop + core_share * passes.core_flop,
         kernels_forward=passes.kernels,
         kernels_backward=passes.kernels_back * job.trained_layer_share,
         kernels_recompute=matmul_share * passes.kernels + core_share * passes.core_kernels,
     )
+
+
+def _mlp_share(block: Block) -> float:
+    """Part of a dense block's matmuls that is the MLP's, by weights."""
+    mlp = sum(matrix.parameters for matrix in block.matrices if matrix.role == "mlp")
+    return mlp / sum(matrix.parameters for matrix in block.matrices)
 
 
 def _block_passes(job: Job, block: Block, layouts: Layouts) -> _Passes:

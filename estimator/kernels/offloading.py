@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from estimator.kernels.activations import block_bytes, boundary_bytes, kept_bytes
-from estimator.plan.layouts import OFFLOAD, Layouts
+from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held
 from estimator.plan.training.stages import Floats, StageShape, recomputed_share
@@ -97,7 +97,7 @@ def _gradient_bytes(job: Job, layouts: Layouts, held: Held, m: Floats) -> tuple[
 
 def _activation_bytes(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     """What all layers of a stage keep of one micro-batch, where that goes to the host."""
-    there = layouts.offload == OFFLOAD.index("activations")
+    there = layouts.activations_offloaded
     if not there.any():
         return np.zeros(len(layouts))
     again, boundary, kept = recomputed_share(layouts, shape), boundary_bytes(job, layouts), np.zeros(len(layouts))

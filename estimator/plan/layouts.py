@@ -15,7 +15,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 RECOMPUTE = ("none", "selective", "full", "block")
-OFFLOAD = ("none", "optimizer", "params", "activations")
+OFFLOAD = ("none", "optimizer", "params", "activations", "optimizer+activations", "params+activations")
+_STATES = tuple("optimizer" in name or "params" in name for name in OFFLOAD)
+_PARAMS = tuple("params" in name for name in OFFLOAD)
+_ACTIVATIONS = tuple("activations" in name for name in OFFLOAD)
 SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe")
 
 # Candidates up to which a call takes longer than its arithmetic, so that one call on larger arrays is the faster way.
@@ -59,12 +62,22 @@ class Layouts:
     @cached_property
     def optimizer_offloaded(self) -> np.ndarray:
         """Where optimizer states are in host memory, with the weights or without."""
-        return (self.offload == OFFLOAD.index("optimizer")) | (self.offload == OFFLOAD.index("params"))
+        return np.array(_STATES)[self.offload]
+
+    @cached_property
+    def everything_offloaded(self) -> np.ndarray:
+        """Where the optimizer's states and, if they are sharded, weights are meant to be in host memory."""
+        return np.array(_PARAMS)[self.offload]
 
     @cached_property
     def weights_offloaded(self) -> np.ndarray:
         """Where weights are in host memory, which only sharded ones can be."""
-        return (self.offload == OFFLOAD.index("params")) & (self.zero_stage >= 3)
+        return self.everything_offloaded & (self.zero_stage >= 3)
+
+    @cached_property
+    def activations_offloaded(self) -> np.ndarray:
+        """Where activations are in host memory."""
+        return np.array(_ACTIVATIONS)[self.offload]
 
     @cached_property
     def recomputes(self) -> bool:

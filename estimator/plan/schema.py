@@ -161,6 +161,9 @@ class Training(PlanPart):
         "auto", description="Attention in 8 bits too where matmuls are in 8 or 4; the framework's default if auto."
     )
     fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
+    tiled_mlp: bool = Field(
+        False, description="Dense MLPs go tile by tile over the sequence, and run again in the backward pass."
+    )
     compile: bool = Field(False, description="torch.compile (XLA always compiles).")
     cuda_graph: Literal["auto", "none", "layers", "full"] = Field(
         "auto",
@@ -303,7 +306,9 @@ class Layout(PlanPart):
         None, ge=1, le=1_000_000, description="HSDP: devices per shard group; dp x cp for one group of all."
     )
     recompute: str | None = Field(None, description="none, selective, full or block:N.")
-    offload: Literal["none", "optimizer", "params", "activations"] | None = Field(None, description="To host memory.")
+    offload: (
+        Literal["none", "optimizer", "params", "activations", "optimizer+activations", "params+activations"] | None
+    ) = Field(None, description="To host memory; params with the optimizer's states.")
 
     @property
     def hybrid_group(self) -> int | None:

@@ -83,6 +83,9 @@ def _spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
             yield replace(space, splits=True)
     if offloaded or (offload and layout.offload is None and limits.offloads):
         yield replace(space, splits=True, offloads=("none", *limits.offloads))
+    states = [name for name in limits.offloads if name != "activations"]
+    if offload and layout.offload is None and states and "activations" in limits.offloads:
+        yield replace(space, splits=True, offloads=tuple(f"{name}+activations" for name in states))
 
 
 def _searched(job: Job, every: Enumerated) -> SearchResult:

@@ -244,7 +244,8 @@ def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
     stages = [layout.zero_stage] if layout.zero_stage is not None else list(job.framework.limits.zero_stages)
     held = None
     if (layout.offload is None or layout.zero_stage is None) and max(job.framework.limits.zero_stages) >= 3:
-        held = (_table(rows, "offload") != OFFLOAD.index("params")) | (np.array(stages) >= 3)
+        params = np.array(["params" in name for name in OFFLOAD])[rows["offload"]]
+        held = ~params[:, None] | (np.array(stages) >= 3)
     rows = _crossed(rows, {"zero_stage": stages}, held)
     everyone = rows["dp"] * rows["cp"]
     if layout.shard_group:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from estimator.plan.layouts import OFFLOAD, Layouts
+from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, sum_of
 from estimator.training.checkpoints import saved
@@ -172,7 +172,7 @@ def _states_there(node: Node) -> dict[str, Floats]:
 def _offloaded_activations(node: Node) -> Floats:
     """What all devices would keep of activations, less what stays on them, where activations are offloaded."""
     layouts = node.layouts
-    there = layouts.offload == OFFLOAD.index("activations")
+    there = layouts.activations_offloaded
     if not there.any():
         return np.zeros(len(layouts))
     # Each at its own worst moment, as the peak of the whole may be at another one (the optimizer step, say).

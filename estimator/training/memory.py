@@ -21,6 +21,7 @@ from estimator.kernels.activations import (
     final_norm_elements,
     gathered_key_elements,
     kept_bytes,
+    tile_bytes,
 )
 from estimator.kernels.adapters import leaked_bytes, matrix_working_bytes, working_elements
 from estimator.model.architecture import Block
@@ -373,7 +374,7 @@ def activations_held(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Flo
     kept = kept * in_flight(layouts, shape.stage)
     if offloads:
         # Offloaded activations come and go by layer: those of one layer at work and of one on its way.
-        kept = np.where(layouts.offload == OFFLOAD.index("activations"), np.minimum(kept, 2.0 * largest), kept)
+        kept = np.where(layouts.activations_offloaded, np.minimum(kept, 2.0 * largest), kept)
     if layouts.max_of("pp") > 1 and job.framework.activations.stage_buffers:
         pipelined = np.where(layouts.pp > 1, job.framework.activations.stage_buffers * layouts.grad_accum, 0.0)
         kept = kept + pipelined * boundary
@@ -390,7 +391,7 @@ def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats,
         )
         elements = elements + gathered_key_elements(job, block) * (layouts.cp - 1) / layouts.tp
         temporary = job.activation_bytes * micro_batch_tokens(job, layouts) * elements
-        temporary = temporary + matrix_working_bytes(job, block, layouts)
+        temporary = temporary + matrix_working_bytes(job, block, layouts) + tile_bytes(job, block, layouts)
         return everything, kept_bytes(job, block, layouts, everything), temporary
 
     return layouts.memoised(("block activations", job, block), compute)

@@ -209,8 +209,8 @@ def _none(parts: StageParts) -> str:
 def _gradients(parts: StageParts, prefix: str) -> Account:
     job, layout, held = parts.job, parts.layout, parts.held
     if job.training.optimizer_in_backward:
-        one = float(gradients_held(job, layout, parts.shape, held)[0])
-        return _closed(parts, "gradients", parts.component("gradients"), [Term("gradient_bytes.at_once", one)])
+        term = Term("gradient_bytes.at_once", float(gradients_held(job, layout, parts.shape, held)[0]))
+        return _closed(parts, "gradients", parts.component("gradients"), [term])
     zero = layout.zeros()
     bare = replace(held, adapters=zero)
     dense = replace(bare, trained_experts=zero)

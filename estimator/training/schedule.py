@@ -227,7 +227,7 @@ def _stage(
         count = number * shape.visited
         out["forward"] = out["forward"] + count * time.forward
         out["backward"] = out["backward"] + count * time.backward
-        if layouts.recomputes:
+        if layouts.recomputes or job.training.tiled_mlp:
             out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
         for name, seconds in layer.items():
             out[name] = out[name] + count * seconds
@@ -459,13 +459,13 @@ def _flop(job: Job, layouts: Layouts, blocks: list[BlockTime], head: HeadTime) -
     for kind, block in enumerate(blocks):
         count = job.architecture.pattern.count(kind)
         forward = forward + count * block.forward_flop
-        if layouts.recomputes:
+        if layouts.recomputes or job.training.tiled_mlp:
             again = again + count * block.recompute_flop
     passes = 1.0 + job.trained_layer_share + job.weight_gradient_share
     per_micro = (forward + head.flop) / layouts.pp
     m = layouts.grad_accum
     model = m * passes * per_micro
-    if not layouts.recomputes:
+    if not (layouts.recomputes or job.training.tiled_mlp):
         return model, model
     share = np.minimum(1.0, layouts.recompute_layers * layouts.pp / job.architecture.layers)
     again = again + np.where(layouts.recompute_layers > 0, share * forward, 0.0)

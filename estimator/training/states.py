@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.model.architecture import Block
-from estimator.plan.layouts import OFFLOAD, Layouts
+from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, has_second_copy, held_parameters, world_size
 from estimator.plan.training.stages import Floats, StageShape, block_parameters, of_stage, sum_of
@@ -155,7 +155,7 @@ def gradients_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) ->
         return gradients
     # Gradients follow an offloaded optimizer (DeepSpeed, stage3.py) and offloaded weights (FSDP2, CPUOffloadPolicy).
     deepspeed = framework.gathering.live_parameters is not None
-    away = layouts.optimizer_offloaded if deepspeed else layouts.offload == OFFLOAD.index("params")
+    away = layouts.optimizer_offloaded if deepspeed else layouts.everything_offloaded
     return np.where(away & (layouts.zero_stage >= 2), 0.0, gradients)
 
 
@@ -168,7 +168,7 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     """
     framework = job.framework
     size, reduce_bytes = framework.weights.compute_bytes, framework.gradients.reduce_bytes
-    gathers = (layouts.zero_stage >= 3) & ((held.group > 1) | (layouts.offload == OFFLOAD.index("params")))
+    gathers = (layouts.zero_stage >= 3) & ((held.group > 1) | layouts.everything_offloaded)
     if framework.gathering.live_parameters is not None:
         live = np.where(gathers, np.minimum(framework.gathering.live_parameters, held.total), 0.0) * size
         return live, live

@@ -223,6 +223,7 @@ def _memory(keys: Keys, findings: Findings) -> None:
         findings.imply("layout.offload", "activations", host)
     elif host is not None and host.value and as_truth(host.value) is None:
         findings.block("layout.offload", host, "has no place in a Plan")
+    findings.truth("workload.tiled_mlp", keys.take("tiled_mlp"))
     findings.truth("workload.packing", keys.take("sample_packing"))
     pretrains = findings.values.get("workload.stage") == "pretrain"
     findings.default("workload.packing", pretrains, "sample_packing is off unless given")

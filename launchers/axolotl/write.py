@@ -150,6 +150,8 @@ def _memory_and_speed(launch: TrainingLaunch) -> dict[str, Tree]:
         fields["activation_offloading"] = True
     if launch.training.fused_loss is True:
         fields["plugins"] = ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"]
+    if launch.training.tiled_mlp:
+        fields["tiled_mlp"] = True
     if launch.training.compile:
         fields["torch_compile"] = True
     return fields

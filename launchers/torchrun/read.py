@@ -10,15 +10,15 @@ from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
 
 _WORKLOAD = ("stage", "method", "seq_len", "micro_batch", "global_batch", "epochs", "steps", "precision", "weights",
-             "gradients", "optimizer", "optimizer_in_backward", "attention", "packing", "compile", "response_len",
-             "group_size", "fused_loss", "dp_overlap", "tp_overlap", "moe_overlap", "moe_capacity", "cuda_graph",
-             "moe_dispatcher", "framework")  # fmt: skip
+             "gradients", "optimizer", "optimizer_in_backward", "tiled_mlp", "attention", "packing", "compile",
+             "response_len", "group_size", "fused_loss", "dp_overlap", "tp_overlap", "moe_overlap", "moe_capacity",
+             "cuda_graph", "moe_dispatcher", "framework")  # fmt: skip
 _LAYOUT = ("dp", "zero_stage", "tp", "pp", "vpp", "cp", "ep", "etp", "sequence_parallel", "schedule", "shard_group",
            "recompute", "offload")  # fmt: skip
 _LORA = {"lora_rank": "rank", "lora_alpha": "alpha", "lora_targets": "targets", "lora_dropout": "dropout",
          "train_embeddings": "train_embeddings", "quantisation": "quantisation"}  # fmt: skip
-FLAGS = ("packing", "compile", "optimizer_in_backward", "fused_loss", "dp_overlap", "tp_overlap", "moe_overlap",
-         "moe_capacity", "sequence_parallel", "train_embeddings")  # fmt: skip
+FLAGS = ("packing", "compile", "optimizer_in_backward", "tiled_mlp", "fused_loss", "dp_overlap", "tp_overlap",
+         "moe_overlap", "moe_capacity", "sequence_parallel", "train_embeddings")  # fmt: skip
 
 
 def read(keys: Keys, findings: Findings) -> None:

@@ -76,7 +76,7 @@ def _plan(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     if training.stage == "grpo":
         arguments["group_size"] = training.group_size
     arguments |= {"output_dir": f"saves/{launch.slug}", "save_steps": save_steps(launch)}
-    for name in ("packing", "compile", "optimizer_in_backward"):
+    for name in ("packing", "compile", "optimizer_in_backward", "tiled_mlp"):
         if getattr(training, name):
             arguments[name] = True
     for name in ("fused_loss", "dp_overlap", "tp_overlap", "moe_overlap", "moe_capacity"):

@@ -72,7 +72,7 @@ def _estimated(planned: Planned, base: Plan, change: Change, below: float | None
         why=change.why,
         per_device_bytes=size,
         saves_bytes=float(planned.estimates.memory.total[planned.index]) - size,
-        fits=other.fits,
+        fits=other.fits and (other.estimates.layouts.offload[other.index] == 0 or other.has_host_memory),
         slowdown=_per_token(other) / _per_token(planned),
     )
 
@@ -150,6 +150,9 @@ def _activation_changes(planned: Planned) -> list[Change]:
     if not job.fused_loss:
         why = "the logits of a chunk of tokens exist at a time instead of all"
         tried.append(Change("fused_loss", {"workload.fused_loss": True}, "fused cross-entropy (no full logits)", why))
+    if not job.training.tiled_mlp and job.framework.activations.tile_tokens is not None:
+        why = "an MLP's activations are those of a part of the sequence at a time, made again in the backward pass"
+        tried.append(Change("tiled_mlp", {"workload.tiled_mlp": True}, "MLP in tiles of the sequence", why))
     return tried
 
 
@@ -170,6 +173,10 @@ def _state_changes(planned: Planned) -> list[Change]:
     if training.optimizer == "adamw" and not job.uses_adapters:
         why = "both moments are kept in 8 bits per parameter"
         tried.append(Change("optimizer", {"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
+    if training.optimizer in framework.limits.steps_in_backward and not training.optimizer_in_backward:
+        patch = {"workload.optimizer_in_backward": True, "workload.micro_batch": None}
+        what, why = "update weights within the backward pass", "a gradient is freed as soon as its weight is updated"
+        tried.append(Change("optimizer_in_backward", patch, what, why))
     if row["offload"] == "none":
         tried += [
             Change(

@@ -19,7 +19,7 @@ from planner.training.planned import Planned, memory_of, plan_training, warnings
 
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_training(asked, offload=False)
-    if not planned.fits and asked.training.framework == "auto":
+    if not planned.fits and asked.layout.offload is None:
         planned = _with_host_memory(asked, planned)
     memory = memory_of(planned)
     return FitCheck(
@@ -41,7 +41,7 @@ def fit_of(asked: Plan) -> FitCheck:
 def _with_host_memory(asked: Plan, planned: Planned) -> Planned:
     """The plan with what it leaves open in host memory, if it fits so and the hosts have that."""
     whole = plan_training(asked)
-    return whole if whole.fits and whole.host_needs.host.fits is not False else planned
+    return whole if whole.fits and whole.has_host_memory else planned
 
 
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:

@@ -27,6 +27,7 @@ class Concession:
 CONCESSIONS = (
     Concession({}, ""),
     Concession({"workload.fused_loss": True}, "chunked loss"),
+    Concession({"workload.fused_loss": True, "workload.tiled_mlp": True}, "chunked loss, MLP in tiles"),
     Concession(
         {"workload.fused_loss": True, "workload.optimizer": "adamw_8bit"},
         "chunked loss, 8-bit optimizer states",

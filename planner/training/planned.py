@@ -68,6 +68,11 @@ class Planned:
         return self.fits and not (offloaded and self.job.plan.layout.offload is None)
 
     @property
+    def has_host_memory(self) -> bool:
+        """Whether the hosts have the memory that it needs of them, as far as that is known."""
+        return self.host_needs.host.fits is not False
+
+    @property
     def score(self) -> float:
         """What the goal makes small: memory, or the time of a step."""
         if self.job.plan.goal.objective == "memory":
@@ -173,7 +178,8 @@ def plan_training(
     beyond_usual: bool = True,
 ) -> Planned:
     """The estimate of `plan`: of its layout where it names one whole, else of the best that agrees with it. Where
-    nothing fits on the devices alone, host memory is used if the plan leaves that open and `offload` does.
+    nothing fits on the devices alone, host memory is used if the plan leaves that open and `offload` does, and the
+    hosts have as much.
 
     Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
@@ -188,6 +194,9 @@ def plan_training(
         raise refusal
     if beyond and best and not best.fits:
         best = _conceded(plan, best, every_framework)
+    elif best and best.fits and not (best.fits_on_device or best.has_host_memory):
+        # More host memory than there is helps nobody.
+        best = _of_usual(plan, every_framework, offload=False)[0] or best
     if best is None:
         assert refusal
         raise refusal
@@ -227,14 +236,14 @@ def _conceded(plan: Plan, best: Planned, every_framework: bool) -> Planned:
         for offload in (False, True):
             if offload and not concession.changes:
                 hosted = _of_usual(plan, every_framework, offload=True)[0] or best
-                if hosted.fits:
+                if hosted.fits and hosted.has_host_memory:
                     return hosted
             if chosen := first_that_fits(plan, concession.changes, names, offload):
                 return replace(chosen, conceded=told)
-    return hosted
+    return hosted if hosted.has_host_memory else best
 
 
-_WHY = "nothing fits with the logits of all tokens at once"
+_WHY = "nothing fits without"
 
 
 def _named(plan: Plan) -> set[str]:
@@ -248,7 +257,7 @@ def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]
     for name in names:
         with suppress(PlanError):
             other = _choose(job_of(plan.patch(changes), (name, "more usual ones do not fit")), offload)
-            if other.fits and (not offload or other.host_needs.host.fits is not False):
+            if other.fits and (not offload or other.has_host_memory):
                 return other
     return None
 

@@ -35,6 +35,8 @@ INEXPRESSIBLE = {
     "whole replicas as shard groups of one": {"layout": {"shard_group": 1, "zero_stage": 3}},
     "images in the data": {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 1, "workload.visual_tokens": 1026},
     "a type of gradients": {"workload.gradients": "fp32"},
+    "an MLP in tiles": {"workload.tiled_mlp": True},
+    "states and activations in host memory together": {"layout.offload": "params+activations"},
     "weights updated within the backward pass": {"workload.optimizer_in_backward": True},
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},

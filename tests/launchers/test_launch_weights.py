@@ -72,7 +72,7 @@ def test_dropout_and_embeddings_are_said_only_where_they_are_asked_for():
 # Fields that name no setting of a file: what is planned with, where it runs, what only other stages use, what goes with
 # splits that the file cannot say, and what is refused (test_launch_refusals.py).
 UNSAID = {"kind", "framework", "software_version", "dataset_tokens", "engine_share", "group_size", "rollout", "lora"}
-UNSAID |= {"dataset_samples", "sample_tokens", "steps", "gradients", "optimizer_in_backward"}
+UNSAID |= {"dataset_samples", "sample_tokens", "steps", "gradients", "optimizer_in_backward", "tiled_mlp"}
 UNSAID |= {"dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap", "cuda_graph", "moe_capacity", "response_len"}
 UNSAID |= {"fp8_attention"}
 # How many images there are is the data's, and how many tokens they come to follows.

@@ -187,12 +187,12 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     if accelerator.vendor in by_vendor and accelerator.family != "CPU":
         return [by_vendor[accelerator.vendor]]
     layout, training = plan.layout, plan.training
-    if count == 1 and (layout.zero_stage or layout.offload in ("optimizer", "params")):
+    if count == 1 and (layout.zero_stage or layout.offload not in (None, "none", "activations")):
         return [("deepspeed", "ZeRO or offloading to host memory is asked for")]
     if count == 1:
         return [("hf-trainer", "the usual choice on one device")]
     # Megatron shards optimizer states and no more.
-    sharded = (layout.zero_stage or 0) >= 2 or layout.offload == "params"
+    sharded = (layout.zero_stage or 0) >= 2 or "params" in (layout.offload or "")
     split = max(layout.tp or 1, layout.pp or 1, layout.cp or 1, layout.ep or 1) > 1
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
     if megatron == "megatron-bridge" and training.stage not in ("pretrain", "sft"):

@@ -116,6 +116,9 @@ class Activations:
     softmax in fp32 and in 16 bits)."""
     weighs_in_fp32: bool
     """Whether tokens of experts are weighed by their scores in fp32 (torchtitan, models/common/moe.py)."""
+    tile_tokens: float | None
+    """Tokens of a sequence in a tile of an MLP, where a plan asks for tiles; 0 for as many as the model has channels
+    (Bekman et al. 2025, Arctic Long Sequence Training, section 3.1), None where the framework has no tiles."""
     stage_buffers: float
     """Copies of a stage's boundary per micro-batch that a pipeline allocates to send and receive
     (torch.distributed.pipelining, stage.py)."""

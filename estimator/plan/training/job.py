@@ -164,6 +164,13 @@ class Job:
         return "fused" if self.training.compile else self.framework.activations.style
 
     @cached_property
+    def tile_tokens(self) -> float | None:
+        """Tokens of a sequence whose MLP is computed at once; None for all."""
+        if not self.training.tiled_mlp:
+            return None
+        return float(self.framework.activations.tile_tokens or self.architecture.hidden)
+
+    @cached_property
     def compute_bytes(self) -> float:
         """Bytes per element that the blocks' matmuls read."""
         return _COMPUTE_BYTES[self.training.precision]

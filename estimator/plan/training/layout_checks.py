@@ -53,7 +53,8 @@ def check_given(job: Job) -> None:
     if layout.zero_stage is not None and layout.zero_stage not in job.framework.limits.zero_stages:
         stages = job.framework.limits.zero_stages
         raise PlanError("layout.zero_stage", f"{job.framework.name} has no ZeRO-{layout.zero_stage}", stages)
-    if layout.offload and layout.offload != "none" and layout.offload not in job.framework.limits.offloads:
+    offloaded = {*(layout.offload or "none").split("+")} - {"none"}
+    if not offloaded <= {*job.framework.limits.offloads}:
         valid = ["none", *job.framework.limits.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
     if layout.recompute == "selective" and job.framework.recompute.selective == "none":

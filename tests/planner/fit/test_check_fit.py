@@ -147,7 +147,7 @@ def test_headroom_is_capacity_less_the_upper_end() -> None:
 
 def test_doubling_the_devices_fills_nodes_first() -> None:
     found = call("check_fit", {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 2,
-                               "framework": "deepspeed"})  # fmt: skip
+                               "framework": "deepspeed", "offload": "none"})  # fmt: skip
     remedy = next(remedy for remedy in found["remedies"] if "cluster.count" in remedy["patch"])
     after = call("estimate_training", {"plan": patched(found, remedy["patch"])})
     assert after["plan"]["cluster"] == found["plan"]["cluster"] | {"count": 4, "per_node": 4}
