@@ -56,12 +56,16 @@ class MeasuredRun(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     format: Literal["shardwise-run/1"] = FORMAT
-    name: str = Field("", max_length=200, description="What its owner calls it.")
+    name: str = Field(default="", max_length=200, description="What its owner calls it.")
     kind: Literal["training", "serving"] = "training"
-    source: str = Field("number", max_length=400, description="Where it is from: a log's kind and file, or 'number'.")
-    date: str | None = Field(None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="Day of the run, 2026-01-31.")
+    source: str = Field(
+        default="number", max_length=400, description="Where it is from: a log's kind and file, or 'number'."
+    )
+    date: str | None = Field(
+        default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="Day of the run, 2026-01-31."
+    )
     plan: dict[str, Any] = Field(default_factory=dict, description="The Plan as far as it is known.")
-    outcome: Literal["ran", "oom", "failed"] = Field("ran", description="oom: it ran out of device memory.")
+    outcome: Literal["ran", "oom", "failed"] = Field(default="ran", description="oom: it ran out of device memory.")
     figures: dict[str, float] = Field(
         default_factory=dict,
         description="Measured, by the names of figures: step_s, tokens_per_s_per_device, tflops_per_device, mfu, "
@@ -71,13 +75,15 @@ class MeasuredRun(BaseModel):
         default_factory=dict, description="Quartiles of figures that were measured many times."
     )
     predicted: dict[str, float] = Field(default_factory=dict, description="What was estimated before it ran.")
-    peak_kind: PeakKind = Field("unknown", description="Counter of peak_bytes.")
-    steps: int | None = Field(None, ge=0, description="Steps of the steady part that the figures are of.")
-    start_s: float | None = Field(None, ge=0, description="Start-up: what the first steps took beyond later ones.")
+    peak_kind: PeakKind = Field(default="unknown", description="Counter of peak_bytes.")
+    steps: int | None = Field(default=None, ge=0, description="Steps of the steady part that the figures are of.")
+    start_s: float | None = Field(
+        default=None, ge=0, description="Start-up: what the first steps took beyond later ones."
+    )
     software: dict[str, str] = Field(default_factory=dict, description="Versions by name, e.g. {torch: 2.9.0}.")
     findings: list[str] = Field(default_factory=list, description="What does not belong together, or stands out.")
     tags: list[str] = Field(default_factory=list)
-    note: str = Field("", max_length=2000)
+    note: str = Field(default="", max_length=2000)
     series: StepSeries = Field(default_factory=StepSeries)
 
     @property

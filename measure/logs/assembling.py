@@ -1,0 +1,199 @@
+"""From what a log holds to one run: figures that follow from others are filled in, and contradictions are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from estimator.units import GIB
+from measure.history.run import MeasuredRun, quartiles
+from measure.logs.facts import HeaderFacts
+from measure.logs.faults import OutOfMemory
+from measure.logs.lines import Row
+from measure.logs.scan import Bar
+from measure.logs.steady import SteadySteps, by_step, steady
+
+# Beyond this two figures of which one follows from the other contradict each other.
+_ALIKE = 0.05
+_SHIFT = 0.10
+_OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
+_LEAST_HALF = 10
+
+
+def assembled(
+    facts: HeaderFacts,
+    rows: Sequence[tuple[int, Row]],
+    source: str,
+    bars: Sequence[tuple[int, Bar]] = (),
+    saves: Sequence[int] = (),
+    faults: Sequence[OutOfMemory] = (),
+) -> MeasuredRun:
+    """The run of a log's facts and lines; its findings say what does not belong together."""
+    steps = by_step(rows)
+    result = steady(steps, saves, bars)
+    _plan(facts, result)
+    findings = _filled(facts, result, steps)
+    findings += [*_odd(result, steps), *map(_fault, faults)]
+    if "step_s" not in result.figures and (mean := _of_the_whole(facts, rows)):
+        result.figures["step_s"] = mean
+        _rates(facts, result)
+        findings.append(
+            "the step time is the Trainer's train_runtime over all steps: the first and the saving of checkpoints "
+            "are in it"
+        )
+    outcome = "ran" if result.figures.keys() & {"step_s", "tokens_per_s_per_device"} or steps else "failed"
+    if faults:
+        outcome = "oom"
+        _out_of_memory(result, faults[0])
+    return MeasuredRun(
+        source=source[:400],
+        date=facts.date,
+        plan=facts.plan,
+        outcome=outcome,
+        figures={name: value for name, value in result.figures.items() if math.isfinite(value)},
+        spread=result.spread,
+        peak_kind=result.peak_kind,
+        steps=result.steps or None,
+        start_s=result.start_s,
+        software=facts.software,
+        findings=findings,
+        series=result.series,
+    )
+
+
+def _plan(facts: HeaderFacts, result: SteadySteps) -> None:
+    """What the steps say of the plan, and what follows from the numbers of its beginning."""
+    values = facts.values
+    if framework := facts.framework:
+        facts.plan.setdefault("workload", {}).setdefault("framework", framework)
+    if "per_node" in values:
+        facts.put("cluster.count", values["per_node"] * values.get("nodes", 1))
+        facts.put("cluster.per_node", values["per_node"])
+    for name in ("global_batch", "seq_len"):
+        value = result.facts.get(name)
+        if value is not None and value >= 1 and abs(value - round(value)) < 1e-6 * value:
+            facts.put(f"workload.{name}", round(value))
+    trainable, parameters = values.get("trainable"), values.get("parameters")
+    if trainable and parameters:
+        facts.put("workload.method", "lora" if trainable < 0.5 * parameters else "full")
+    if facts.plan.get("workload"):
+        facts.plan["workload"] = {"kind": "training"} | facts.plan["workload"]
+
+
+def _known(facts: HeaderFacts) -> tuple[int | None, int | None, int | None]:
+    """(Global batch, sequence length, devices)."""
+    workload, cluster = facts.plan.get("workload", {}), facts.plan.get("cluster", {})
+    return workload.get("global_batch"), workload.get("seq_len"), cluster.get("count")
+
+
+def _filled(facts: HeaderFacts, result: SteadySteps, steps: Sequence[Row]) -> list[str]:
+    """Puts in what follows from other figures; returns what contradicts."""
+    figures, findings = result.figures, []
+    batch, seq_len, devices = _known(facts)
+    samples, tokens = result.facts.get("samples_per_s"), result.facts.get("tokens_per_s")
+    if "step_s" not in figures and samples and batch:
+        figures["step_s"] = batch / samples
+    if "tokens_per_s_per_device" not in figures and tokens and devices:
+        figures["tokens_per_s_per_device"] = tokens / devices
+    step, rate = figures.get("step_s"), figures.get("tokens_per_s_per_device")
+    # Of reinforcement learning a batch is of prompts, each with several answers.
+    counts = facts.framework not in _OF_PROMPTS
+    per_step = result.facts.get("step_tokens") or (rate * step * devices if rate and step and devices else None)
+    if per_step and seq_len is None and batch and counts:
+        length = per_step / batch
+        if (whole := _length(length)) is not None:
+            facts.put("workload.seq_len", whole)
+            findings.append(f"the sequence length {whole:,} follows from tokens per step over the batch of {batch:,}")
+    elif per_step and batch is None and seq_len and abs(per_step / seq_len - round(per_step / seq_len)) < 0.05:
+        facts.put("workload.global_batch", max(1, round(per_step / seq_len)))
+    batch, seq_len, devices = _known(facts)
+    if batch and seq_len and devices and step and rate:
+        ratio = rate * step * devices / (batch * seq_len)
+        if abs(math.log(ratio)) > math.log1p(_ALIKE):
+            findings.append(
+                f"{rate:,.0f} tokens/s and device do not belong to steps of {step:.4g} s: {batch:,} sequences of "
+                f"{seq_len:,} tokens on {devices:,} devices would be {rate / ratio:,.0f}; the batch, the length or "
+                "the number of devices is another one, or padding counts"
+            )
+    if samples and batch and step and abs(math.log(samples * step / batch)) > math.log1p(2 * _ALIKE):
+        findings.append(
+            f"{samples:.4g} samples/s and {step:.4g} s a step make a batch of {samples * step:.4g}, not {batch:,}"
+        )
+    _rates(facts, result)
+    return findings
+
+
+def _rates(facts: HeaderFacts, result: SteadySteps) -> None:
+    """Step time and rate, each from the other where one is missing."""
+    batch, seq_len, devices = _known(facts)
+    if not (batch and seq_len and devices):
+        return
+    figures, tokens = result.figures, batch * seq_len / devices
+    if "step_s" in figures and figures["step_s"] > 0:
+        figures.setdefault("tokens_per_s_per_device", tokens / figures["step_s"])
+    elif figures.get("tokens_per_s_per_device"):
+        figures["step_s"] = tokens / figures["tokens_per_s_per_device"]
+
+
+def _length(value: float) -> int | None:
+    """A sequence length that a rounded quotient means: a multiple of 64 within the rounding, else none."""
+    if not 1 <= value < 1e8:
+        return None
+    near = 64 * round(value / 64)
+    return near if near and abs(value - near) <= 0.01 * value else None
+
+
+def _of_the_whole(facts: HeaderFacts, rows: Sequence[tuple[int, Row]]) -> float | None:
+    runtime = next((row["runtime_s"] for _, row in reversed(rows) if row.get("runtime_s", 0.0) > 0.0), None)
+    steps = facts.values.get("steps")
+    return runtime / steps if runtime and steps else None
+
+
+def _odd(result: SteadySteps, steps: Sequence[Row]) -> list[str]:
+    """What stands out in the series."""
+    findings = []
+    if result.slow and result.slow_s > 0.02 * result.figures["step_s"] * result.steps:
+        findings.append(
+            f"{result.slow} steps took far longer than the others (checkpoints, evaluation or waiting), "
+            f"{result.slow_s:,.0f} s in all; they are not in the step time"
+        )
+    times = [value for value in result.series.column("step_s") if value]
+    half = len(times) // 2
+    if half >= _LEAST_HALF:
+        before, after = quartiles(times[max(1, half // 2) : half])[1], quartiles(times[half:])[1]
+        if abs(math.log(after / before)) > math.log1p(_SHIFT):
+            findings.append(f"the speed changes on the way: {before:.4g} s a step early, {after:.4g} s later")
+    if any(math.isnan(row["loss"]) for row in steps if "loss" in row):
+        findings.append("the loss is not a number at some steps")
+    if (skipped := sum(row.get("skipped", 0.0) or 0.0 for row in steps)) > 0:
+        findings.append(f"{skipped:,.0f} iterations were skipped")
+    memory = [value for value in result.series.column("memory_bytes") if value]
+    if len(memory) >= 4 * _LEAST_HALF and memory[-1] > 1.1 * memory[len(memory) // 4]:
+        early, late = memory[len(memory) // 4], memory[-1]
+        findings.append(f"memory grows: {early / GIB:.1f} GiB early, {late / GIB:.1f} GiB at the end")
+    return findings
+
+
+def _out_of_memory(result: SteadySteps, fault: OutOfMemory) -> None:
+    """The peak that it would have needed at least, where no line says more."""
+    if fault.needed_bytes and fault.needed_bytes > result.figures.get("peak_bytes", 0.0):
+        result.figures["peak_bytes"], result.peak_kind = fault.needed_bytes, "allocated"
+
+
+def _fault(fault: OutOfMemory) -> str:
+    parts = [f"out of memory{f' during the {fault.place}' if fault.place else ''}"]
+    for name, value in _sizes(fault).items():
+        if value is not None:
+            parts.append(f"{value / GIB:.2f} GiB {name}")
+    return ": ".join([parts[0], ", ".join(parts[1:])]) if parts[1:] else parts[0]
+
+
+def _sizes(fault: OutOfMemory) -> Mapping[str, Any]:
+    return {
+        "wanted": fault.wanted_bytes,
+        "allocated": fault.allocated_bytes,
+        "reserved": fault.reserved_bytes,
+        "free": fault.free_bytes,
+        "in all": fault.capacity_bytes,
+    }

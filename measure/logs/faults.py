@@ -1,0 +1,84 @@
+"""Runs that ran out of device memory: what the error says of it.
+
+Messages are those of torch c10/cuda/CUDACachingAllocator.cpp (2.1 on, and before), and of XLA's allocator
+(RESOURCE_EXHAUSTED, xla/tsl/framework/bfc_allocator.cc).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MARKS = (b"out of memory", b"OutOfMemoryError", b"RESOURCE_EXHAUSTED")
+_SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B?)\b"
+_FACTS = {
+    "wanted": re.compile(rf"(?:Tried to allocate|[Oo]ut of memory (?:while trying to allocate|allocating)"
+                         rf"|Attempting to allocate) {_SIZE}"),
+    "capacity": re.compile(rf"total capacity of {_SIZE}|{_SIZE} total capacity"),
+    "free": re.compile(rf"of which {_SIZE} is free|{_SIZE} free|There are {_SIZE} free"),
+    "allocated": re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated"),
+    "cached": re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated"),
+    "reserved": re.compile(rf"{_SIZE} reserved in total by PyTorch"),
+}  # fmt: skip
+_UNITS = {"B": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+_DEVICE = re.compile(r"GPU (\d+)[; ]")
+# Where in a step it happened, by what the traceback names; the last one counts.
+_PLACES = (
+    ("loss", re.compile(r"cross_entropy|compute_loss_func|ForCausalLMLoss|lm_head|log_softmax|\.logits")),
+    ("optimizer step", re.compile(r"optimizer\.step|optim/\w+\.py|_init_group|step_and_update")),
+    ("backward pass", re.compile(r"\.backward\(|autograd/__init__\.py|run_backward")),
+    ("loading the model", re.compile(r"from_pretrained|load_state_dict|\.to\(device|model\.cuda\(")),
+)  # fmt: skip
+_BEFORE, _AFTER = 6000, 1500
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """What the first such error said; bytes, None where it did not say. `place` is where in a step it happened."""
+
+    wanted_bytes: float | None
+    capacity_bytes: float | None
+    free_bytes: float | None
+    allocated_bytes: float | None
+    reserved_bytes: float | None
+    device: int | None
+    place: str | None
+
+    @property
+    def needed_bytes(self) -> float | None:
+        """What the allocator would have held with what was wanted: the peak was at least that."""
+        if self.allocated_bytes is None or self.wanted_bytes is None:
+            return None
+        return self.allocated_bytes + self.wanted_bytes
+
+
+def out_of_memory(text: str, at: int) -> OutOfMemory:
+    """What stands around position `at` of a log, where a mark is."""
+    before, after = text[max(0, at - _BEFORE) : at], text[max(0, at - 200) : at + _AFTER]
+    sizes = {name: _size(pattern, after) for name, pattern in _FACTS.items()}
+    reserved, cached = sizes["reserved"], sizes["cached"]
+    if reserved is None and sizes["allocated"] is not None and cached is not None:
+        reserved = sizes["allocated"] + cached
+    device = _DEVICE.search(after)
+    # Only the traceback of this error: what was printed before it is of steps that went well.
+    trace = before[before.rfind("Traceback (most recent call last)") :] if "Traceback (most" in before else ""
+    places = [(match.start(), name) for name, pattern in _PLACES for match in pattern.finditer(trace)]
+    return OutOfMemory(
+        wanted_bytes=sizes["wanted"],
+        capacity_bytes=sizes["capacity"],
+        free_bytes=sizes["free"],
+        allocated_bytes=sizes["allocated"],
+        reserved_bytes=reserved,
+        device=int(device[1]) if device else None,
+        place=max(places)[1] if places else None,
+    )
+
+
+def _size(pattern: re.Pattern[str], text: str) -> float | None:
+    if not (match := pattern.search(text)):
+        return None
+    number, unit = [group for group in match.groups() if group][:2]
+    try:
+        return float(number) * _UNITS["B" if unit == "bytes" else unit[0].upper()]
+    except ValueError:
+        return None

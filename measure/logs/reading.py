@@ -1,0 +1,135 @@
+"""Reads whatever a run left behind: a log, a tracker's folder, a results file, or a folder of these."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from estimator.errors import PlanError
+from knowledge.own.files import open_regular
+from measure.history.run import MeasuredRun
+from measure.logs import documents, mlflow, tensorboard, wandb
+from measure.logs.assembling import assembled
+from measure.logs.mlperf import plan_of, rows_of
+from measure.logs.scan import scanned
+
+_FIELD = "path"
+_MOST_FILES = 500
+_DEEPEST = 6
+_TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
+KINDS = (
+    "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
+    "TRL, Axolotl, Unsloth), torchtitan, torchtune, MaxText, verl, Lightning, MLPerf",
+    "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results",
+)
+
+
+def read(path: Path) -> list[MeasuredRun]:
+    """The runs that stand at a path, the one with the most to say first. Raises PlanError where there are none."""
+    if not path.exists():
+        raise PlanError(_FIELD, f"there is no {path}")
+    files = list(_files(path)) if path.is_dir() else [path]
+    runs = [run for file in files if (run := _run(file, alone=not path.is_dir()))]
+    if not runs:
+        raise PlanError(_FIELD, f"nothing in {path} was read as a run of training", list(KINDS))
+    return sorted(runs, key=_says, reverse=True)
+
+
+def read_text(text: str, name: str = "text") -> MeasuredRun:
+    """The run of a log that was pasted. Raises PlanError where it holds none."""
+    run = _of_stream(io.BytesIO(text.encode(errors="replace")), name)
+    if run is None:
+        raise PlanError("text", "nothing in it was read as a run of training", list(KINDS))
+    return run
+
+
+def is_log(text: str) -> bool:
+    """Whether a text holds lines of steps, or that memory ran out."""
+    return _of_stream(io.BytesIO(text.encode(errors="replace")), "") is not None
+
+
+def _says(run: MeasuredRun) -> tuple[bool, bool, int]:
+    return run.outcome == "ran", bool(run.figures), len(run.series.step)
+
+
+def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """What may hold a run below a folder; links that leave it are passed over. A tracker's folder is one run."""
+    if depth > _DEEPEST:
+        return
+    if mlflow.is_run(folder):
+        yield folder
+        return
+    try:
+        entries = sorted(folder.iterdir())[:_MOST_FILES]
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_symlink() or entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _files(entry, depth + 1)
+        elif entry.suffix in (*_TEXTS, ".wandb") or documents.is_named_so(entry) or tensorboard.is_named_so(entry):
+            yield entry
+
+
+def _run(path: Path, alone: bool) -> MeasuredRun | None:
+    """The run of one file; None where it holds none. What cannot be opened is told where it is all that was asked."""
+    try:
+        run = _read_as(path)(path)
+    except PlanError:
+        if alone:
+            raise
+        return None
+    if run is not None and run.date is None:
+        run = run.model_copy(update={"date": _day(path)})
+    return run
+
+
+def _read_as(path: Path) -> Callable[[Path], MeasuredRun | None]:
+    if path.is_dir():
+        return mlflow.read
+    if path.suffix == ".wandb":
+        return wandb.read
+    if tensorboard.is_named_so(path):
+        return tensorboard.read
+    if documents.is_document(path):
+        return documents.read
+    return _text
+
+
+def _day(path: Path) -> str:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+
+
+def _text(path: Path) -> MeasuredRun | None:
+    return read_log(path)
+
+
+def read_log(path: Path, steps: int | None = None) -> MeasuredRun | None:
+    """The run of a text log; None where it holds none. `steps` is how many there were, where that is known. Raises
+    PlanError."""
+    with open_regular(path, _FIELD) as stream:
+        return _of_stream(stream, path.name, steps)
+
+
+def _of_stream(stream: BinaryIO, name: str, steps: int | None = None) -> MeasuredRun | None:
+    scan = scanned(stream)
+    if steps:
+        scan.facts.note("steps", str(steps))
+    rows, events = scan.rows, scan.events
+    source = f"log {name}".strip()
+    if events:
+        plan_of(scan.facts, events)
+        rows = rows or rows_of(events, scan.facts.plan.get("workload", {}).get("global_batch"))
+        source = f"MLPerf {source}"
+    bars = scan.bars if rows or scan.facts.frameworks else []
+    if not rows and not bars and not scan.faults:
+        return None
+    run = assembled(scan.facts, rows, source, bars, [at for at, _ in scan.saves.rows], scan.faults)
+    if scan.thinned:
+        note = f"of {scan.bytes / 1e6:,.0f} MB every so many steps were read"
+        run = run.model_copy(update={"note": note})
+    return run

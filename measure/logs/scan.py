@@ -1,0 +1,184 @@
+"""A text log of any length, read once from its beginning to its end in memory that does not grow with it.
+
+Lines of steps are found by marks that each program's have. Of every mark so many lines are kept; when there are more,
+every second one goes and from there on only every second is read, so that a long log costs its reading and little else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from measure.logs.facts import HeaderFacts
+from measure.logs.faults import MARKS, OutOfMemory, out_of_memory
+from measure.logs.lines import COLOUR, Row, bars_of, mlperf_of, row_of
+
+_CHUNK = 4 * 2**20
+# Settings stand at the beginning, and marks that did not come so far do not come later.
+_HEADER_BYTES, _MARKS_BYTES = 8 * 2**20, 64 * 2**20
+_LONGEST_LINE = 16_384
+_LONGEST_FACT = 4_000
+_MOST_ROWS = 8_000
+_MOST_FAULTS = 20
+_AROUND_FAULT = 8_000
+_OF_A_SHAPE, _MOST_SHAPES = 2, 50_000
+_NUMBERLESS = bytes.maketrans(b"0123456789", b"0" * 10)
+_ROWS = (b"elapsed time per iteration", b"elapsed_time_per_iteration_ms", b"train_step_timing in s: ",
+         b"completed step: ", b"'loss': ", b'"loss": ', b"tps: ", b"SamplesPerSec=", b"iter time (s)",
+         b"tokens_per_second_per_gpu:", b"timing_s/step", b"max allocated:", b"train_runtime", b"|Loss: ",
+         b"train_loss=", b"train_step_timing in s=")  # fmt: skip
+_BARS = (b"s/it", b"it/s")
+_MLPERF = b":::MLLOG "
+_SAVING = (b"saving checkpoint", b"Saving model checkpoint", b"Saving the checkpoint", b"successfully saved checkpoint")
+_OF_NO_STEP = (b"'eval_loss'", b"'eval_runtime'")
+Bar = tuple[float, float, float, str]
+
+
+@dataclass
+class Kept:
+    """Lines of one mark: `every` how many there are to each that is kept."""
+
+    rows: list[tuple[int, Any]] = field(default_factory=list)
+    every: int = 1
+    seen: int = 0
+
+    def wants(self) -> bool:
+        """Whether the next line is one to be read; counts it."""
+        self.seen += 1
+        return (self.seen - 1) % self.every == 0
+
+    def add(self, at: int, row: Any) -> None:
+        self.rows.append((at, row))
+        if len(self.rows) >= _MOST_ROWS:
+            del self.rows[1::2]
+            self.every *= 2
+
+
+@dataclass
+class Scan:
+    """What a text log holds. `rows` are quantities of steps and `bars` progress bars, each with its place in the log;
+    `events` are those of MLPerf, `saves` places at which a checkpoint was written."""
+
+    facts: HeaderFacts = field(default_factory=HeaderFacts)
+    kept: dict[bytes, Kept] = field(default_factory=dict)
+    faults: list[OutOfMemory] = field(default_factory=list)
+    saves: Kept = field(default_factory=Kept)
+    bytes: int = 0
+    shapes: dict[int, int] = field(default_factory=dict)
+    last: bytes = b""
+    """The end of what was read so far: a traceback may begin there."""
+
+    @property
+    def rows(self) -> list[tuple[int, Row]]:
+        """In the log's order, each line once though it may have several marks."""
+        rows = {at: row for mark in _ROWS if mark in self.kept for at, row in self.kept[mark].rows}
+        return sorted(rows.items())
+
+    @property
+    def bars(self) -> list[tuple[int, Bar]]:
+        bars = {at: bar for mark in _BARS if mark in self.kept for at, bar in self.kept[mark].rows}
+        return sorted(bars.items())
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [event for _, event in self.kept.get(_MLPERF, Kept()).rows]
+
+    @property
+    def thinned(self) -> bool:
+        return any(kept.every > 1 for kept in self.kept.values())
+
+
+def scanned(stream: BinaryIO) -> Scan:
+    """Reads a log to its end."""
+    scan, rest, marks = Scan(), b"", (*_ROWS, *_BARS, _MLPERF)
+    while chunk := stream.read(_CHUNK):
+        text = rest + chunk
+        cut = max(text.rfind(b"\n"), text.rfind(b"\r", max(0, len(text) - _LONGEST_LINE))) + 1
+        if not cut and len(text) < 2 * _LONGEST_LINE:
+            rest = text
+            continue
+        cut = cut or len(text)
+        _block(scan, text[:cut], marks)
+        scan.bytes += cut
+        rest = text[cut:][-_LONGEST_LINE:]
+        if scan.bytes > _MARKS_BYTES:
+            marks = tuple(mark for mark in marks if mark in scan.kept)
+    _block(scan, rest, marks)
+    scan.bytes += len(rest)
+    return scan
+
+
+def _block(scan: Scan, block: bytes, marks: tuple[bytes, ...]) -> None:
+    """Whole lines, the first of them at `scan.bytes`."""
+    if scan.bytes < _HEADER_BYTES:
+        _header(scan, block[: _HEADER_BYTES - scan.bytes])
+    for mark in marks:
+        for place in _marked(block, mark):
+            kept = scan.kept.setdefault(mark, Kept())
+            if kept.wants():
+                _line(scan, kept, mark, block, place)
+    for mark in _SAVING:
+        for place in _marked(block, mark):
+            if scan.saves.wants():
+                scan.saves.add(scan.bytes + place, None)
+    _faults(scan, block)
+
+
+def _marked(block: bytes, mark: bytes) -> list[int]:
+    """Where a mark is; that it is nowhere, as is most often so, is seen fastest without an expression."""
+    return [match.start() for match in re.finditer(re.escape(mark), block)] if mark in block else []
+
+
+def _header(scan: Scan, block: bytes) -> None:
+    """Takes the facts of lines; of lines that differ in their numbers alone the first few."""
+    for line in re.split(rb"[\n\r]", block):
+        if not line or len(line) >= _LONGEST_FACT:
+            continue
+        shape = hash(line.translate(_NUMBERLESS))
+        if (seen := scan.shapes.get(shape, 0)) < _OF_A_SHAPE and len(scan.shapes) < _MOST_SHAPES:
+            scan.shapes[shape] = seen + 1
+            scan.facts.read(COLOUR.sub("", line.decode(errors="replace")))
+
+
+def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None:
+    """Keeps what the line at a mark says."""
+    start = max(block.rfind(b"\n", 0, place), block.rfind(b"\r", max(0, place - _LONGEST_LINE), place)) + 1
+    start = max(start, place - _LONGEST_LINE)
+    ends = [end for sign in (b"\n", b"\r") if (end := block.find(sign, place, place + _LONGEST_LINE)) >= 0]
+    line = block[start : min(ends, default=min(len(block), place + _LONGEST_LINE))]
+    at = scan.bytes + start
+    text = line.decode(errors="replace")
+    if mark == _MLPERF:
+        if event := mlperf_of(text):
+            kept.add(at, event)
+    elif mark in _BARS:
+        for number, bar in enumerate(bars_of(text)):
+            kept.add(at + number, bar)
+    elif not any(sign in line for sign in _OF_NO_STEP) and (row := row_of(text)):
+        kept.add(at, row)
+
+
+def _faults(scan: Scan, block: bytes) -> None:
+    for place in _places(block):
+        if len(scan.faults) >= _MOST_FAULTS:
+            break
+        start = max(0, place - _AROUND_FAULT)
+        before = (b"" if start else scan.last) + block[start:place]
+        after = block[place : place + _AROUND_FAULT]
+        told = before.decode(errors="replace")
+        fault = out_of_memory(told + after.decode(errors="replace"), len(told))
+        if not any(fault.wanted_bytes == other.wanted_bytes for other in scan.faults):
+            scan.faults.append(fault)
+    scan.last = block[-_AROUND_FAULT:]
+
+
+def _places(block: bytes) -> Iterator[int]:
+    """Where an error begins; its marks stand close together."""
+    places = sorted(place for mark in MARKS for place in _marked(block, mark))
+    last = -(10**9)
+    for place in places[:1000]:
+        if place - last > 300:
+            yield place
+        last = place

@@ -1,0 +1,189 @@
+"""From the lines of steps to a run's series and figures: start-up and checkpoints apart from the steady steps."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from measure.history.run import PeakKind, StepSeries, quartiles
+from measure.logs.lines import Row
+from measure.logs.scan import Bar
+
+# A step that takes so many times the usual is none of the steady ones: it compiles, saves or evaluates.
+_SLOW = 1.5
+# Progress bars show whole seconds: what is between two of them is known to a twentieth from this many on.
+_LEAST_BAR_S = 20.0
+_COUNTERS: tuple[tuple[str, PeakKind], ...] = (
+    ("allocated_bytes", "allocated"),
+    ("reserved_bytes", "reserved"),
+    ("device_bytes", "nvidia-smi"),
+)  # fmt: skip
+_COLUMNS = ("step_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s_per_device", "tflops_per_device")
+
+
+@dataclass
+class SteadySteps:
+    """What the steady steps of a run come to."""
+
+    series: StepSeries
+    figures: dict[str, float] = field(default_factory=dict)
+    spread: dict[str, tuple[float, float]] = field(default_factory=dict)
+    peak_kind: PeakKind = "unknown"
+    steps: int = 0
+    start_s: float | None = None
+    slow: int = 0
+    """Steps after the start that took far longer than the others."""
+    slow_s: float = 0.0
+    facts: dict[str, float] = field(default_factory=dict)
+    """Of every step: global_batch, seq_len, samples_per_s, tokens_per_s, step_tokens."""
+
+
+def by_step(rows: Iterable[tuple[int, Row]]) -> list[Row]:
+    """The rows as one a step, in their order. Lines of one step (of several ranks, or of loss and time apart) are put
+    together, the first that names a quantity counting; where lines do not number their steps they are counted."""
+    numbered = list(rows)
+    if not any("step" in row for _, row in numbered):
+        own = [row for _, row in numbered if {"loss", "step_s"} & row.keys()]
+        return [{"step": float(place + 1), **row} for place, row in enumerate(own)]
+    steps: dict[float, Row] = {}
+    for _, row in numbered:
+        step = row.get("step")
+        if step is not None and math.isfinite(step):
+            steps.setdefault(step, {"step": step})
+            for name, value in row.items():
+                steps[step].setdefault(name, value)
+    return list(steps.values())
+
+
+def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple[int, Bar]] = ()) -> SteadySteps:
+    """The figures of a run from its steps; of one whose lines have no times, from its progress bar."""
+    result = SteadySteps(_series(steps))
+    times = [(place, row["step_s"]) for place, row in enumerate(steps) if _positive(row.get("step_s"))]
+    first = 0
+    if times:
+        first = _of_times(result, times)
+    elif rates := [1.0 / row["tokens_per_s_per_device"] for row in steps
+                   if _positive(row.get("tokens_per_s_per_device"))]:  # fmt: skip
+        first = _first_usual(rates)
+        result.steps = len(rates) - first
+    else:
+        _of_bars(result, bars, saves)
+    usual = steps[first:]
+    for name in ("tokens_per_s_per_device", "tflops_per_device", "mfu"):
+        _middle(result, name, usual)
+    for name in ("global_batch", "seq_len", "samples_per_s", "tokens_per_s", "step_tokens"):
+        values = [row[name] for row in usual if _positive(row.get(name)) and "runtime_s" not in row]
+        if values:
+            result.facts[name] = quartiles(values)[1]
+    _batch(result, steps)
+    _peak(result, steps)
+    return result
+
+
+def _positive(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0.0
+
+
+def _first_usual(times: Sequence[float]) -> int:
+    """The first step that takes no longer than usual; the first of several never counts."""
+    if len(times) < 3:
+        return len(times) - 1
+    usual = quartiles(times[len(times) // 5 :])[1]
+    most = max(1, len(times) // 2)
+    return next((place for place in range(1, most) if times[place] <= _SLOW * usual), most)
+
+
+def _of_times(result: SteadySteps, times: Sequence[tuple[int, float]]) -> int:
+    seconds = [value for _, value in times]
+    first = _first_usual(seconds)
+    low, middle, high = quartiles(seconds[first:])
+    result.figures["step_s"], result.spread["step_s"] = middle, (low, high)
+    if first:
+        result.start_s = max(0.0, sum(value - middle for value in seconds[:first]))
+    slow = [value - middle for value in seconds[first:] if value > _SLOW * middle]
+    result.slow, result.slow_s = len(slow), sum(slow)
+    result.steps = len(seconds) - first - len(slow)
+    return times[first][0]
+
+
+def _of_bars(result: SteadySteps, bars: Sequence[tuple[int, Bar]], saves: Sequence[int]) -> None:
+    """Seconds a step from a progress bar: the middle of its parts, those with a checkpoint in them left out."""
+    runs: dict[tuple[float, str], list[tuple[int, float, float]]] = defaultdict(list)
+    for at, (done, total, seconds, name) in bars:
+        runs[total, _without_numbers(name)].append((at, done, seconds))
+    best = max(runs.values(), key=lambda points: points[-1][2] - points[0][2], default=[])
+    parts: list[float] = []
+    start: tuple[int, float, float] | None = None
+    for point in best:
+        if start is None or point[1] < start[1] or point[2] < start[2]:
+            # The first step compiles; a bar that goes back is a new one.
+            start = point if point[1] >= 1 else None
+            continue
+        done, seconds = point[1] - start[1], point[2] - start[2]
+        if done >= 1 and seconds >= _LEAST_BAR_S:
+            if bisect_right(saves, point[0]) == bisect_left(saves, start[0]):
+                parts.append(seconds / done)
+            start = point
+    if not parts and best and best[-1][1] > 1 and best[-1][2] > _LEAST_BAR_S:
+        parts = [best[-1][2] / best[-1][1]]
+    if parts:
+        low, middle, high = quartiles(parts)
+        result.figures["step_s"], result.spread["step_s"] = middle, (low, high)
+        result.steps = int(best[-1][1] - best[0][1])
+
+
+def _without_numbers(name: str) -> str:
+    return "".join(sign for sign in name if not sign.isdigit())
+
+
+def _middle(result: SteadySteps, name: str, steps: Sequence[Row]) -> None:
+    values = [row[name] for row in steps if _positive(row.get(name))]
+    if values:
+        low, middle, high = quartiles(values)
+        result.figures[name], result.spread[name] = middle, (low, high)
+
+
+def _batch(result: SteadySteps, steps: Sequence[Row]) -> None:
+    """The global batch from the samples that steps consumed, where no line says it."""
+    if "global_batch" in result.facts:
+        return
+    counts = [(row["step"], row["consumed_samples"]) for row in steps if _positive(row.get("consumed_samples"))]
+    pairs = pairwise(counts)
+    sizes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairs if b[0] > a[0] and b[1] > a[1]]
+    if sizes:
+        result.facts["global_batch"] = quartiles(sizes)[1]
+    elif counts and counts[0][0] > 0:
+        result.facts["global_batch"] = counts[0][1] / counts[0][0]
+
+
+def _peak(result: SteadySteps, steps: Sequence[Row]) -> None:
+    """The highest memory, by the counter that says most of what a device needs."""
+    for name, kind in _COUNTERS:
+        values = [row[name] for row in steps if _positive(row.get(name))]
+        if values:
+            result.figures["peak_bytes"], result.peak_kind = max(values), kind
+            return
+
+
+def _series(steps: Sequence[Row]) -> StepSeries:
+    columns: dict[str, list[Any]] = {"step": [int(min(row["step"], 1e15)) for row in steps]}
+    for name in _COLUMNS:
+        column = [_number(row, name) for row in steps]
+        if any(value is not None for value in column):
+            columns[name] = column
+    for name, _ in _COUNTERS:
+        column = [_number(row, name) for row in steps]
+        if any(value is not None for value in column):
+            columns["memory_bytes"] = column
+            break
+    return StepSeries.model_validate(columns).thinned()
+
+
+def _number(row: Mapping[str, float], name: str) -> float | None:
+    value = row.get(name)
+    return value if value is not None and math.isfinite(value) else None

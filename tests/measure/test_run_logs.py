@@ -1,0 +1,358 @@
+"""Logs of training programs as measured runs: each kind's figures, what contradicts, and what is cut or garbled."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator.errors import PlanError
+from estimator.units import GIB
+from measure.history.run import MeasuredRun
+from measure.logs.protobuf import fields_of
+from measure.logs.reading import is_log, read, read_text
+from measure.logs.scan import scanned
+
+MEGATRON = (
+    " [2025-05-27 15:23:07] iteration {step:8}/ 24000 | consumed samples: {samples} | elapsed time per iteration (ms): "
+    "{ms} | throughput per GPU (TFLOP/s/GPU): 404.0 | learning rate: 1.500000E-06 | global batch size:  128 | lm loss: "
+    "1.192634E+01 | loss scale: 1.0 | grad norm: 5.960 | number of skipped iterations:   0 | number of nan iterations: "
+    "  0 |"
+)
+PRIMUS = (
+    "[20251202 09:12:08][rank-7/8][INFO ] [--------trainer.py:2560] : iteration {step}/ 5000 | consumed samples: "
+    "{samples} | elapsed time per iteration (ms): {ms}/13364.7 | hip mem usage/free/total/usage_ratio: "
+    "153.81GB/102.17GB/255.98GB/60.09% | throughput per GPU (TFLOP/s/GPU): 567.6/568.0 | tokens per GPU "
+    "(tokens/s/GPU): 9801.4/9807.3 | learning rate: 9.984820E-06 | global batch size: 128 | lm loss: 6.548988E-03 |"
+)
+
+
+def lines(form: str, count: int = 12, ms: float = 13372.8, first_ms: float = 60000.0) -> str:
+    rows = (
+        form.format(step=step, samples=step * 128, ms=first_ms if step == 1 else ms) for step in range(1, count + 1)
+    )
+    return "\n".join(rows) + "\n"
+
+
+ALCF = (
+    "[2025-11-10 09:43:36,161992][I][megatron/training_log:402:training_log]  iteration=  136004/  136100 | "
+    "consumed_samples=   835608576 | consumed_tokens=6845305454592 | elapsed_time_per_iteration_ms=3415.3 | "
+    "learning_rate=2.0127e-05 | global_batch_size= 6144 | lm loss=12.316531 | loss_scale=1.0 | grad_norm=1020.352 | "
+    "actual_seqlen= 8192 | samples_per_second=1798.971 | tokens_per_gpu_per_second_tgs=4797.255 | TFLOPs=53.66 |"
+)
+NEMO = "\n".join(
+    f"Training epoch 0, iteration {step}/49 | lr: 7.496e-06 | global_batch_size: 128 | global_step: {step} | "
+    "peak_memory_usage: 70833405952 | memory_allocated: 44271689728 | reduced_train_loss: 11.98 | train_step_timing in "
+    f"s: 12.4 | consumed_samples: {128 * step}"
+    for step in (47, 48, 49)
+)
+TITAN = """\
+[titan] 2025-06-01 10:00:01,000 - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory
+[titan] 2025-06-01 10:00:01,000 - root - INFO - Building 1-D device mesh with ['dp_shard'], [8]
+[titan] 2025-06-01 10:00:01,000 - root - INFO - Model llama3 8B size: 8,030,261,248 total parameters
+[titan] 2025-06-01 10:00:02,000 - root - INFO - Trainer is initialized with local batch size 1, global batch size 8, \
+gradient accumulation steps 1, sequence length 8192, total steps 1000 (warmup 200)
+[titan] 2025-06-01 10:00:10,000 - root - INFO - step:  1  loss: 12.27  memory: 40.48GiB(51.2%)  tps: 700  mfu: 4.15%
+[titan] 2025-06-01 10:00:20,000 - root - INFO - step: 10  loss: 10.27  memory: 47.48GiB(60.0%)  tps: 6,100  mfu: 35.7%
+[titan] 2025-06-01 10:00:30,000 - root - INFO - step: 20  loss: 9.272  memory: 47.48GiB(60.0%)  tps: 6,150  mfu: 36.0%
+[titan] 2025-06-01 10:00:31,000 - root - INFO - validate step: 20  loss: 3.1  memory: 70.48GiB(90.0%)  tps: 16,120
+[titan] 2025-06-01 10:00:40,000 - root - INFO - step: 30  loss: 8.272  memory: 47.48GiB(60.0%)  tps: 6,120  mfu: 35.9%
+"""
+TUNE = "\n".join(
+    f"Step {step} | loss:1.6423 lr:1.9e-05 grad_norm:3.1 tokens_per_second_per_gpu:{512.5 if step == 1 else 1512.5} "
+    "peak_memory_active:24.3 peak_memory_alloc:24.1 peak_memory_reserved:26.2"
+    for step in (1, 2, 3)
+)
+MAXTEXT = (
+    "Config param model_name: llama2-7b\nConfig param max_target_length: 2048\nNum_devices: 32, TPU v5p\n"
+    + "\n".join(
+        f"completed step: {step}, seconds: {45.6 if step == 0 else 1.667}, TFLOP/s/device: 224.9, Tokens/s/device: "
+        f"4914.2, total_weights: 262144, loss: 10.374"
+        for step in range(4)
+    )
+)
+VERL = "'n_gpus_per_node': 8,\n'nnodes': 1,\n" + "\n".join(
+    f"step:{step} - global_seqlen/min:100000 - actor/pg_loss:0.01 - actor/grad_norm:0.2 - perf/mfu/actor:0.31 - "
+    "perf/max_memory_allocated_gb:55.2 - actor/lr:1e-06 - timing_s/gen:40.1 - timing_s/step:91.5 - "
+    "perf/throughput:1686.6"
+    for step in (1, 2, 3)
+)
+UNSLOTH = r"""
+   \\   /|    Tesla T4. Num GPUs = 1. Max memory: 14.741 GB. Platform: Linux.
+O^O/ \_/ \    Torch: 2.6.0+cu124. CUDA: 7.5. CUDA Toolkit: 12.4. Triton: 3.2.0
+==((====))==  Unsloth - 2x faster free finetuning | Num GPUs used = 1
+   \\   /|    Num examples = 51,760 | Num Epochs = 1 | Total steps = 60
+O^O/ \_/ \    Batch size per device = 2 | Gradient accumulation steps = 4
+\        /    Data Parallel GPUs = 1 | Total batch size (2 x 4 x 1) = 8
+ "-____-"     Trainable parameters = 41,943,040/8,000,000,000 (0.52% trained)
+{'loss': 1.82, 'grad_norm': 0.3, 'learning_rate': 4e-05, 'epoch': 0.0}
+{'train_runtime': 457.4, 'train_samples_per_second': 1.05, 'train_steps_per_second': 0.131, 'train_loss': 0.92}
+"""
+AXOLOTL = "\n".join(
+    "{'loss': 0.82, 'grad_norm': 0.3, 'learning_rate': 4e-05, 'memory/max_active (GiB)': 20.5, "
+    "'memory/device_reserved (GiB)': 31.0, 'tokens_per_second_per_gpu': 2100.0, 'epoch': 0.01}"
+    for _ in range(4)
+)
+DEEPSPEED = "\n".join(
+    f"[2024-03-07 15:27:02,646] [INFO] [timer.py:260:stop] epoch=0/micro_step={step}/global_step={step}, "
+    "RunningAvgSamplesPerSec=58.73, CurrSamplesPerSec=64.0, MemAllocated=6.01GB, MaxMemAllocated=19.52GB"
+    for step in (10, 20, 30)
+)
+LIGHTNING = "".join(
+    f"\rEpoch 0: {step:3d}%|█         | {step}/100 [{(10 + 2 * step) // 60:02d}:{(10 + 2 * step) % 60:02d}<03:00,  "
+    f"0.50it/s, v_num=0, train_loss={5 / step:.3f}]"
+    for step in range(1, 101)
+)
+MLPERF = "\n".join(
+    ":::MLLOG " + json.dumps({"time_ms": 1759734600000 + place, "key": key, "value": value, "metadata": metadata})
+    for place, (key, value, metadata) in enumerate(
+        [("submission_benchmark", "llama31_8b", {}), ("global_batch_size", 32, {}), ("max_sequence_length", 8192, {}),
+         *(("tracked_stats", {"throughput": 60.0, "train_step_time": 0.534}, {"step": 384 * n}) for n in (1, 2, 3))]
+    )
+)  # fmt: skip
+KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
+    "megatron": (lines(MEGATRON), {"step_s": 13.3728, "tflops_per_device": 404.0},
+                 {"workload.framework": "megatron-lm", "workload.global_batch": 128}),
+    "primus": (lines(PRIMUS), {"step_s": 13.3728, "peak_bytes": 153.81 * GIB, "tokens_per_s_per_device": 9801.4},
+               {"workload.framework": "primus", "workload.seq_len": 8192, "cluster.count": 8}),
+    "alcf": (ALCF, {"step_s": 3.4153, "tokens_per_s_per_device": 4797.255},
+             {"workload.framework": "megatron-deepspeed", "workload.seq_len": 8192}),
+    "nemo": (NEMO, {"step_s": 12.4, "peak_bytes": 70833405952.0}, {"workload.framework": "nemo"}),
+    "torchtitan": (TITAN, {"tokens_per_s_per_device": 6120.0, "step_s": 8192 / 6120.0, "mfu": 0.359,
+                           "peak_bytes": 47.48 * GIB},
+                   {"model": "meta-llama/Meta-Llama-3-8B", "cluster.accelerator": "h100-sxm", "cluster.count": 8}),
+    "torchtune": (TUNE, {"tokens_per_s_per_device": 1512.5, "peak_bytes": 24.1 * GIB},
+                  {"workload.framework": "torchtune"}),
+    "maxtext": (MAXTEXT, {"step_s": 1.667, "tokens_per_s_per_device": 4914.2},
+                {"model": "meta-llama/Llama-2-7b-hf", "cluster.accelerator": "tpu-v5p", "workload.global_batch": 128}),
+    "verl": (VERL, {"step_s": 91.5, "mfu": 0.31, "peak_bytes": 55.2 * GIB}, {"cluster.count": 8}),
+    "unsloth": (UNSLOTH, {"step_s": 457.4 / 60}, {"workload.method": "lora", "cluster.accelerator": "t4"}),
+    "axolotl": (AXOLOTL, {"tokens_per_s_per_device": 2100.0, "peak_bytes": 20.5 * GIB}, {}),
+    "deepspeed": ("train_batch_size ............. 128\n" + DEEPSPEED, {"step_s": 2.0, "peak_bytes": 19.52 * GIB},
+                  {"workload.global_batch": 128}),
+    "lightning": (LIGHTNING, {"step_s": 2.0}, {}),
+    "mlperf": (MLPERF, {"step_s": 0.534}, {"workload.global_batch": 32, "workload.seq_len": 8192}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_program_prints_its_steps_in_its_way(kind: str) -> None:
+    text, figures, facts = KINDS[kind]
+    run = read_text(text)
+    assert run.outcome == "ran"
+    assert {name: run.figures[name] for name in figures} == pytest.approx(figures, rel=1e-3)
+    assert {path: run.planned(path) for path in facts} == facts
+    assert is_log(text)
+
+
+def test_the_first_steps_are_apart_and_slow_ones_are_told() -> None:
+    text = lines(MEGATRON, 40) + MEGATRON.format(step=41, samples=41 * 128, ms=90000.0) + "\n"
+    run = read_text(text)
+    assert run.figures["step_s"] == pytest.approx(13.3728)
+    assert run.start_s == pytest.approx(60.0 - 13.3728)
+    assert run.steps == 39
+    assert any("1 steps took far longer" in finding for finding in run.findings)
+
+
+def test_a_progress_bar_gives_the_time_that_the_trainer_does_not_print() -> None:
+    parts = ["***** Running training *****\n  Total train batch size (w. parallel) = 64\n"]
+    seconds = 0
+    for step in range(1, 101):
+        seconds += 30 if step == 1 else 4
+        if step == 50:
+            seconds += 90
+            parts.append("Saving model checkpoint to out/checkpoint-50\n")
+        parts.append(f"\r {step}%|██  | {step}/100 [{seconds // 60:02d}:{seconds % 60:02d}<10:00,  4.00s/it]")
+        if step % 10 == 0:
+            parts.append(f"\n{{'loss': '{3 / step:.4f}', 'grad_norm': '1.2', 'learning_rate': '2e-05'}}\n")
+    run = read_text("".join(parts))
+    assert run.figures["step_s"] == pytest.approx(4.0, rel=0.01)
+    assert len(run.series.step) == 10
+
+
+def test_a_rate_that_does_not_belong_to_the_steps_is_told() -> None:
+    header = "using world size: 8, data-parallel size: 8\n  seq_length ....... 2048\n"
+    run = read_text(header + lines(PRIMUS))
+    (finding,) = [each for each in run.findings if "do not belong" in each]
+    assert "2,048" in finding
+    assert not any("do not belong" in each for each in read_text(lines(PRIMUS)).findings)
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted", "place"),
+    [
+        ("CUDA out of memory. Tried to allocate 7.83 GiB. GPU 3 has a total capacity of 79.10 GiB of which 5.21 GiB is "
+         "free. Of the allocated memory 70.22 GiB is allocated by PyTorch, and 1.95 GiB is reserved by PyTorch but "
+         "unallocated.", 78.05, "cross_entropy(source, target)"),
+        ("CUDA out of memory. Tried to allocate 7.83 GiB (GPU 3; 79.10 GiB total capacity; 70.22 GiB already "
+         "allocated; 5.21 GiB free; 72.17 GiB reserved in total by PyTorch)", 78.05, "self.optimizer.step()"),
+    ],
+)  # fmt: skip
+def test_a_run_out_of_memory_says_what_it_needed_and_where(message: str, wanted: float, place: str) -> None:
+    text = (
+        f'Traceback (most recent call last):\n  File "train.py", line 1\n    {place}\ntorch.OutOfMemoryError: {message}'
+    )
+    run = read_text(text)
+    assert run.outcome == "oom"
+    assert run.figures["peak_bytes"] == pytest.approx(wanted * GIB)
+    assert ("loss" if "cross" in place else "optimizer step") in run.findings[0]
+
+
+def test_what_is_no_log_is_refused() -> None:
+    with pytest.raises(PlanError, match="nothing in it"):
+        read_text("Dear all, the training went well. Loss was fine; see you.\n")
+    assert not is_log("full fine-tune Llama-3.1-8B on 8 H100s, 40,000 tokens/s")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(KINDS)), st.data())
+def test_cut_and_garbled_logs_never_crash(kind: str, data: st.DataObject) -> None:
+    text = KINDS[kind][0].encode()
+    at = data.draw(st.integers(0, len(text)))
+    cut = text[at:] if data.draw(st.booleans()) else text[:at]
+    noise = data.draw(st.binary(max_size=40))
+    place = data.draw(st.integers(0, len(cut)))
+    with suppress(PlanError):
+        run = read_text((cut[:place] + noise + cut[place:]).decode(errors="replace"))
+        assert MeasuredRun.model_validate_json(run.model_dump_json()) == run
+
+
+def test_a_long_log_is_read_in_memory_that_does_not_grow() -> None:
+    class Endless(io.RawIOBase):
+        def __init__(self, blocks: int) -> None:
+            self.left, self.step = blocks, 0
+
+        def read(self, size: int = -1) -> bytes:
+            if not self.left:
+                return b""
+            self.left -= 1
+            self.step += 2000
+            return lines(MEGATRON, 2000).encode()
+
+    def most(blocks: int) -> int:
+        tracemalloc.start()
+        scan = scanned(Endless(blocks))  # type: ignore[arg-type]
+        assert len(scan.rows) <= 8000
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak
+
+    assert most(40) < 1.3 * most(10)
+
+
+def varint(value: int) -> bytes:
+    head = b""
+    while value >= 0x80:
+        head += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return head + bytes([value])
+
+
+def field(number: int, value: bytes | int | float) -> bytes:
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 1) + struct.pack("<d", value)
+
+
+def scalar(step: int, tag: str, value: float, wall: float) -> bytes:
+    named = field(1, tag.encode()) + varint(2 << 3 | 5) + struct.pack("<f", value)
+    event = field(1, wall) + field(2, step) + field(5, field(1, named))
+    return struct.pack("<Q", len(event)) + bytes(4) + event + bytes(4)
+
+
+def tracked(folder: Path) -> dict[str, Path]:
+    """A run of ten steps as each tracker keeps it: 2,500 tokens/s and device, the first step at 500."""
+    board = folder / "events.out.tfevents.1.host"
+    board.write_bytes(b"".join(
+        scalar(step, tag, value, 1.7e9 + step)
+        for step in range(1, 11)
+        for tag, value in (("loss_metrics/global_avg_loss", 9.0 / step), ("validation_metrics/loss", 3.0),
+                           ("throughput(tps)", 500.0 if step == 1 else 2500.0), ("memory/max_reserved(GiB)", 47.5))
+    ))  # fmt: skip
+    records = b":W&B\xe1\xbe\x00"
+    for step in range(1, 11):
+        values = {"_step": step - 1, "train/global_step": step, "train/loss": 9.0 / step, "text": "x" * 9000,
+                  "tokens_per_second_per_gpu": 500.0 if step == 1 else 2500.0}  # fmt: skip
+        items = b"".join(field(1, field(1, k.encode()) + field(16, json.dumps(v).encode())) for k, v in values.items())
+        record, kind = field(2, items), 1
+        while record:
+            room = 32_768 - len(records) % 32_768
+            if room < 7:
+                records += bytes(room)
+                continue
+            piece, record = record[: room - 7], record[room - 7 :]
+            kind = (1 if not record else 2) if kind == 1 else (4 if not record else 3)
+            records += struct.pack("<IHB", 0, len(piece), kind) + piece
+            kind = 1 if not record else 2
+    (folder / "run-x.wandb").write_bytes(records)
+    flow = folder / "mlruns" / "0" / "abc"
+    (flow / "metrics" / "train").mkdir(parents=True)
+    (flow / "params").mkdir()
+    (flow / "meta.yaml").write_text("run_id: abc\n")
+    (flow / "params" / "model_name_or_path").write_text("meta-llama/Llama-3.1-8B")
+    for name, values in (("train/loss", [9.0] * 10), ("tokens_per_second_per_gpu", [500.0] + [2500.0] * 9)):
+        rows = (f"{1_700_000_000_000 + step} {value} {step}" for step, value in enumerate(values, 1))
+        (flow / "metrics" / name).write_text("\n".join(rows) + "\n170000 cut")
+    (folder / "trainer_log.jsonl").write_text("".join(
+        json.dumps({"current_steps": step, "loss": 9.0 / step, "lr": 1e-5,
+                    "tokens_per_second_per_gpu": 500.0 if step == 1 else 2500.0}) + "\n"
+        for step in range(1, 11)
+    ))  # fmt: skip
+    return {path.name: path for path in (board, folder / "run-x.wandb", flow, folder / "trainer_log.jsonl")}
+
+
+@pytest.mark.parametrize("name", ["events.out.tfevents.1.host", "run-x.wandb", "abc", "trainer_log.jsonl"])
+def test_trackers_keep_the_same_quantities(name: str, tmp_path: Path) -> None:
+    (run,) = read(tracked(tmp_path)[name])
+    assert run.figures["tokens_per_s_per_device"] == 2500.0
+    assert run.steps == 9
+    assert run.series.step == list(range(1, 11))
+    assert len(read(tmp_path)) == 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_cut_and_garbled_trackers_never_crash(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("tracked")
+    path = tracked(folder)[data.draw(st.sampled_from(["events.out.tfevents.1.host", "run-x.wandb"]))]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(0, 5))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with suppress(PlanError):
+        read(path)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_fields_or_end(data: bytes) -> None:
+    assert all(number >= 0 for number, _ in fields_of(data))
+
+
+def test_a_tprimat_result_whose_batch_is_not_that_of_its_steps_is_told(tmp_path: Path) -> None:
+    data = {
+        "platform": "amd",
+        "gpu_info": {"device_count": 8, "device_name": "AMD Instinct MI300X", "pytorch_version": "2.10.0"},
+        "parallelism_config": {"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 1},
+        "training_config": {"global_batch_size": 128, "micro_batch_size": 1, "sequence_length": 2048, "num_gpus": 8},
+        "performance_metrics": {"tokens_per_second_per_gpu": 13425.0},
+        "step_times": [60.0] + [9.763] * 9,
+        "loss_values": [11.0] * 10,
+        "memory_metrics": {"peak_memory_allocated_gb": 165.2},
+    }
+    path = tmp_path / "train_amd_prim_llama.json"
+    path.write_text(json.dumps(data))
+    (run,) = read(path)
+    assert run.figures["step_s"] == 9.763
+    assert run.figures["peak_bytes"] == 165.2e9
+    assert run.planned("cluster.accelerator") == "mi300x"
+    assert any("do not belong" in finding for finding in run.findings)
