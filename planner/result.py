@@ -86,6 +86,9 @@ class ProviderCost(Result):
     price_date: str | None
     note: str
     source: str
+    seller: str = Field(
+        default="", description="Whose machines: hyperscaler, cloud, marketplace, community; '' for your own."
+    )
     region: str | None = Field(default=None, description="Where the price holds; null where the source names none.")
     in_region: bool | None = Field(
         default=None, description="Whether that is in the region asked for; null where it is not known."
@@ -114,3 +117,7 @@ class ProviderCost(Result):
     reserved_term: str | None = None
     reserved_price_date: str | None = None
     reserved_stale: bool | None = None
+    reserved_3y_usd_per_hour: float | None = Field(default=None, description="Reserved for three years.")
+    reserved_3y_usd: float | None = None
+    reserved_3y_price_date: str | None = None
+    reserved_3y_stale: bool | None = None

@@ -121,3 +121,8 @@ class Price:
     reserved_usd_per_hour: float | None = None
     reserved_term: str | None = None
     reserved_price_date: str | None = None
+    long_usd_per_hour: float | None = None
+    """Reserved for three years."""
+    long_price_date: str | None = None
+    seller: str = ""
+    """Whose machine it is: hyperscaler, cloud, marketplace or community; empty where it is one's own."""

@@ -14,6 +14,9 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
 from knowledge.own.rows import LeftOut, Own, PriceRow
 
+# The longest term that is sold, of terms.csv.
+_LONG = "3 years"
+
 
 def prices(accelerator: str | None = None, provider: str | None = None) -> list[Price]:
     """The rows for an accelerator (any name of it) and a provider (any case); all where they are None.
@@ -44,6 +47,15 @@ def providers() -> list[str]:
     return sorted({price.provider for price in with_own_prices(_book())}, key=str.casefold)
 
 
+def hourly_by_device() -> dict[str, list[float]]:
+    """What one device of each kind costs by the hour on demand, of every offer with a price, the cheapest first."""
+    hourly: dict[str, list[float]] = {}
+    for price in prices():
+        if price.usd_per_hour is not None:
+            hourly.setdefault(price.accelerator, []).append(price.usd_per_hour / price.count)
+    return {id: sorted(usd) for id, usd in hourly.items()}
+
+
 def left_out() -> list[LeftOut]:
     """The user's own prices that cannot be used."""
     return prices_left_out(_book())
@@ -56,13 +68,19 @@ def check_own_price(entry: Own[PriceRow]) -> Price:
 
 @cache
 def _book() -> list[Price]:
-    terms = {(row["provider"], row["instance"], row["kind"]): row for row in rows("terms.csv")}
+    kinds = {"spot": "spot", _LONG: _LONG}
+    terms = {
+        (row["provider"], row["instance"], kinds.get(row["term"] or row["kind"], "reserved")): row
+        for row in rows("terms.csv")
+    }
     return [_with_terms(_price(row), terms) for row in rows("instances.csv")]
 
 
 def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str]]) -> Price:
     """With the spot and reserved prices that are listed apart, each with its own date."""
     spot = terms.get((price.provider, price.instance, "spot"))
+    if long := terms.get((price.provider, price.instance, _LONG)):
+        price = replace(price, long_usd_per_hour=float(long["usd_per_hour"]), long_price_date=long["price_date"])
     if spot and price.spot_usd_per_hour is None:
         price = replace(price, spot_usd_per_hour=float(spot["usd_per_hour"]), spot_price_date=spot["price_date"])
     if reserved := terms.get((price.provider, price.instance, "reserved")):
@@ -98,5 +116,6 @@ def _price(row: dict[str, str]) -> Price:
         ram_bytes=None if ram is None else ram * GIB,
         source=row["source"],
         notes=row["notes"],
+        seller=row["seller"],
         extra=extra,
     )

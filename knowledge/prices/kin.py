@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from statistics import median
 
 from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import accelerators
-from knowledge.prices.book import prices
+from knowledge.own.files import Stamp, stamp
+from knowledge.prices.book import hourly_by_device
 
 # Within these factors of matmul rate, memory and its bandwidth, and so many years, a device is of the kind; the wider
 # only where the narrower has fewer than _FEWEST. An assumption: prices follow all four.
@@ -56,11 +56,12 @@ def _rate(device: Accelerator) -> float:
     return device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 0.0
 
 
-@cache
 def _hourly() -> dict[str, float]:
     """The median of the on-demand prices of each device in the book, a device."""
-    offers: dict[str, list[float]] = defaultdict(list)
-    for price in prices():
-        if price.usd_per_hour is not None and price.provider != "owned":
-            offers[price.accelerator].append(price.usd_per_hour / price.count)
-    return {id: median(usd) for id, usd in offers.items()}
+    return _medians((stamp("prices"), stamp("hardware")))
+
+
+@lru_cache(maxsize=2)
+def _medians(_: tuple[Stamp, ...]) -> dict[str, float]:
+    """The same while the user's own prices stay as they are."""
+    return {id: median(usd) for id, usd in hourly_by_device().items()}

@@ -10,6 +10,7 @@ from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table
 from pages.results.money import dated
+from planner.money.offers import of_strangers
 from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
 
@@ -81,9 +82,11 @@ def device_facts(result: HardwareDescription) -> list[Block]:
 
 def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:
     columns: list[Column] = [
-        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour", ("price of", dated),
+        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour",
+        "reserved_3y_usd_per_hour", ("price of", dated),
     ]  # fmt: skip
-    return table(offers, columns, title)
+    strange = [("whose", "seller")] if any(of_strangers(row.seller) for row in offers) else []
+    return table(offers, [*columns[:2], *strange, *columns[2:]], title)
 
 
 def _rates(row: HardwareDescription) -> str:

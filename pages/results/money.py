@@ -18,6 +18,7 @@ from planner.clusters.results import (
     Reason,
     RecommendedCluster,
 )
+from planner.money.offers import of_strangers
 from planner.money.results import ApiComparison, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 
@@ -45,9 +46,14 @@ def cost(result: CostEstimate) -> list[Block]:
 def providers(rows: Sequence[ProviderCost]) -> list[Block]:
     columns: list[Column] = [
         ("from", "provider"), ("machines", lambda row: f"{row.instances} x {row.instance}"), "usd_per_hour", "usd",
-        "spot_usd_with_interruptions", "reserved_usd", ("price of", dated),
+        "spot_usd_with_interruptions", "reserved_usd", "reserved_3y_usd", ("price of", dated),
     ]  # fmt: skip
-    return table(rows, columns, "By provider")
+    strange = [row for row in rows if of_strangers(row.seller)]
+    clouds = [row for row in rows if not of_strangers(row.seller)]
+    return [
+        *table(clouds, columns, "By provider"),
+        *table(strange, [("whose", "seller"), *columns], "Marketplaces and private machines (they come and go)"),
+    ]
 
 
 def cheaper(rows: Sequence[Saving]) -> list[Block]:

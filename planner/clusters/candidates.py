@@ -12,10 +12,11 @@ from estimator.money.cost import bill
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.prices.kin import kin_price
+from planner.clock import today
 from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
-from planner.money.offers import by_device, joins
+from planner.money.offers import age_days, by_device, is_stale, joins, of_strangers
 from planner.serving.prices import offered
 
 
@@ -45,6 +46,11 @@ class Hourly:
 
     price: Price
     usd: float
+
+    @property
+    def place(self) -> tuple[bool, float]:
+        """Machines of strangers come after all others."""
+        return of_strangers(self.price.seller), self.usd
 
 
 @dataclass(frozen=True)
@@ -176,9 +182,10 @@ def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[H
         if joined and joins(price, shape.count, nodes=2) is False:
             continue
         usd = bill(price, shape.count, 1.0).usd_per_hour
-        if usd is not None and (price.provider not in best or usd < best[price.provider].usd):
-            best[price.provider] = Hourly(price, usd)
-    return sorted(best.values(), key=lambda row: (row.usd, row.price.provider))
+        if usd is not None:
+            row = Hourly(price, usd)
+            best[price.provider] = min(best.get(price.provider, row), row, key=lambda row: row.place)
+    return sorted(best.values(), key=lambda row: (*row.place, row.price.provider))
 
 
 def others(rows: list[Hourly]) -> list[OtherOffer]:
@@ -198,6 +205,10 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     notes = []
     if not price.price_date:
         notes.append("the price has no date: it may be higher today")
+    elif is_stale(price.price_date, today()):
+        notes.append(f"the price is {age_days(price.price_date, today())} days old: look it up before you rely on it")
+    if of_strangers(price.seller):
+        notes.append(f"a price of a {price.seller}: machines of others, that come and go")
     if by_device(price) and together > 1:
         notes.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
     if joined and price.network_bandwidth_per_node is None:

@@ -6,26 +6,39 @@ from dataclasses import dataclass, field
 
 from knowledge.figures import percent, shown, usd
 from planner.clock import today
-from planner.money.offers import PriceKind, age_days, cheapest, dated, is_stale
+from planner.money.offers import PriceKind, age_days, cheapest, dated, is_stale, of_strangers
 from planner.money.results import CostPart, OwnedCost
 from planner.money.terms import CostTerms
 from planner.result import Assumption, ProviderCost
 
 # What a kind of price is called, and what it leaves out.
-_CALLED = {"on_demand": "on-demand", "spot": "spot", "reserved": "reserved"}
+_CALLED = {
+    "on_demand": "on-demand",
+    "spot": "spot",
+    "reserved": "reserved",
+    "reserved_3y": "three-year",
+    "community": "community or marketplace",
+}
 _RENTED = (
     "data transfer out of the cloud", "runs that go wrong and are repeated", "people, taxes and support contracts",
 )  # fmt: skip
+_BEYOND = "hours of the reservation beyond the run"
 _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
     "on_demand": _RENTED,
     "spot": (*_RENTED, "waiting for spot capacity", "changes of the spot price during the run"),
-    "reserved": (*_RENTED, "hours of the reservation beyond the run"),
+    "reserved": (*_RENTED, _BEYOND),
+    "reserved_3y": (*_RENTED, _BEYOND),
+    "community": (*_RENTED, "machines that their owners take back"),
     "own": ("whatever your price does not cover", *_RENTED[:2]),
     "owned": (
         "interest on the capital, and what the hardware sells for in the end", "power of devices that stand idle",
         "storage and software licences", "runs that go wrong and are repeated",
     ),
 }  # fmt: skip
+
+
+def called(kind: PriceKind) -> str:
+    return _CALLED.get(kind, kind)
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,8 @@ def choose(
     rows, owned = listed
     if kind == "own" and terms.usd_per_device_hour is not None:
         rate = terms.usd_per_device_hour * devices
-        what = f"{devices} devices at your {terms.usd_per_device_hour:g} USD an hour"
+        reserved = " reserved" if terms.price in ("reserved", "reserved_3y") else ""
+        what = f"{devices}{reserved} devices at your {terms.usd_per_device_hour:g} USD an hour"
         return Chosen(kind, rate, *hours.ends, parts=_rented(rate, hours, what, None))
     if kind == "owned":
         return _owned(owned, hours)
@@ -100,8 +114,9 @@ def choose(
     every = None
     if kind == "spot" and best.spot_hours:
         hours, every = hours.on_spot(best.spot_hours), best.spot_checkpoint_minutes
-    price_date = {"spot": best.spot_price_date, "reserved": best.reserved_price_date}.get(kind, best.price_date)
-    why = f"the cheapest {_CALLED[kind]} offer in the price book ({dated(price_date, today())})"
+    price_date = _dates(best).get(kind, best.price_date)
+    term = f", {best.reserved_term}" if kind == "reserved" and best.reserved_term else ""
+    why = f"the cheapest {_CALLED[kind]} offer in the price book ({dated(price_date, today())}{term})"
     chosen = Assumption(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
@@ -143,8 +158,17 @@ def _owned(owned: OwnedCost | None, hours: Hours) -> Chosen:
 
 
 def _rate(row: ProviderCost, kind: PriceKind) -> float:
-    rates = {"spot": row.spot_usd_per_hour, "reserved": row.reserved_usd_per_hour}
+    rates = {
+        "spot": row.spot_usd_per_hour, "reserved": row.reserved_usd_per_hour,
+        "reserved_3y": row.reserved_3y_usd_per_hour,
+    }  # fmt: skip
     return rates.get(kind, row.usd_per_hour) or 0.0
+
+
+def _dates(row: ProviderCost) -> dict[str, str | None]:
+    return {
+        "spot": row.spot_price_date, "reserved": row.reserved_price_date, "reserved_3y": row.reserved_3y_price_date,
+    }  # fmt: skip
 
 
 def _none(kind: PriceKind, rows: list[ProviderCost]) -> str:
@@ -162,6 +186,11 @@ def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
         age = age_days(price_date, day)
         words = "is undated" if age is None else f"is {age} days old (of {price_date})"
         doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
+    if of_strangers(row.seller):
+        doubts.append(
+            f"{row.provider} {row.instance} is a price of a {row.seller}: machines of others, that come and go; "
+            "clouds are not compared with it"
+        )
     if row.joined is False:
         doubts.append(f"{row.provider} {row.instance}: single machines or too few: nothing joins them for this run")
     elif row.joined is None:

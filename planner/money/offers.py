@@ -17,10 +17,18 @@ from planner.clock import today
 from planner.result import ProviderCost
 from planner.training.planned import Planned
 
-PriceKind = Literal["on_demand", "spot", "reserved", "owned", "own"]
+PriceKind = Literal["on_demand", "spot", "reserved", "reserved_3y", "community", "owned", "own"]
 FRESH_DAYS = 90
 # What a row costs at each kind of price that providers have.
-_USD = {"on_demand": "usd", "spot": "spot_usd_with_interruptions", "reserved": "reserved_usd"}
+_USD = {
+    "on_demand": "usd",
+    "spot": "spot_usd_with_interruptions",
+    "reserved": "reserved_usd",
+    "reserved_3y": "reserved_3y_usd",
+    "community": "usd",
+}
+# Machines of private people and of many owners: they come and go, and no data centre vouches for them.
+_STRANGERS = ("marketplace", "community")
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         price_date=price.price_date,
         note=price.notes,
         source=price.source,
+        seller=price.seller,
         region=price.region,
         joined=joins(price, devices, terms.nodes),
         in_region=is_within(price.region, terms.place) if terms.place and price.region else None,
@@ -89,6 +98,11 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
     elif price.reserved_usd_per_hour is not None:
         row.reserved_usd_per_hour = price.reserved_usd_per_hour * row.instances
         row.reserved_term, row.reserved_price_date = price.reserved_term, price.reserved_price_date or None
+    if price.long_usd_per_hour is not None:
+        row.reserved_3y_usd_per_hour = price.long_usd_per_hour * row.instances
+        row.reserved_3y_usd = row.reserved_3y_usd_per_hour * hours
+        row.reserved_3y_price_date = price.long_price_date or None
+        row.reserved_3y_stale = is_stale(row.reserved_3y_price_date, day)
     if row.reserved_usd_per_hour is not None:
         row.reserved_usd = row.reserved_usd_per_hour * hours
         row.reserved_stale = is_stale(row.reserved_price_date, day)
@@ -129,20 +143,28 @@ def by_device(price: Price) -> bool:
     return price.count == 1 and "(per " in price.instance
 
 
+def of_strangers(seller: str) -> bool:
+    """Whether machines of such a seller are its own: what they cost is no price of a cloud, and stands apart."""
+    return seller in _STRANGERS
+
+
 def in_order(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> list[ProviderCost]:
     """Those with a price of this kind (on demand where providers have none of it) first: of them last what cannot work
-    as one, then what is outside the region asked for, then what may not work as one; else by USD."""
+    as one, then what is outside the region asked for, then machines of strangers, then what may not work as one; else
+    by USD."""
     listed: PriceKind = kind if kind in _USD else "on_demand"
 
-    def key(row: ProviderCost) -> tuple[bool, bool, bool, bool, float, str]:
-        usd, doubtful = usd_of(row, listed), row.joined is None
-        return (usd is None, row.joined is False, row.in_region is False, doubtful, usd or 0.0, row.provider)
+    def key(row: ProviderCost) -> tuple[bool, bool, bool, bool, bool, float, str]:
+        usd, doubtful, strange = usd_of(row, listed), row.joined is None, of_strangers(row.seller)
+        return (usd is None, row.joined is False, row.in_region is False, strange, doubtful, usd or 0.0, row.provider)
 
     return sorted(rows, key=key)
 
 
 def usd_of(row: ProviderCost, kind: PriceKind = "on_demand") -> float | None:
     """What the row comes to at a provider's kind of price."""
+    if kind == "community" and not of_strangers(row.seller):
+        return None
     return getattr(row, _USD[kind]) if kind in _USD else None
 
 

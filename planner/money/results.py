@@ -40,7 +40,7 @@ class OwnedCost(Result):
 class Saving(Result):
     """A way to pay less for a run."""
 
-    way: str = Field(description="spot, reserved, framework, precision, method, model or data.")
+    way: str = Field(description="spot, reserved, reserved_3y, community, framework, precision, method, model or data.")
     what: str
     gives_up: str
     patch: dict[str, Any] = Field(description="What changes in the plan; empty for another kind of price.")
@@ -86,7 +86,9 @@ class CostEstimate(Result):
     low_hours: float
     high_hours: float
     device_hours: float
-    price: str = Field(description="What usd is at: on_demand, spot, reserved, owned or own (yours).")
+    price: str = Field(
+        description="What usd is at: on_demand, spot, reserved, reserved_3y, community, owned or own (yours)."
+    )
     provider: str | None = Field(default=None, description="Of the chosen offer; null at your own price.")
     instance: str | None = None
     usd: float | None = Field(description="Of the devices: usd_per_hour times hours.")

@@ -11,8 +11,8 @@ from estimator.errors import PlanError
 from knowledge.figures import percent, whole
 from knowledge.models.catalogue import facts_of, models
 from planner.change import OPEN_LAYOUT
-from planner.money.choice import Chosen
-from planner.money.offers import PriceKind, usd_of
+from planner.money.choice import Chosen, called
+from planner.money.offers import PriceKind, cheapest, in_order, usd_of
 from planner.money.results import Saving
 from planner.result import ProviderCost
 from planner.training.deciding import other_frameworks
@@ -27,6 +27,8 @@ _SMALLER = 0.8
 _KINDS: dict[PriceKind, str] = {
     "spot": "instances are taken away; the hours are with that",
     "reserved": "rented for the whole term",
+    "reserved_3y": "rented for three years",
+    "community": "machines of others, that come and go",
 }
 
 
@@ -60,12 +62,12 @@ def savings(planned: Planned, rows: list[ProviderCost], chosen: Chosen, failures
 def _other_prices(rows: list[ProviderCost], chosen: Chosen) -> Iterator[Saving]:
     """The cheapest offer of each other kind of price."""
     for kind, gives_up in _KINDS.items():
-        priced = [(usd, row) for row in rows if row.joined is not False and (usd := usd_of(row, kind)) is not None]
-        if kind == chosen.kind or not priced:
+        row = cheapest(in_order(rows, kind), kind)
+        usd = None if row is None else usd_of(row, kind)
+        if kind == chosen.kind or row is None or usd is None or row.joined is False:
             continue
-        usd, row = min(priced, key=lambda pair: pair[0])
         hours = row.spot_hours if kind == "spot" and row.spot_hours else chosen.hours
-        what = f"{kind} {row.instance} of {row.provider}"
+        what = f"{called(kind)} {row.instance} of {row.provider}"
         yield Saving(way=kind, what=what, gives_up=gives_up, patch={}, usd=usd, hours=hours)
 
 

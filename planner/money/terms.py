@@ -18,14 +18,16 @@ from planner.result import Assumption
 from planner.training.run import FailureTerms, restart_of
 
 OWNED = "owned"
+# What a price of one's own can be: an hour that is paid for as long as it is used, or for a term.
+_RATES: tuple[PriceKind, ...] = ("own", "on_demand", "reserved", "reserved_3y")
 _HOURS_PER_DAY = 24.0
 
 
 class CostTerms(BaseModel):
     price: PriceKind | None = Field(
         None,
-        description="What to pay: on_demand, spot (with its interruptions), reserved, owned (hardware you buy) or own "
-        "(your usd_per_device_hour).",
+        description="What to pay: on_demand, spot (with its interruptions), reserved (up to a year), reserved_3y, "
+        "community (marketplaces and private machines), owned (hardware you buy) or own (your usd_per_device_hour).",
     )
     usd_per_device_hour: float | None = Field(
         None, gt=0, le=1e6, description="Your own price, instead of the price book."
@@ -65,9 +67,10 @@ class CostTerms(BaseModel):
         has_price = self.usd_per_device_hour is not None
         if self.price == "own" and not has_price:
             raise PlanError("usd_per_device_hour", "is required for price own", ["2.5"])
-        if has_price and self.price not in (None, "own"):
-            raise PlanError("price", f"{self.price} contradicts usd_per_device_hour, a price of your own", ["own"])
-        if self.price is not None:
+        if has_price and self.price not in (None, *_RATES):
+            problem = f"{self.price} contradicts usd_per_device_hour, a price of your own"
+            raise PlanError("price", problem, [*_RATES])
+        if self.price is not None and not has_price:
             return self.price
         if has_price:
             return "own"

@@ -117,17 +117,8 @@ def most_offered_first(rows: Sequence[Accelerator], hourly: Mapping[str, Sequenc
     return sorted(rows, key=lambda row: (row.id in own, len(hourly.get(row.id, ())), row.year or 0), reverse=True)
 
 
-def hourly_by_device() -> dict[str, list[float]]:
-    """What one device of each kind costs by the hour on demand, of every offer with a price, the cheapest first."""
-    hourly: dict[str, list[float]] = {}
-    for price in price_book.prices():
-        if price.usd_per_hour is not None:
-            hourly.setdefault(price.accelerator, []).append(price.usd_per_hour / price.count)
-    return {name: sorted(values) for name, values in hourly.items()}
-
-
 def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
-    own, hourly, rows = own_accelerators(), hourly_by_device(), list[tuple[HardwareEntry, str]]()
+    own, hourly, rows = own_accelerators(), price_book.hourly_by_device(), list[tuple[HardwareEntry, str]]()
     for device in most_offered_first(accelerators(), hourly):
         entry = HardwareEntry(
             id=device.id,

@@ -11,7 +11,7 @@ from estimator.money.cost import HOURS_PER_MONTH, bill
 from estimator.plan.layouts import Floats
 from knowledge.own.files import Stamp, stamp
 from knowledge.prices.book import prices
-from planner.money.offers import in_order, offer, rentable
+from planner.money.offers import in_order, of_strangers, offer, rentable
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
@@ -28,13 +28,15 @@ def _offered(accelerator: str, provider: str | None, together: int, _: tuple[Sta
 
 
 def cheapest_hour(accelerator: str, provider: str | None, together: int, devices: int) -> tuple[Price, float] | None:
-    """The cheapest on-demand offer for `devices`, `together` of which share a node, and its USD per hour.
+    """The cheapest on-demand offer for `devices`, `together` of which share a node, and its USD per hour; machines of
+    strangers only where no cloud has any.
 
     Whole instances are rented. None where no offer has a price. Raises PlanError for an unknown provider.
     """
     priced = [price for price in offered(accelerator, provider, together) if price.usd_per_hour is not None]
     paid = [(price, bill(price, devices, 1.0).usd_per_hour) for price in priced]
-    return min(((price, usd) for price, usd in paid if usd is not None), key=lambda row: row[1], default=None)
+    priced_ones = ((price, usd) for price, usd in paid if usd is not None)
+    return min(priced_ones, key=lambda row: (of_strangers(row[0].seller), row[1]), default=None)
 
 
 def hourly_usd(

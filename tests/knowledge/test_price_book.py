@@ -18,6 +18,8 @@ def test_every_row_loads_with_sane_values() -> None:
         assert price.accelerator in known
         assert price.count >= 1
         assert price.source
+        sellers = ("",) if price.provider == "owned" else ("hyperscaler", "cloud", "marketplace", "community")
+        assert price.seller in sellers
         assert price.usd_per_hour is None or 0.05 < price.usd_per_hour / price.count < 30, price.instance
         assert (
             price.spot_usd_per_hour is None
@@ -56,7 +58,8 @@ def test_prices_beside_on_demand_belong_to_rows_and_are_below_them() -> None:
     for row in rows("terms.csv"):
         price = book[row["provider"], row["instance"]]
         usd = float(row["usd_per_hour"])
-        assert usd == (price.spot_usd_per_hour if row["kind"] == "spot" else price.reserved_usd_per_hour)
+        reserved = price.long_usd_per_hour if row["term"] == "3 years" else price.reserved_usd_per_hour
+        assert usd == (price.spot_usd_per_hour if row["kind"] == "spot" else reserved)
         assert price.usd_per_hour is None or usd < price.usd_per_hour
         assert row["source"]
         assert row["kind"] == "spot" or row["term"]

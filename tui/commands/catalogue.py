@@ -13,11 +13,11 @@ from estimator.errors import PlanError, nearest
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import checkpoints, models
-from knowledge.prices.book import prices
+from knowledge.prices.book import hourly_by_device, prices
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
-from planner.records.catalogue import hourly_by_device, most_offered_first, newest_first
+from planner.records.catalogue import most_offered_first, newest_first
 from tui.jsonout import write_json
 
 

@@ -119,7 +119,7 @@ def test_a_hopeless_run_has_no_spot_price() -> None:
 
 def test_reserved_is_published_or_by_ones_own_discount() -> None:
     with clock.on(date(2027, 6, 1)):
-        published = cost(price="reserved")
+        published = cost(price="reserved", providers=["AWS"])
     assert (published["provider"], published["usd_per_hour"]) == ("AWS", 47.76)
     assert any("days old" in text for text in published["warnings"])
     own = cost(price="reserved", reserved_discount=0.25)

@@ -6,7 +6,9 @@ import pytest
 
 from estimator.plan.schema import Plan
 from knowledge.prices.book import prices
-from planner.money.offers import offers
+from planner.money.cost import CostRequest, estimate_cost
+from planner.money.offers import PriceKind, cheapest, in_order, of_strangers, offers, usd_of
+from planner.serving.prices import cheapest_hour
 from planner.training.planned import plan_training
 
 
@@ -31,3 +33,42 @@ def test_a_run_over_nodes_is_priced_at_machines_that_work_as_one(count: int, nod
         assert row.joined is not True or nodes == 1 or most is None or most >= count
     dated = {row.provider for row in priced if row.price_date}
     assert not any(row.provider in dated and not row.price_date for row in priced)
+
+
+def _asked(**more: object) -> CostRequest:
+    plan = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": 1e8}
+    return CostRequest.model_validate(plan | more)
+
+
+def test_machines_of_strangers_are_taken_only_where_they_are_asked_for() -> None:
+    bill = estimate_cost(_asked())
+    chosen = next(row for row in bill.by_provider if row.instance == bill.instance)
+    least = min(row.usd for row in bill.by_provider if row.usd is not None and of_strangers(row.seller))
+    assert bill.usd is not None
+    assert not of_strangers(chosen.seller)
+    assert least < bill.usd
+    hour = cheapest_hour("h100-sxm", None, 8, 8)
+    assert hour is not None
+    assert bill.usd_per_hour == hour[1]
+    community = estimate_cost(_asked(price="community"))
+    assert community.usd == least
+    assert any("machines of others" in text for text in community.warnings)
+
+
+@pytest.mark.parametrize("kind", ["on_demand", "spot", "reserved", "reserved_3y", "community"])
+def test_each_tier_has_its_own_cheapest_offer_and_a_longer_term_costs_less(kind: PriceKind) -> None:
+    rows = estimate_cost(_asked()).by_provider
+    row = cheapest(in_order(rows, kind), kind)
+    assert row is not None
+    assert usd_of(row, kind) == estimate_cost(_asked(price=kind)).usd
+    for each in rows:
+        if each.reserved_3y_usd is not None and each.reserved_usd is not None and each.reserved_term == "1 year":
+            assert each.reserved_3y_usd < each.reserved_usd
+
+
+@pytest.mark.parametrize("kind", ["reserved", "reserved_3y", "on_demand"])
+def test_a_price_of_ones_own_can_be_that_of_a_reservation(kind: str) -> None:
+    bill = estimate_cost(_asked(price=kind, usd_per_device_hour=2.1))
+    assert bill.price == "own"
+    assert bill.usd_per_hour == pytest.approx(16.8)
+    assert ("reserved" in bill.parts[0].what) == (kind != "on_demand")
