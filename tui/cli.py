@@ -54,13 +54,18 @@ class _Version(argparse.Action):
 
 def _catalogues(commands: Any) -> None:
     for name, what in (("models", "model catalogue"), ("hardware", "accelerator catalogue"), ("prices", "price book")):
-        catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it")
+        more = "; age: how old they are; update FILE|URL: take over a published list" if name == "prices" else ""
+        catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it{more}")
         catalogue.add_argument(
             "query", nargs="*", help="words that the name must contain; or add, and a row or its file"
         )
         catalogue.add_argument("--project", action="store_true", help="add for this folder alone (./.shardwise)")
         catalogue.add_argument("--overwrite", action="store_true", help="add in place of your row of that name")
         catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
+        if name == "prices":
+            catalogue.add_argument("--provider", help="update: whose prices a list has that does not say it, e.g. AWS")
+            catalogue.add_argument("--region", action="append", help="update: only this region; may be repeated")
+            catalogue.add_argument("--dry-run", action="store_true", help="update: say what it would do, write nothing")
         catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from estimator.errors import PlanError
@@ -22,7 +23,25 @@ def with_own_prices(shipped: Sequence[Price]) -> Sequence[Price]:
     if not any(stamps):
         return shipped
     prices, replaced, _ = _joined(*stamps, tuple(_key(price) for price in shipped))
-    return [*(price for price in shipped if _key(price) not in replaced), *prices]
+    machines = {(price.provider, price.instance): price for price in shipped}
+    own = [_as_known(price, machines.get((price.provider, price.instance))) for price in prices]
+    return [*(price for price in shipped if _key(price) not in replaced), *own]
+
+
+def _as_known(price: Price, shipped: Price | None) -> Price:
+    """With what the price book knows of such an instance besides its price."""
+    if shipped is None or shipped.accelerator != price.accelerator:
+        return price
+    return replace(
+        price,
+        network=shipped.network,
+        network_bandwidth_per_node=shipped.network_bandwidth_per_node,
+        max_devices=shipped.max_devices,
+        vcpus=shipped.vcpus,
+        ram_bytes=price.ram_bytes or shipped.ram_bytes,
+        extra=shipped.extra,
+        seller=shipped.seller,
+    )
 
 
 def prices_left_out(shipped: Sequence[Price]) -> list[LeftOut]:
@@ -59,8 +78,10 @@ def own_price(entry: Own[PriceRow], shipped: Sequence[str]) -> Price:
     if row.replaces and row.key not in shipped:
         problem = f"the price book has no {row.provider} {row.instance} in region {row.region or 'none'} to replace"
         raise PlanError(f"{place}replaces", problem)
-    if row.usd_per_hour is None and row.spot_usd_per_hour is None:
-        raise PlanError(f"{place}usd_per_hour", "a price is required", ["usd_per_hour", "spot_usd_per_hour"])
+    kinds = ("usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour", "reserved_3y_usd_per_hour")
+    if all(getattr(row, kind) is None for kind in kinds):
+        raise PlanError(f"{place}usd_per_hour", "a price is required", [*kinds])
+    day = row.price_date.isoformat() if row.price_date else None
     try:
         device = find_accelerator(row.accelerator).value
     except PlanError as error:
@@ -72,8 +93,13 @@ def own_price(entry: Own[PriceRow], shipped: Sequence[str]) -> Price:
         count=row.count,
         usd_per_hour=row.usd_per_hour,
         spot_usd_per_hour=row.spot_usd_per_hour,
-        price_date=row.price_date.isoformat() if row.price_date else None,
+        price_date=day,
         region=row.region,
+        reserved_usd_per_hour=row.reserved_usd_per_hour,
+        reserved_term=None if row.reserved_usd_per_hour is None else "1 year",
+        reserved_price_date=day,
+        long_usd_per_hour=row.reserved_3y_usd_per_hour,
+        long_price_date=day,
         ram_bytes=None if row.ram_gib is None else row.ram_gib * GIB,
         source=entry.source,
         notes=row.notes or "",

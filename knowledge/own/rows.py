@@ -128,6 +128,8 @@ class PriceRow(UserRow):
     count: int = Field(ge=1, le=4096, description="Accelerators in it.")
     usd_per_hour: _Usd | None = Field(None, description="On demand or as agreed, USD an hour for the whole machine.")
     spot_usd_per_hour: _Usd | None = Field(None, description="Interruptible, USD an hour for the whole machine.")
+    reserved_usd_per_hour: _Usd | None = Field(None, description="Reserved for a year, USD an hour.")
+    reserved_3y_usd_per_hour: _Usd | None = Field(None, description="Reserved for three years, USD an hour.")
     price_date: datetime.date | None = Field(None, description="When the price was had, e.g. 2026-11-01.")
     region: Text | None = Field(None, description="Where it stands, e.g. us-east-1.")
     currency: Literal["USD"] = Field("USD", description="Prices are in USD.")

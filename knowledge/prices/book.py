@@ -61,6 +61,11 @@ def left_out() -> list[LeftOut]:
     return prices_left_out(_book())
 
 
+def shipped() -> list[Price]:
+    """The rows that come with Shardwise, without the user's own."""
+    return list(_book())
+
+
 def check_own_price(entry: Own[PriceRow]) -> Price:
     """The price that a row of the user's makes. Raises PlanError, also where it clashes with the price book's."""
     return checked_price(entry, _book())

@@ -10,6 +10,7 @@ from pages.blocks import Block, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
+from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
 from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
@@ -89,7 +90,7 @@ def size(result: SizedServing) -> list[Block]:
         price = f", {usd(best.usd_per_hour)} per hour" if best.usd_per_hour is not None else ""
         replicas = f"{best.replicas} replica{'s' if best.replicas != 1 else ''}"
         sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
-    offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", "price_date")]
+    offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
         Headline(sentence, bool(best)),
         *plan_figures(result.plan),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from knowledge import figures
 from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
+from knowledge.prices.age import price_day
 from pages.blocks import Block, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
@@ -95,7 +96,7 @@ def _break_even(api: ApiComparison) -> str:
 
 
 def dated(row: ProviderCost) -> str:
-    return f"{row.price_date or 'date unknown'}{' (old)' if row.stale else ''}"
+    return price_day(row.price_date, row.stale)
 
 
 def _price(result: CostEstimate) -> str:
@@ -109,12 +110,20 @@ def _cost_verdict(result: CostEstimate) -> Headline:
     good = False if broken else True if result.within_budget or result.within_deadline else None
     end = f", {' and '.join(broken)}" if broken else ""
     if result.usd is not None:
-        return Headline(f"{figures.held(result, 'usd')} in {hours(result.hours)}{end}.", good)
+        old = f", at {_old(result)}" if result.stale else ""
+        return Headline(
+            f"{figures.held(result, 'usd')} in {hours(result.hours)}{end}{old}.", good, beware=bool(result.stale)
+        )
     if result.usd_per_hour is not None:
         million = result.usd_per_million_output_tokens
         each = f", {usd(million)} per million output tokens" if million is not None else ""
-        return Headline(f"{usd(result.usd_per_hour)} per hour{each}{end}.", good)
+        old = f", at {_old(result)}" if result.stale else ""
+        return Headline(f"{usd(result.usd_per_hour)} per hour{each}{end}{old}.", good, beware=bool(result.stale))
     return Headline(f"No price is known{end}.", False)
+
+
+def _old(result: CostEstimate) -> str:
+    return f"a price of {result.price_date}" if result.price_date else "an undated price"
 
 
 def owned(cost: OwnedCost | None) -> list[Block]:
@@ -144,7 +153,7 @@ def clusters(result: RecommendedCluster) -> list[Block]:
     why = list(result.why)
     head = why.pop(0) if why else "No cluster does."
     return [
-        Headline(head, bool(result.options) and result.satisfied),
+        Headline(head, bool(result.options) and result.satisfied, beware=any(row.stale for row in result.options[:1])),
         *notes("Why", why),
         *options(result.options, result.sort),
         *rejected(result.rejected),
@@ -158,6 +167,7 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     columns: list[Column] = [
         ("cluster", cluster_name), "provider", *run, "usd_per_hour",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
+        ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
     return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")

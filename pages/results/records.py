@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from knowledge.figures import file_size
+from knowledge.prices.age import price_day
 from pages.blocks import Block, Headline, Text
 from pages.results.basis import notes, tail
-from pages.results.columns import table
+from pages.results.columns import Column, table
 
 if TYPE_CHECKING:  # each has the files that it reads behind it
     from planner.records.catalogue import AddedRow, CatalogueList, ShownRow
@@ -49,7 +50,16 @@ def catalogue(result: CatalogueList) -> list[Block]:
 
 def rows(result: CatalogueList) -> list[Block]:
     hardware = ["id", "usable_bytes", "memory_bandwidth_bytes_per_s", "bf16_tflops", "per_node", "vendor", "name"]
-    prices = ["provider", "instance", "accelerator", "count", "usd_per_hour", "spot_usd_per_hour", "price_date"]
+    prices: list[Column] = [
+        "provider",
+        "instance",
+        "accelerator",
+        "count",
+        "usd_per_hour",
+        "spot_usd_per_hour",
+        "seller",
+    ]
+    prices.append(("price of", lambda row: price_day(row.price_date, row.stale)))
     return [
         *table(result.hardware, hardware),
         *table(result.models, ["id", "parameters", "active_parameters", "context_tokens", "family"]),

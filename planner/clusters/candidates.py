@@ -11,12 +11,13 @@ from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.kin import kin_price
 from planner.clock import today
 from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
-from planner.money.offers import age_days, by_device, is_stale, joins, of_strangers
+from planner.money.offers import by_device, joins, of_strangers
 from planner.serving.prices import offered
 
 

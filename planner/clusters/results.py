@@ -35,6 +35,7 @@ class ClusterOption(Result):
     instance: str | None
     instances: int | None
     price_date: str | None
+    stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
     usd_per_hour: float | None
     hours: float | None = Field(description="Of the whole run; of serving without a number of requests a month.")
     low_hours: float | None

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from estimator.machine.hardware import Machine
 from estimator.money.cost import energy_kwh
 from estimator.plan.schema import Goal
+from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
+from planner.clock import today
 from planner.estimates import PlanEstimate, warnings_of
 from planner.evidence import evidence_of
 from planner.money.choice import Chosen, Hours, choose
@@ -75,6 +77,8 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         price=chosen.kind,
         provider=chosen.row.provider if chosen.row else None,
         instance=chosen.row.instance if chosen.row else None,
+        price_date=chosen.price_date,
+        stale=None if chosen.row is None else is_stale(chosen.price_date, today()),
         usd=usd,
         low_usd=chosen.low_usd,
         high_usd=chosen.high_usd,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from knowledge.figures import percent, shown, usd
+from knowledge.prices.age import age_days, dated, is_stale
 from planner.clock import today
-from planner.money.offers import PriceKind, age_days, cheapest, dated, is_stale, of_strangers
+from planner.money.offers import PriceKind, cheapest, of_strangers
 from planner.money.results import CostPart, OwnedCost
 from planner.money.terms import CostTerms
 from planner.result import Assumption, ProviderCost
@@ -51,6 +52,7 @@ class Chosen:
     low_hours: float
     high_hours: float
     row: ProviderCost | None = None
+    price_date: str | None = None
     parts: list[CostPart] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -122,7 +124,9 @@ def choose(
     )
     parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
     warnings = _doubts(best, price_date)
-    return Chosen(kind, rate, *hours.ends, row=best, parts=parts, assumptions=[chosen], warnings=warnings)
+    return Chosen(
+        kind, rate, *hours.ends, row=best, price_date=price_date, parts=parts, assumptions=[chosen], warnings=warnings
+    )
 
 
 def _rented(rate: float, hours: Hours, what: str, every_minutes: float | None) -> list[CostPart]:

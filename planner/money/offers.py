@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
 from typing import Literal
 
 from estimator.machine.hardware import Price
 from estimator.money.cost import bill
+from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Place, is_within
 from planner.clock import today
@@ -18,7 +18,6 @@ from planner.result import ProviderCost
 from planner.training.planned import Planned
 
 PriceKind = Literal["on_demand", "spot", "reserved", "reserved_3y", "community", "owned", "own"]
-FRESH_DAYS = 90
 # What a row costs at each kind of price that providers have.
 _USD = {
     "on_demand": "usd",
@@ -171,27 +170,3 @@ def usd_of(row: ProviderCost, kind: PriceKind = "on_demand") -> float | None:
 def cheapest(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> ProviderCost | None:
     """The first offer with a price of this kind, of rows in order; None where there is none."""
     return next((row for row in rows if usd_of(row, kind) is not None), None)
-
-
-def dated(price_date: str | None, day: date) -> str:
-    """'price of 2026-07-20, 124 days old' or 'undated price'."""
-    age = age_days(price_date, day)
-    return "undated price" if age is None else f"price of {price_date}, {age} days old"
-
-
-def age_days(price_date: str | None, day: date) -> int | None:
-    """Days since a price; of a month or year since its first day. None where it is undated."""
-    since = _day(price_date) if price_date else None
-    return None if since is None else max(0, (day - since).days)
-
-
-def is_stale(price_date: str | None, day: date) -> bool:
-    """Older than 90 days, or undated."""
-    age = age_days(price_date, day)
-    return age is None or age > FRESH_DAYS
-
-
-@lru_cache(maxsize=256)
-def _day(text: str) -> date:
-    year, month, day = (*map(int, text.split("-")), 1, 1)[:3]
-    return date(year, month, day)

@@ -91,6 +91,8 @@ class CostEstimate(Result):
     )
     provider: str | None = Field(default=None, description="Of the chosen offer; null at your own price.")
     instance: str | None = None
+    price_date: str | None = Field(default=None, description="Of that offer's price of this kind.")
+    stale: bool | None = Field(default=None, description="Over 90 days old or undated; null at your own price.")
     usd: float | None = Field(description="Of the devices: usd_per_hour times hours.")
     low_usd: float | None
     high_usd: float | None

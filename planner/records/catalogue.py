@@ -17,6 +17,8 @@ from knowledge.models.catalogue import ModelFacts, models, models_left_out, own_
 from knowledge.own.files import file_stem, project_folder, trust, trusted, user_folder, write_file
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
+from knowledge.prices.age import is_stale
+from planner.clock import today
 from planner.records.scenarios import ScenarioFile, StoredFile
 from planner.result import Assumption, Result
 
@@ -67,6 +69,8 @@ class PriceEntry(Result):
     usd_per_hour: float | None
     spot_usd_per_hour: float | None
     price_date: str | None
+    stale: bool = Field(default=False, description="Whether that is over 90 days ago, or not known.")
+    seller: str = Field(default="", description="Whose: hyperscaler, cloud, marketplace, community; '' for your own.")
     region: str | None
     own: bool
     source: str
@@ -167,6 +171,8 @@ def _prices() -> tuple[list[tuple[PriceEntry, str]], list[LeftOut]]:
             usd_per_hour=price.usd_per_hour,
             spot_usd_per_hour=price.spot_usd_per_hour,
             price_date=price.price_date,
+            stale=is_stale(price.price_date, today()),
+            seller=price.seller,
             region=price.region,
             own=price.source.startswith("yours ("),
             source=price.source,

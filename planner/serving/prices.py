@@ -10,7 +10,9 @@ from estimator.machine.hardware import Price
 from estimator.money.cost import HOURS_PER_MONTH, bill
 from estimator.plan.layouts import Floats
 from knowledge.own.files import Stamp, stamp
+from knowledge.prices.age import is_stale
 from knowledge.prices.book import prices
+from planner.clock import today
 from planner.money.offers import in_order, of_strangers, offer, rentable
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
@@ -81,4 +83,5 @@ def cost_of(
         provider=price.provider if price else None,
         instance=price.instance if price else None,
         price_date=price.price_date if price else None,
+        stale=is_stale(price.price_date, today()) if price else None,
     )

@@ -96,6 +96,7 @@ class ServingCost(Result):
     provider: str | None = Field(description="Null at the user's own price.")
     instance: str | None
     price_date: str | None
+    stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
 
 
 class ServingEstimate(Result):

@@ -13,10 +13,12 @@ from estimator.errors import PlanError, nearest
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import checkpoints, models
+from knowledge.prices.age import is_stale, price_day
 from knowledge.prices.book import hourly_by_device, prices
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
+from planner.clock import today
 from planner.records.catalogue import most_offered_first, newest_first
 from tui.jsonout import write_json
 
@@ -26,6 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tui.commands import adding  # the tools take longer to load than the catalogue
 
         return adding.run(arguments, arguments.query[1:])
+    if arguments.catalogue == "prices" and arguments.query[:1] in (["age"], ["update"]):
+        from tui.commands import price_lists  # as above
+
+        return (price_lists.age if arguments.query[0] == "age" else price_lists.update)(arguments, arguments.query[1:])
     rows, words, show = _CATALOGUES[arguments.catalogue]()
     matches = [row for row in rows if _matches(arguments.query, words(row))]
     if not matches:
@@ -104,7 +110,7 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
                 str(row.count),
                 f"{row.usd_per_hour:.2f}" if row.usd_per_hour is not None else "–",
                 f"{row.spot_usd_per_hour:.2f}" if row.spot_usd_per_hour is not None else "–",
-                row.price_date or "unknown",
+                price_day(row.price_date, is_stale(row.price_date, today())),
                 row.region or "–",
             )
             for row in rows

@@ -53,6 +53,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         instance=offer.instance if offer else None,
         instances=offer.instances if offer else None,
         price_date=offer.price_date if offer else None,
+        stale=offer.stale if offer else None,
         usd_per_hour=hourly,
         hours=run.hours if run else None,
         low_hours=run.low_hours if run else None,

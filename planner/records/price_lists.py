@@ -1,0 +1,269 @@
+"""A published price list taken over as prices of one's own: read, narrowed to places, checked, written at once."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from estimator.errors import PlanError
+from knowledge.own.files import (
+    LARGEST_BYTES,
+    file_stem,
+    project_folder,
+    read_text,
+    trust,
+    trusted,
+    user_folder,
+    write_file,
+)
+from knowledge.own.rows import Own, PriceRow, validated
+from knowledge.prices import book
+from knowledge.prices.age import age_days, is_stale
+from knowledge.prices.lists import ListedPrice, ReadList, folded, read_list
+from planner.clock import today
+
+LARGEST_LIST_BYTES = 64_000_000
+_TIMEOUT_S = 60
+_SUFFIXES = (".csv", ".json")
+_MOST_FILES = 50
+_HEAD = "# Prices read from {source} on {day}, {called}; `shardwise prices update` writes this file anew."
+
+
+@dataclass(frozen=True)
+class ProviderAge:
+    """How old the price book's rows of a provider with an hourly price are; `stale` ones are over 90 days old or
+    undated."""
+
+    provider: str
+    prices: int
+    newest: str | None
+    oldest: str | None
+    undated: int
+    stale: int
+    newest_age_days: int | None
+
+
+@dataclass(frozen=True)
+class PriceAges:
+    """`providers` with the oldest newest price first."""
+
+    providers: list[ProviderAge]
+
+    @property
+    def prices(self) -> int:
+        return sum(row.prices for row in self.providers)
+
+    @property
+    def stale(self) -> int:
+        return sum(row.stale for row in self.providers)
+
+
+@dataclass(frozen=True)
+class PriceChange:
+    provider: str
+    instance: str
+    region: str | None
+    before_usd_per_hour: float
+    usd_per_hour: float
+
+
+@dataclass(frozen=True)
+class PricesUpdated:
+    """The file that was written, or would be; `replaced` rows stand in place of the price book's, `left_out` counts the
+    rows of the list that were not taken by why, `changes` are the replaced hourly prices that moved, most first."""
+
+    path: str
+    written: bool
+    formats: list[str]
+    rows: int
+    replaced: int
+    regions: list[str]
+    left_out: dict[str, int]
+    changes: list[PriceChange]
+
+
+def price_ages() -> PriceAges:
+    """How old the prices are, by provider."""
+    day = today()
+    by_provider: dict[str, list[str | None]] = defaultdict(list)
+    for price in book.prices():
+        if price.usd_per_hour is not None:
+            by_provider[price.provider].append(price.price_date)
+    rows = []
+    for provider, dates in by_provider.items():
+        dated = sorted(filter(None, dates))
+        newest = dated[-1] if dated else None
+        rows.append(
+            ProviderAge(
+                provider=provider,
+                prices=len(dates),
+                newest=newest,
+                oldest=dated[0] if dated else None,
+                undated=len(dates) - len(dated),
+                stale=sum(is_stale(each, day) for each in dates),
+                newest_age_days=age_days(newest, day),
+            )
+        )
+    rows.sort(key=lambda row: (-math.inf if row.newest_age_days is None else -row.newest_age_days, row.provider))
+    return PriceAges(rows)
+
+
+def update_prices(
+    source: str, provider: str | None = None, regions: Iterable[str] = (), *, project: bool = False, write: bool = True
+) -> PricesUpdated:
+    """Takes over a price list: a file, a folder of such, or an https address. Prices of instances in regions that the
+    price book has stand in place of its rows. Nothing is written unless all of it can be used. Raises PlanError."""
+    lists, day = [], today()
+    for name, text in _texts(source):
+        lists.append(read_list(text, provider, name))
+    if provider is not None:
+        for each in lists:
+            each.rows = [row for row in each.rows if row.provider.casefold() == provider.strip().casefold()]
+    wanted = {region.casefold() for region in regions}
+    kept = _narrowed([row for each in lists for row in each.rows], wanted)
+    if not kept:
+        why = "; ".join(f"{count} {reason}" for reason, count in _left_out(lists).items())
+        raise PlanError("prices", f"has no price that can be used{f' ({why})' if why else ''}")
+    rows = [_row(listed, day) for listed in kept]
+    folder = project_folder() if project else user_folder()
+    stem = file_stem("-".join(["list", *sorted({row.provider for row in rows})[:4]]), "provider")
+    path = folder / "prices" / f"{stem}.yaml"
+    _check(rows, path)
+    called = sorted({each.called for each in lists})
+    if write:
+        keeps = trusted(folder)
+        data = [row.model_dump(mode="json", exclude_unset=True, exclude_none=True) for row in rows]
+        head = _HEAD.format(source=source.replace("\n", " ")[:300], day=day.isoformat(), called=", ".join(called))
+        text = f"{head}\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}"
+        if len(text.encode()) > LARGEST_BYTES:
+            raise PlanError("prices", f"are {len(rows)} rows, more than a file of one's own may hold: name regions")
+        write_file(path, text, True, "prices")
+        if keeps and folder != user_folder():
+            trust(folder)
+    return PricesUpdated(
+        path=str(path),
+        written=write,
+        formats=called,
+        rows=len(rows),
+        replaced=sum(row.replaces for row in rows),
+        regions=sorted({row.region for row in rows if row.region}),
+        left_out=_left_out(lists),
+        changes=_changes(rows),
+    )
+
+
+def _left_out(lists: list[ReadList]) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for each in lists:
+        for why, count in each.left_out.items():
+            counts[why] += count
+    return dict(counts)
+
+
+def _texts(source: str) -> list[tuple[str, str]]:
+    """(Name, text) of every list that the source is."""
+    if source.startswith(("http://", "https://")):
+        return [(source, _fetched(source))]
+    path = Path(source).expanduser()
+    if not path.is_dir():
+        return [(str(path.absolute()), read_text(path, "prices", LARGEST_LIST_BYTES))]
+    files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    if not files or len(files) > _MOST_FILES:
+        problem = f"{path} has {'no' if not files else 'more than ' + str(_MOST_FILES)} price lists (.csv, .json)"
+        raise PlanError("prices", problem)
+    return [(str(file.absolute()), read_text(file, "prices", LARGEST_LIST_BYTES)) for file in files]
+
+
+def _fetched(address: str) -> str:
+    if not address.startswith("https://"):
+        raise PlanError("prices", "is fetched over https alone", ["https://…", "a file"])
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
+            content = answer.read(LARGEST_LIST_BYTES + 1)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise PlanError("prices", f"{address[:200]} cannot be fetched: {error}") from None
+    if len(content) > LARGEST_LIST_BYTES:
+        problem = f"{address[:200]} is larger than {LARGEST_LIST_BYTES // 1_000_000} MB: save what you need of it"
+        raise PlanError("prices", problem)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PlanError("prices", f"{address[:200]} is not UTF-8 text") from None
+
+
+def _narrowed(rows: list[ListedPrice], regions: set[str]) -> list[ListedPrice]:
+    """Those of the regions; where none is named those in which the price book has the instance, else the cheapest."""
+    if regions:
+        return [row for row in rows if (row.region or "").casefold() in regions]
+    here: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for price in book.prices():
+        here[price.provider.casefold(), folded(price.instance)].add(price.region)
+    by_instance: dict[tuple[str, str], list[ListedPrice]] = defaultdict(list)
+    for row in rows:
+        by_instance[row.provider.casefold(), folded(row.instance)].append(row)
+    kept = []
+    for key, there in by_instance.items():
+        same = [row for row in there if row.region in here[key]]
+        kept += same or [min(there, key=lambda row: row.usd_per_hour or math.inf)]
+    return kept
+
+
+def _row(listed: ListedPrice, day: datetime.date) -> PriceRow:
+    """As a row of one's own, under the names that the price book has for it."""
+    shipped = next((price for price in book.shipped() if _same(price.provider, price.instance, listed)), None)
+    named = next(
+        (price for price in book.shipped()
+         if _same(price.provider, price.instance, listed) and price.region == listed.region), shipped,
+    )  # fmt: skip
+    data: dict[str, Any] = {
+        "provider": named.provider if named else listed.provider,
+        "instance": named.instance if named else listed.instance,
+        "accelerator": listed.machine.accelerator,
+        "count": listed.machine.count,
+        "price_date": listed.price_date or day.isoformat(),
+        "region": listed.region,
+        "replaces": bool(named and named.region == listed.region),
+        "notes": listed.notes,
+        "ram_gib": listed.ram_gib,
+    }
+    for name in ("usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour", "reserved_3y_usd_per_hour"):
+        data[name] = getattr(listed, name)
+    return validated(PriceRow, {name: value for name, value in data.items() if value is not None}, "prices")
+
+
+def _same(provider: str, instance: str, listed: ListedPrice) -> bool:
+    return provider.casefold() == listed.provider.casefold() and folded(instance) == folded(listed.instance)
+
+
+def _check(rows: list[PriceRow], path: Path) -> None:
+    """Every row as the price book will read it. Raises PlanError."""
+    try:
+        for row in rows:
+            book.check_own_price(Own(row, path))
+    except (PlanError, ValidationError) as error:
+        raise PlanError("prices", str(error)) from None
+
+
+def _changes(rows: list[PriceRow]) -> list[PriceChange]:
+    before = {(price.provider, price.instance, price.region): price.usd_per_hour for price in book.shipped()}
+    moved = []
+    for row in rows:
+        was = before.get((row.provider, row.instance, row.region)) if row.replaces else None
+        if was and row.usd_per_hour and not math.isclose(was, row.usd_per_hour, rel_tol=1e-4):
+            moved.append(
+                PriceChange(
+                    provider=row.provider, instance=row.instance, region=row.region, before_usd_per_hour=was,
+                    usd_per_hour=row.usd_per_hour,
+                )
+            )  # fmt: skip
+    return sorted(moved, key=lambda row: -abs(math.log(row.usd_per_hour / row.before_usd_per_hour)))

@@ -1,0 +1,194 @@
+"""Published price lists in the formats of those who publish them, written small here."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.machine.hardware import Price
+from knowledge.prices.book import prices
+from planner import clock
+from planner.records.price_lists import price_ages, update_prices
+
+SKY = """\
+InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+p5.48xlarge,192,2048,H100,8,,us-east-1,us-east-1a,50.0,20.0
+p5.48xlarge,192,2048,H100,8,,us-east-1,us-east-1b,50.0,40.0
+p5.48xlarge,192,2048,H100,8,,eu-north-1,eu-north-1a,60.0,
+m5.large,2,8,,,,us-east-1,us-east-1a,0.096,0.03
+x9.huge,2,8,Nobodys-GPU,8,,us-east-1,us-east-1a,9.0,
+"""
+GOOGLE_SKY = """\
+InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
+a3-highgpu-8g,208.0,1872.0,,,,us-central1,us-central1-a,9.0,3.0
+,,,H100,1.0,,us-central1,us-central1-a,10.0,4.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path / "config"))
+
+
+def _saved(tmp_path: Path, name: str, content: object) -> str:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return str(path)
+
+
+def _price(provider: str, instance: str, region: str | None) -> Price:
+    (row,) = [each for each in prices(provider=provider) if each.instance == instance and each.region == region]
+    return row
+
+
+def test_skypilot_takes_the_zones_of_a_region_together(tmp_path: Path) -> None:
+    before = _price("AWS", "p5.48xlarge", "us-east-1")
+    with clock.on(date(2026, 12, 1)):
+        updated = update_prices(_saved(tmp_path, "aws/vms.csv", SKY))
+    row = _price("AWS", "p5.48xlarge", "us-east-1")
+    assert (row.usd_per_hour, row.spot_usd_per_hour, row.price_date) == (50.0, 30.0, "2026-12-01")
+    assert (row.network, row.max_devices, row.seller) == (before.network, before.max_devices, "hyperscaler")
+    assert updated.regions == ["us-east-1"]  # the one that the price book has
+    assert sum(updated.left_out.values()) == 2
+    assert updated.changes[0].before_usd_per_hour == before.usd_per_hour
+    update_prices(_saved(tmp_path, "aws/vms.csv", SKY), regions=["eu-north-1"])
+    assert _price("AWS", "p5.48xlarge", "eu-north-1").usd_per_hour == 60.0
+    assert _price("AWS", "p5.48xlarge", "us-east-1").usd_per_hour == before.usd_per_hour
+
+
+def test_a_machine_listed_without_its_accelerators_costs_both(tmp_path: Path) -> None:
+    update_prices(_saved(tmp_path, "gcp/vms.csv", GOOGLE_SKY))
+    row = _price("GCP", "a3-highgpu-8g", "us-central1")
+    assert (row.usd_per_hour, row.spot_usd_per_hour) == (89.0, 35.0)
+
+
+def _aws_term(amount: str, **attributes: str) -> dict[str, Any]:
+    hour = {"unit": "Hrs", "pricePerUnit": {"USD": amount}}
+    return {"priceDimensions": {"a.b": hour}, "termAttributes": attributes}
+
+
+def _aws_product(**more: str) -> dict[str, Any]:
+    plain = {"operatingSystem": "Linux", "tenancy": "Shared", "capacitystatus": "Used", "preInstalledSw": "NA"}
+    return {"attributes": {"instanceType": "p4d.24xlarge", "regionCode": "us-east-1"} | plain | more}
+
+
+AWS_TERMS = {
+    "OnDemand": {"s.o": _aws_term("21.5")},
+    "Reserved": {
+        "s.r1": _aws_term("13.5", LeaseContractLength="1yr", PurchaseOption="No Upfront", OfferingClass="standard"),
+        "s.r3": _aws_term("9.25", LeaseContractLength="3yr", PurchaseOption="No Upfront", OfferingClass="standard"),
+        "s.ra": _aws_term("0.0", LeaseContractLength="1yr", PurchaseOption="All Upfront", OfferingClass="standard"),
+    },
+}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_aws_price_list_as_an_offer_file_and_as_products(tmp_path: Path, whole: bool) -> None:
+    windows = _aws_product(operatingSystem="Windows")
+    if whole:
+        terms = {kind: {"s": of} for kind, of in AWS_TERMS.items()}
+        content: object = {
+            "publicationDate": "2026-11-20T00:00:00Z",
+            "products": {"s": _aws_product(), "w": windows},
+            "terms": terms,
+        }
+    else:
+        each = {"product": _aws_product(), "terms": AWS_TERMS, "publicationDate": "2026-11-20T00:00:00Z"}
+        content = {"PriceList": [json.dumps(each), json.dumps({"product": windows, "terms": AWS_TERMS})]}
+    updated = update_prices(_saved(tmp_path, "aws.json", content))
+    row = _price("AWS", "p4d.24xlarge", "us-east-1")
+    assert (row.usd_per_hour, row.reserved_usd_per_hour, row.long_usd_per_hour) == (21.5, 13.5, 9.25)
+    assert row.price_date == "2026-11-20"
+    assert sum(updated.left_out.values()) == 1
+
+
+def _meter(**more: object) -> dict[str, object]:
+    return {
+        "currencyCode": "USD", "retailPrice": 90.0, "armRegionName": "eastus", "meterName": "ND96isr H100 v5",
+        "productName": "Virtual Machines NDsr H100 v5 Series", "skuName": "ND96isr H100 v5", "unitOfMeasure": "1 Hour",
+        "type": "Consumption", "armSkuName": "Standard_ND96isr_H100_v5",
+    } | more  # fmt: skip
+
+
+def test_azure_reservations_are_of_the_whole_term(tmp_path: Path) -> None:
+    items = [
+        _meter(), _meter(meterName="ND96isr H100 v5 Spot", retailPrice=18.0),
+        _meter(type="Reservation", reservationTerm="1 Year", retailPrice=8760 * 60.0),
+        _meter(type="Reservation", reservationTerm="3 Years", retailPrice=3 * 8760 * 40.0),
+        _meter(productName="Virtual Machines NDsr H100 v5 Series Windows", retailPrice=99.0),
+    ]  # fmt: skip
+    update_prices(_saved(tmp_path, "azure.json", {"Items": items}))
+    row = _price("Azure", "Standard_ND96isr_H100_v5", "eastus")
+    assert (row.usd_per_hour, row.spot_usd_per_hour) == (90.0, 18.0)
+    assert (row.reserved_usd_per_hour, row.long_usd_per_hour) == (pytest.approx(60.0), pytest.approx(40.0))
+
+
+def test_google_skus_are_of_the_accelerator_alone_and_say_so(tmp_path: Path) -> None:
+    def sku(usage: str, units: str, nanos: int, text: str = "Nvidia H100 80GB GPU running in Americas") -> object:
+        price = {"currencyCode": "USD", "units": units, "nanos": nanos}
+        return {
+            "description": text,
+            "category": {"resourceFamily": "Compute", "resourceGroup": "GPU", "usageType": usage},
+            "serviceRegions": ["us-central1"],
+            "pricingInfo": [{"pricingExpression": {"tieredRates": [{"unitPrice": price}]}}],
+        }
+
+    skus = [
+        sku("OnDemand", "9", 796000000),
+        sku("Preemptible", "3", 0),
+        sku("OnDemand", "1", 0, "N1 Core running in X"),
+    ]
+    updated = update_prices(_saved(tmp_path, "google.json", {"skus": skus}))
+    (row,) = [each for each in prices(provider="GCP") if each.notes.startswith("the accelerator alone")]
+    assert (row.accelerator, row.usd_per_hour, row.spot_usd_per_hour) == ("h100-sxm", pytest.approx(9.796), 3.0)
+    assert sum(updated.left_out.values()) == 1
+
+
+def test_the_price_books_own_format_and_a_folder(tmp_path: Path) -> None:
+    head = "# remark\nprovider,instance,accelerator,count_per_node,on_demand_usd_hour,region,price_date\n"
+    _saved(tmp_path, "lists/a.csv", f"{head}Acme,big,h100,8,20.0,Oslo,2026-11-25\n")
+    _saved(tmp_path, "lists/b.csv", f"{head}AWS,p5.48xlarge,h100,8,51.0,us-east-1,2026-11-25\n")
+    updated = update_prices(str(tmp_path / "lists"))
+    assert (updated.rows, updated.replaced) == (2, 1)
+    assert _price("Acme", "big", "Oslo").usd_per_hour == 20.0
+    assert _price("AWS", "p5.48xlarge", "us-east-1").usd_per_hour == 51.0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "{", "[]", "[1, 2]", "a,b\n1,2\n", '{"Items": [1, null]}', '{"skus": [{"pricingInfo": 3}]}',
+        '{"products": {"s": 1}, "terms": {"OnDemand": 3}}', '{"PriceList": ["{", 4]}', "[" * 100_000,
+        "InstanceType,AcceleratorName,Price\np5.48xlarge,H100,-1\n", 'InstanceType,AcceleratorName,Price\n"a,b\n',
+        "provider,instance,accelerator,count_per_node\nA,b,h100,nan\n",
+        "provider,instance,accelerator,count_per_node,on_demand_usd_hour\nA,b,h100,8,1e99\n",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused_and_nothing_is_written(tmp_path: Path, content: str) -> None:
+    path = _saved(tmp_path, "aws/list.csv", content)
+    with pytest.raises(PlanError):
+        update_prices(path)
+    assert not list((tmp_path / "config").rglob("*.yaml"))
+
+
+def test_a_dry_run_writes_nothing_and_plain_http_is_refused(tmp_path: Path) -> None:
+    updated = update_prices(_saved(tmp_path, "aws/vms.csv", SKY), write=False)
+    assert not Path(updated.path).exists()
+    with pytest.raises(PlanError, match="https"):
+        update_prices("http://example.org/vms.csv")
+    with pytest.raises(PlanError):
+        update_prices(str(tmp_path / "none.csv"))
+
+
+def test_ages_name_who_is_oldest_first() -> None:
+    with clock.on(date(2026, 11, 26)):
+        ages = price_ages()
+    days = [row.newest_age_days for row in ages.providers if row.newest_age_days is not None]
+    assert days == sorted(days, reverse=True)
+    assert 0 < ages.stale < ages.prices == sum(row.prices for row in ages.providers)
