@@ -36,6 +36,8 @@ def cost(result: CostEstimate) -> list[Block]:
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Made of"),
         *cheaper(result.savings),
+        *ways(result.faster, "Faster"),
+        *ways(result.bought, "What more money would buy"),
         *providers(result.by_provider),
         *owned(result.owned),
         *over_api(result.api, "Over an API"),
@@ -59,14 +61,15 @@ def providers(rows: Sequence[ProviderCost]) -> list[Block]:
 
 def cheaper(rows: Sequence[Saving]) -> list[Block]:
     """What would cost less, what gives up least first."""
+    return ways(rows, "Cheaper")
+
+
+def ways(rows: Sequence[Saving], title: str) -> list[Block]:
     columns: list[Column] = [
-        "what",
-        ("gives up", "gives_up"),
-        "usd",
-        "hours",
-        ("in budget", lambda row: yes(row.within_budget)),
-    ]
-    return table(rows, columns, "Cheaper")
+        "what", ("gives up", "gives_up"), "usd", "hours", ("in budget", lambda row: yes(row.within_budget)),
+        ("in time", lambda row: yes(row.within_deadline)),
+    ]  # fmt: skip
+    return table(rows, columns, title)
 
 
 def over_api(api: ApiComparison | None, title: str = "") -> list[Block]:

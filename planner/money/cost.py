@@ -8,6 +8,7 @@ from estimator.plan.schema import Inference, Plan
 from planner.money import serving, training
 from planner.money.results import CostEstimate
 from planner.money.terms import CostTerms
+from planner.money.training import NOTHING, Wanted
 from planner.requests import EitherRequest
 
 
@@ -15,15 +16,17 @@ class CostRequest(EitherRequest, CostTerms):
     """A plan, and the terms on which its devices are paid for."""
 
     cheaper: bool = Field(False, description="Whether to look for ways to pay less for a training run; takes longer.")
+    faster: bool = Field(False, description="Whether to look for ways to be done sooner, with what they cost.")
+    more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
 
 
 def estimate_cost(request: CostRequest) -> CostEstimate:
     """Estimate what a run costs."""
-    return bill_of(request.to_plan(), request, cheaper=request.cheaper)
+    return bill_of(request.to_plan(), request, Wanted(request.cheaper, request.faster, request.more_usd))
 
 
-def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstimate:
+def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstimate:
     """Raises PlanError where the length of a training run is not known, or terms contradict each other."""
     if isinstance(plan.workload, Inference):
         return serving.bill_of(plan, terms)
-    return training.bill_of(plan, terms, cheaper=cheaper)
+    return training.bill_of(plan, terms, wanted)

@@ -38,15 +38,19 @@ class OwnedCost(Result):
 
 
 class Saving(Result):
-    """A way to pay less for a run."""
+    """A way to pay less for a run, to have it sooner, or to spend more on it."""
 
-    way: str = Field(description="spot, reserved, reserved_3y, community, framework, precision, method, model or data.")
+    way: str = Field(
+        description="spot, reserved, reserved_3y, community, framework, compile, attention, precision, method, "
+        "devices, device, model or data."
+    )
     what: str
     gives_up: str
     patch: dict[str, Any] = Field(description="What changes in the plan; empty for another kind of price.")
     usd: float
     hours: float
     within_budget: bool | None = Field(default=None, description="Null without a budget.")
+    within_deadline: bool | None = Field(default=None, description="Null without a deadline.")
 
 
 class ApiOffer(Result):
@@ -120,6 +124,11 @@ class CostEstimate(Result):
         default_factory=list,
         description="Ways to pay less, what gives up least first: of training, where asked for or over the budget.",
     )
+    faster: list[Saving] = Field(
+        default_factory=list,
+        description="Ways to be done sooner with what they cost: of training, where asked for or past the deadline.",
+    )
+    bought: list[Saving] = Field(default_factory=list, description="What more_usd more would buy, each alone.")
     within_budget: bool | None = Field(description="Of usd.")
     within_deadline: bool | None
     not_included: list[str] = Field(default_factory=list, description="What the figures leave out.")

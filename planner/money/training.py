@@ -11,8 +11,8 @@ from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import Chosen, not_included
 from planner.money.offers import offers
 from planner.money.results import CostEstimate, CostPart
-from planner.money.savings import savings
 from planner.money.terms import CostTerms, training_interruptions
+from planner.money.ways import Run, bought, savings, speedups
 from planner.result import Assumption
 from planner.training.length import with_data
 from planner.training.planned import Planned, plan_training
@@ -30,8 +30,20 @@ class _Storage:
     assumptions: list[Assumption]
 
 
-def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstimate:
-    """With savings where it is over the budget, or should be `cheaper`.
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for beside the bill: ways to pay less, to be done sooner, and what more money would buy."""
+
+    cheaper: bool = False
+    faster: bool = False
+    more_usd: float | None = None
+
+
+NOTHING = Wanted()
+
+
+def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstimate:
+    """With savings where it is over the budget or they are wanted, and ways to be done sooner past the deadline.
 
     Raises PlanError where the plan names neither data nor steps, and is not of pretraining.
     """
@@ -59,8 +71,13 @@ def bill_of(plan: Plan, terms: CostTerms, *, cheaper: bool = False) -> CostEstim
         cost.parts.append(storage.part)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
-    if cheaper or cost.within_budget is False:
-        cost.savings = savings(planned, payment.rows, payment.chosen, terms.failures)
+    paid_run = Run(planned, payment.rows, payment.chosen, terms.failures)
+    if wanted.cheaper or cost.within_budget is False:
+        cost.savings = savings(paid_run)
+    if wanted.faster or cost.within_deadline is False:
+        cost.faster = speedups(paid_run)
+    if wanted.more_usd is not None:
+        cost.bought = bought(paid_run, wanted.more_usd)
     cost.not_included = not_included(payment.chosen, storage is not None)
     return cost
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from estimator.errors import PlanError
-from estimator.plan.training.job import Job
-from knowledge.fitted.training import timed_framework
-from knowledge.offers import able_frameworks
 from planner.change import OPEN_LAYOUT
 from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
-from planner.training.planned import Planned, plan_training, throughput_of
+from planner.training.neighbours import neighbour, other_frameworks
+from planner.training.planned import Planned, throughput_of
 from planner.training.run import run_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
 _LEAST = 0.03
 _CHOICES = ("workload.framework", "workload.compile", "workload.attention")
-# So many of the frameworks that have the run, the most used ones, are worth a move.
-_MOST_FRAMEWORKS = 4
 
 
 def decides(planned: Planned) -> list[Decisive]:
@@ -51,12 +46,6 @@ def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
         yield from (("workload.framework", name) for name in other_frameworks(job))
 
 
-def other_frameworks(job: Job) -> list[str]:
-    """Those that people would take instead: the most used ones that have the run, if they were timed themselves."""
-    used = able_frameworks(job.training, job.machine.accelerator)[:_MOST_FRAMEWORKS]
-    return [name for name in used if timed_framework(name)[0] == name and name != job.framework.name]
-
-
 def _slower(network: str) -> str | None:
     """Half the bandwidth of every port: 'ib-200x8' of 'ib-ndr-400x8'."""
     kind, _, ports = network.partition("-")
@@ -67,33 +56,26 @@ def _slower(network: str) -> str | None:
 def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
     """None where that cannot be, or where its time was never measured and the plan's own was."""
     relaid = field == "workload.framework"
-    neighbour = _plan(planned, {field: other} | (OPEN_LAYOUT if relaid else {}))
-    if planned.fits and neighbour is not None and not neighbour.fits and not relaid:
+    other_plan = neighbour(planned, {field: other} | (OPEN_LAYOUT if relaid else {}))
+    if planned.fits and other_plan is not None and not other_plan.fits and not relaid:
         # The same layout has no room for it; another one may have.
-        anew = _plan(planned, {field: other} | OPEN_LAYOUT)
-        relaid, neighbour = (True, anew) if anew is not None and anew.fits else (False, neighbour)
-    if neighbour is None:
+        anew = neighbour(planned, {field: other} | OPEN_LAYOUT)
+        relaid, other_plan = (True, anew) if anew is not None and anew.fits else (False, other_plan)
+    if other_plan is None:
         return None
-    before, after = _figures(planned), _figures(neighbour)
-    faster = (after.tokens_per_s or 0.0) > (before.tokens_per_s or 0.0) and neighbour.job.calibration.time_measured
-    if field in _CHOICES and not (neighbour.fits and faster):
+    before, after = _figures(planned), _figures(other_plan)
+    faster = (after.tokens_per_s or 0.0) > (before.tokens_per_s or 0.0) and other_plan.job.calibration.time_measured
+    if field in _CHOICES and not (other_plan.fits and faster):
         # What is a free choice is told where there is a better one.
         return None
-    if not (planned.fits or neighbour.fits):
+    if not (planned.fits or other_plan.fits):
         return None
     section, _, name = field.partition(".")
     value = planned.job.machine.network.name if name == "interconnect" else planned.complete_plan[section][name]
     return Decisive(
         field=field, value=value, other=other, before=before, after=after,
-        figure="tokens_per_s" if after.hours is None else "hours", fits=neighbour.fits, relaid=relaid,
+        figure="tokens_per_s" if after.hours is None else "hours", fits=other_plan.fits, relaid=relaid,
     )  # fmt: skip
-
-
-def _plan(planned: Planned, patch: dict[str, Any]) -> Planned | None:
-    try:
-        return plan_training(planned.plan.patch(patch), offload=False)
-    except PlanError:
-        return None
 
 
 def _figures(planned: Planned) -> NeighbourFigures:

@@ -7,6 +7,7 @@ import pytest
 from estimator.plan.schema import Plan
 from planner.money.cost import bill_of
 from planner.money.terms import CostTerms
+from planner.money.training import Wanted
 from planner.training.planned import plan_training
 from planner.training.run import run_of
 
@@ -33,7 +34,7 @@ def _plan(model: str, count: int, budget: float | None = None, **workload: objec
     ids=["any", "over", "pretraining", "adapters"],
 )
 def test_savings_are_true(plan: Plan) -> None:
-    cost = bill_of(plan, CostTerms.model_validate({}), cheaper=True)
+    cost = bill_of(plan, CostTerms.model_validate({}), Wanted(cheaper=True))
     assert cost.usd is not None
     assert cost.usd_per_hour is not None
     held = {"workload.framework": plan_training(plan).job.framework.name}
@@ -54,7 +55,7 @@ def test_savings_have_the_failures_of_the_bill() -> None:
     """A person's own rate holds for what they would change too, or each would seem to save what failures cost."""
     plan = _plan("llama-3.1-70b", 64, dataset_tokens=1e11)
     terms = CostTerms.model_validate({"device_hours_between_failures": 2000.0})
-    cost = bill_of(plan, terms, cheaper=True)
+    cost = bill_of(plan, terms, Wanted(cheaper=True))
     held = {"workload.framework": plan_training(plan).job.framework.name}
     patched = [saving for saving in cost.savings if saving.patch]
     assert patched
@@ -71,3 +72,45 @@ def test_over_the_budget_some_way_is_within_it() -> None:
 
 def test_within_the_budget_nothing_is_looked_for() -> None:
     assert bill_of(_plan("llama-3.1-8b", 8, 1e6), CostTerms.model_validate({})).savings == []
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [_plan("llama-3.1-8b", 8), _plan("llama-3.1-70b", 16, stage="pretrain")],
+    ids=["fine-tuning", "pretraining"],
+)
+def test_what_is_faster_is_a_plan_of_its_own_with_its_price(plan: Plan) -> None:
+    cost = bill_of(plan, CostTerms.model_validate({}), Wanted(faster=True))
+    assert any(row.way == "devices" for row in cost.faster)
+    held = {"workload.framework": plan_training(plan).job.framework.name}
+    for row in cost.faster:
+        assert row.hours < cost.hours
+        assert row.gives_up
+        changed = plan.patch(held | row.patch)
+        run = run_of(plan_training(changed))
+        assert run is not None
+        assert row.hours == pytest.approx(run.hours)
+        if row.way in ("devices", "device"):
+            assert row.usd == pytest.approx(bill_of(changed, CostTerms.model_validate({})).usd)
+
+
+def test_past_the_deadline_what_is_faster_is_looked_for() -> None:
+    plan = _plan("llama-3.1-8b", 8).patch({"goal.deadline_h": 1.0})
+    cost = bill_of(plan, CostTerms.model_validate({}))
+    assert cost.within_deadline is False
+    assert any(row.within_deadline for row in cost.faster)
+
+
+def test_more_money_buys_what_it_pays_for() -> None:
+    plan = _plan("qwen2.5-7b", 8)
+    less, more = (
+        bill_of(plan, CostTerms.model_validate({}), Wanted(more_usd=amount)) for amount in (50.0, 5000.0)
+    )  # fmt: skip
+    assert less.usd is not None
+    for bill, amount in ((less, 50.0), (more, 5000.0)):
+        assert bill.bought
+        for row in bill.bought:
+            assert row.usd <= less.usd + amount
+    tokens = [next(row for row in bill.bought if row.way == "data").patch for bill in (less, more)]
+    assert 1e9 < tokens[0]["workload.dataset_tokens"] < tokens[1]["workload.dataset_tokens"]
+    assert any(row.way == "model" for row in more.bought)
