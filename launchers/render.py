@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.choice import chosen
 from launchers.launch.heading import warnings
@@ -58,3 +59,15 @@ def render(
             "as MASTER_ADDR and a free port there as MASTER_PORT"
         ] = None
     return Rendered(files, command, tuple(needs), tuple(warnings(launch)))
+
+
+def able_targets(plan: Plan) -> list[str]:
+    """The targets that can write a complete plan."""
+    able = []
+    for name in TARGETS:
+        try:
+            render(plan, [name])
+        except PlanError:
+            continue
+        able.append(name)
+    return able

@@ -109,6 +109,17 @@ def front(money: Floats, time: Floats) -> np.ndarray:
     return on_front
 
 
+def knee(money: Floats, time: Floats) -> int | None:
+    """The entry of the front that lies farthest below the line between its ends, in logarithms, each over the width of
+    its kind (Satopaa et al. 2011, "Finding a kneedle in a haystack"); None where the front has fewer than three."""
+    places = np.flatnonzero(front(money, time) & (money > 0.0) & (time > 0.0))
+    if len(places) < 3:
+        return None
+    x, y = np.log(money[places]), np.log(time[places])
+    x, y = (x - x.min()) / np.ptp(x), (y - y.min()) / np.ptp(y)
+    return int(places[np.argmin(x + y)])
+
+
 def balance(money: Floats, time: Floats) -> Floats:
     """The geometric mean of money and time, each over the least of its kind; 1 is the best in both, NaN not known."""
     known = np.isfinite(money) & np.isfinite(time)

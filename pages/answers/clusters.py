@@ -8,7 +8,7 @@ from pages.answers.assumptions import taken_data
 from pages.answers.plan import complete, hardware_words, model_words
 from pages.blocks import Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
-from pages.results.money import cluster_name, considered, decisions, options, rejected
+from pages.results.money import cluster_name, considered, decisions, near, options, rejected, verdicts
 from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
@@ -40,7 +40,9 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         head,
         *map(Prose, looser),
         Folded([Prose(" ".join(clusters.why))]),
+        *near(clusters.nearest),
         *options(clusters.options[:_MOST_ROWS], clusters.sort),
+        *verdicts(clusters),
         *others,
         Prose(later if clusters.priced else ""),
         Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"]),

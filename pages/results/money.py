@@ -16,6 +16,7 @@ from planner.clusters.results import (
     ClusterOption,
     ClusterRejected,
     Considered,
+    NearPlan,
     Reason,
     RecommendedCluster,
 )
@@ -159,9 +160,36 @@ def clusters(result: RecommendedCluster) -> list[Block]:
         Headline(head, bool(result.options) and result.satisfied, beware=any(row.stale for row in result.options[:1])),
         *notes("Why", why),
         *options(result.options, result.sort),
+        *near(result.nearest),
+        *verdicts(result),
         *rejected(result.rejected),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def near(rows: Sequence[NearPlan]) -> list[Block]:
+    columns: list[Column] = [
+        ("instead", "what"), ("gives up", "gives_up"),
+        ("on", lambda row: f"{row.count} x {row.accelerator}" + (f" at {row.provider}" if row.provider else "")),
+        "usd", "usd_per_hour", "hours",
+    ]  # fmt: skip
+    return table(rows, columns, "Nearest plans")
+
+
+def verdicts(result: RecommendedCluster) -> list[Block]:
+    """The knee, and what would change the first."""
+    told = []
+    if result.knee is not None:
+        took = "" if result.knee.hours is None else f" in {hours(result.knee.hours)}"
+        cost = "" if result.knee.usd is None else f" for {usd(result.knee.usd)}"
+        told.append(
+            f"The knee of cost and time is {cluster_name(result.knee)}{took}{cost}: faster ones cost most for it."
+        )
+    for row in result.winner_changes:
+        told.append(
+            f"If {row.what}, {row.winner} comes first{', which is within what is not known' if row.within else ''}."
+        )
+    return notes("What would change it", told)
 
 
 def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:

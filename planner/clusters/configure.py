@@ -11,8 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
-from launchers.render import render
-from launchers.targets import target_descriptions
+from launchers.render import able_targets
 from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
     Recommended,
@@ -109,7 +108,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, tried, last, field, assumptions)),
         considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=_targets(estimate.plan),
+        launch_targets=able_targets(estimate.plan),
         assumptions=assumptions,
         warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
         evidence=evidence_of(estimate.job),
@@ -349,18 +348,6 @@ def _relax_hardware(last: Attempt) -> Iterator[str]:
     anything = asked(Where.model_validate({"plan": plan.given()}))
     if told := _first(anything):
         yield f"With other devices: {told}."
-
-
-def _targets(plan: Plan) -> list[str]:
-    """Launch targets that can say this plan."""
-    targets = []
-    for name in target_descriptions():
-        try:
-            render(plan, [name])
-        except PlanError:
-            continue
-        targets.append(name)
-    return targets
 
 
 def _unchecked(ask: Asked, option: ClusterOption) -> Iterator[str]:

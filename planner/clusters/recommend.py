@@ -14,6 +14,7 @@ from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from knowledge.figures import hours, rate, seconds, usd
 from knowledge.jobs.training import job_of
+from launchers.render import able_targets
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why
@@ -21,11 +22,16 @@ from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
 from planner.clusters.training.option import option_of as training_option
 from planner.clusters.training.screening import screened as training_clusters
+from planner.clusters.verdicts import knee, nearest, winner_changes
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.training.planned import Planned
 
 _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time", "memory": "cost"}
+
+
+# Options whose launch files are tried: more than a person takes.
+_WRITTEN = 3
 
 
 class ClusterRequest(Where):
@@ -41,6 +47,8 @@ class Recommended:
     rejected: list[ClusterRejected]
     tried: int
     satisfied: bool
+    front: list[ClusterOption]
+    """Those that no other beats in cost or time without being worse in the other, whatever was asked for."""
 
 
 def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
@@ -50,6 +58,8 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     sort = request.sort or sort_of(ask)
     result = recommended(ask, sort, request.limit)
     options = [choice.option for choice in result.choices]
+    for choice in result.choices[:_WRITTEN]:
+        choice.option.launch_targets = able_targets(choice.estimate.plan)
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
         plan=first.estimate.complete_plan if first else None,
@@ -59,6 +69,9 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         satisfied=result.satisfied,
         why=list(_why(ask, options, sort, result.satisfied)),
         looser=list(_looser(ask, sort, options)),
+        knee=knee(result.front, cost_of, duration_of),
+        winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort)[1])),
+        nearest=[] if result.satisfied else nearest(ask, options, _cheapest_within),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
         seconds=time.perf_counter() - started,
@@ -94,7 +107,14 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     else:
         ordered = sorted(within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort)))
     refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
-    return Recommended(ordered[:limit], [*_grouped(refused), *ask.rejected], screened.tried, satisfied)
+    front_options = [choice.option for choice in within if choice.option.pareto]
+    return Recommended(ordered[:limit], [*_grouped(refused), *ask.rejected], screened.tried, satisfied, front_options)
+
+
+def _cheapest_within(ask: Asked) -> ClusterChoice | None:
+    """None where nothing keeps to the limits."""
+    result = recommended(ask, "cost", 1)
+    return result.choices[0] if result.satisfied and result.choices else None
 
 
 def cost_of(option: ClusterOption) -> float:
@@ -110,8 +130,13 @@ def duration_of(option: ClusterOption) -> float:
     return option.hours if option.hours is not None else 1.0 / option.tokens_per_s
 
 
+# Of what was never measured the speed is less sure: where it seems as good, what was measured comes first.
+_UNMEASURED = 1.1
+
+
 def _key(option: ClusterOption, sort: Sort) -> tuple[Any, ...]:
-    return (*rank(sort, cost_of(option), duration_of(option)), option.count, option.accelerator)
+    unpriced, value, *rest = rank(sort, cost_of(option), duration_of(option))
+    return (unpriced, value * (1.0 if option.measured else _UNMEASURED), *rest, option.count, option.accelerator)
 
 
 def _score(choices: Sequence[ClusterChoice]) -> None:

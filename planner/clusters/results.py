@@ -73,6 +73,9 @@ class ClusterOption(Result):
     )
     other_offers: list[OtherOffer]
     notes: list[str]
+    launch_targets: list[str] = Field(
+        default_factory=list, description="Targets of render_configs that can write this plan; of the first three."
+    )
     patch: dict[str, Any] = Field(description="Plan fields that make this option the plan.")
 
 
@@ -108,6 +111,29 @@ class LooserLimit(Result):
     usd: float | None
 
 
+class WinnerChange(Result):
+    """What would have to be otherwise for another cluster to come first."""
+
+    assumption: str = Field(description="price, speed, price date or measurements.")
+    what: str
+    winner: str
+    within: bool = Field(description="Whether that is within what is not known: the interval, or a choice of yours.")
+
+
+class NearPlan(Result):
+    """A plan near the one that was asked for that keeps to its limits; where none does, one that misses them least."""
+
+    what: str
+    gives_up: str
+    patch: dict[str, Any] = Field(description="Plan fields that make this the plan.")
+    accelerator: str
+    count: int
+    provider: str | None
+    hours: float | None
+    usd: float | None
+    usd_per_hour: float | None
+
+
 class RecommendedCluster(Result):
     plan: dict[str, Any] | None = Field(description="The plan with the first option in it; null where there is none.")
     options: list[ClusterOption]
@@ -117,6 +143,13 @@ class RecommendedCluster(Result):
     why: list[str]
     looser: list[LooserLimit] = Field(
         default_factory=list, description="Limits that decide: with twice as much of one another cluster comes first."
+    )
+    knee: ClusterOption | None = Field(
+        default=None, description="Of the options that nothing beats in both, from where less time costs most."
+    )
+    winner_changes: list[WinnerChange] = Field(default_factory=list, description="What would change the first.")
+    nearest: list[NearPlan] = Field(
+        default_factory=list, description="Where nothing keeps to all limits: the nearest plans that do."
     )
     sizes_tried: int = Field(description="Combinations of accelerator, node and number that were estimated.")
     priced: str | None = Field(description="Newest date of the prices used.")

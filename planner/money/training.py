@@ -12,7 +12,7 @@ from planner.money.choice import Chosen, not_included
 from planner.money.offers import offers
 from planner.money.results import CostEstimate, CostPart
 from planner.money.terms import CostTerms, training_interruptions
-from planner.money.ways import Run, bought, savings, speedups
+from planner.money.ways import PaidRun, bought, savings, speedups
 from planner.result import Assumption
 from planner.training.length import with_data
 from planner.training.planned import Planned, plan_training
@@ -71,7 +71,7 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstim
         cost.parts.append(storage.part)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
-    paid_run = Run(planned, payment.rows, payment.chosen, terms.failures)
+    paid_run = PaidRun(planned, payment.rows, payment.chosen, terms.failures)
     if wanted.cheaper or cost.within_budget is False:
         cost.savings = savings(paid_run)
     if wanted.faster or cost.within_deadline is False:

@@ -11,21 +11,17 @@ from typing import Any
 from estimator.errors import PlanError
 from knowledge.figures import percent, usd, whole
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import facts_of, models
 from planner.change import OPEN_LAYOUT
 from planner.money.choice import Chosen, called
 from planner.money.offers import PriceKind, cheapest, in_order, offers, usd_of
 from planner.money.results import Saving
 from planner.result import ProviderCost
-from planner.training.neighbours import neighbour, other_frameworks
+from planner.training.neighbours import family_sizes, neighbour, other_frameworks
 from planner.training.planned import Planned
 from planner.training.run import FailureTerms, clock_hours, step_hours
 
 # Less than this is within what is known of the speed.
 _LEAST = 0.03
-_OTHER_MODELS = 2
-# Of the parameters, at the most: less of a difference saves little.
-_SMALLER = 0.8
 _KINDS: dict[PriceKind, str] = {
     "spot": "instances are taken away; the hours are with that",
     "reserved": "rented for the whole term",
@@ -48,7 +44,7 @@ class _Way:
 
 
 @dataclass(frozen=True)
-class Run:
+class PaidRun:
     """A run as it was planned and is paid for: `rows` are the offers, `failures` what the bill takes of them."""
 
     planned: Planned
@@ -61,7 +57,7 @@ class Run:
         return self.planned.job.plan.goal.budget_usd
 
 
-def savings(run: Run) -> list[Saving]:
+def savings(run: PaidRun) -> list[Saving]:
     """Ways to pay less than what was chosen for the run. Empty where no price is known."""
     cost = run.chosen.usd
     if not cost or not run.chosen.usd_per_hour:
@@ -74,7 +70,7 @@ def savings(run: Run) -> list[Saving]:
     return _held(run, best)
 
 
-def speedups(run: Run) -> list[Saving]:
+def speedups(run: PaidRun) -> list[Saving]:
     """Ways to be done sooner; those with other devices cost what these are offered for."""
     if not run.chosen.usd_per_hour:
         return []
@@ -90,7 +86,7 @@ def speedups(run: Run) -> list[Saving]:
     return _held(run, best)
 
 
-def bought(run: Run, more_usd: float) -> list[Saving]:
+def bought(run: PaidRun, more_usd: float) -> list[Saving]:
     """What so much more money would buy, each alone: an earlier end, more data, a larger model."""
     cost = run.chosen.usd
     if not cost or not run.chosen.usd_per_hour:
@@ -125,7 +121,7 @@ def _best(rows: Iterable[Saving], of: Callable[[Saving], float], below: float) -
     return best
 
 
-def _held(run: Run, best: dict[str, Saving]) -> list[Saving]:
+def _held(run: PaidRun, best: dict[str, Saving]) -> list[Saving]:
     deadline_h = run.planned.job.plan.goal.deadline_h
     for saving in best.values():
         saving.within_budget = None if run.budget is None else saving.usd <= run.budget
@@ -133,11 +129,11 @@ def _held(run: Run, best: dict[str, Saving]) -> list[Saving]:
     return list(best.values())
 
 
-def _each(run: Run, ways: Iterable[_Way]) -> Iterator[Saving]:
+def _each(run: PaidRun, ways: Iterable[_Way]) -> Iterator[Saving]:
     yield from filter(None, (_tried(run, way) for way in ways))
 
 
-def _other_prices(run: Run) -> Iterator[Saving]:
+def _other_prices(run: PaidRun) -> Iterator[Saving]:
     """The cheapest offer of each other kind of price."""
     for kind, gives_up in _KINDS.items():
         row = cheapest(in_order(run.rows, kind), kind)
@@ -197,20 +193,11 @@ def _less_exact(planned: Planned) -> Iterator[_Way]:
 
 
 def _other_models(planned: Planned, *, larger: bool) -> Iterator[_Way]:
-    """The next ones of the family, by size."""
-    facts = facts_of(planned.job.architecture.id)
-    if facts is None or not facts.parameters or not facts.family:
-        return
-    sizes = sorted((row.parameters, row.id) for row in models() if row.family == facts.family and row.parameters)
-    if larger:
-        others = [id for size, id in sizes if size * _SMALLER > facts.parameters][:_OTHER_MODELS]
-    else:
-        others = [id for size, id in sizes if size < _SMALLER * facts.parameters][-_OTHER_MODELS:]
-    for id in others:
+    for id in family_sizes(planned.job.architecture.id, larger=larger):
         yield _Way("model", id, "a smaller model", {"model": id, **OPEN_LAYOUT})
 
 
-def _tried(run: Run, way: _Way) -> Saving | None:
+def _tried(run: PaidRun, way: _Way) -> Saving | None:
     """None where that cannot be, does not fit, or has no price."""
     other = neighbour(run.planned, way.changes)
     if other is None or not other.fits:
@@ -226,7 +213,7 @@ def _tried(run: Run, way: _Way) -> Saving | None:
     return Saving(way=way.way, what=way.what, gives_up=way.gives_up, patch=patch, usd=rate * hours, hours=hours)
 
 
-def _rate(run: Run, other: Planned) -> float | None:
+def _rate(run: PaidRun, other: Planned) -> float | None:
     """USD an hour of other devices, or another number of them, at the same kind of price."""
     here, there = run.planned.job.machine, other.job.machine
     kind = run.chosen.kind
@@ -239,7 +226,7 @@ def _rate(run: Run, other: Planned) -> float | None:
     return None if row is None or row.joined is False else usd_of(row, kind)
 
 
-def _tokens(run: Run, share: float) -> Saving | None:
+def _tokens(run: PaidRun, share: float) -> Saving | None:
     """As many tokens, to two digits, as so much of the money pays for."""
     tokens = run.planned.job.training.dataset_tokens
     if run.planned.job.run is None or tokens is None:

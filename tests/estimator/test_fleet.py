@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from estimator.plan.schema import Plan
 from estimator.rl.generation import least_generation_s
 from estimator.search.bounds import least_bytes, least_memory, least_seconds, least_training_s
-from estimator.search.fleet import Quick, Slower, balance, front, quickest, sizes
+from estimator.search.fleet import Quick, Slower, balance, front, knee, quickest, sizes
 from estimator.search.layouts import search
 from estimator.search.space import USUAL, enumerated
 from estimator.training.memory import fitting
@@ -124,3 +124,10 @@ def test_the_balance_is_at_least_one(rows):
     money, took = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     found = balance(money, took)
     assert (found[np.isfinite(found)] >= 1.0 - 1e-12).all()
+
+
+def test_the_knee_is_where_less_time_starts_to_cost_most() -> None:
+    money, time = np.array([1.0, 1.1, 8.0, 2.0]), np.array([10.0, 2.0, 1.8, 9.0])
+    assert knee(money, time) == 1
+    assert knee(money[:2], time[:2]) is None
+    assert knee(np.array([np.inf, 1.0, 2.0]), np.array([1.0, 2.0, 1.0])) is None

@@ -1,5 +1,6 @@
 """recommend_cluster: every option is what the other tools say of the same plan."""
 
+import itertools
 import time
 from functools import cache
 from math import inf
@@ -83,8 +84,10 @@ def test_no_pareto_option_is_dominated(name):
 
 @pytest.mark.parametrize(("name", "key"), [("full", "usd"), ("moe", "hours"), ("lora", "balanced_score")])
 def test_options_come_in_the_order_asked_for(name, key):
-    values = [option[key] for option in asked(name)["options"] if option["usd"] is not None]
-    assert values == sorted(values)
+    options = [option for option in asked(name)["options"] if option["usd"] is not None]
+    for before, after in itertools.pairwise(options):
+        # What was measured comes before what only seems a little better.
+        assert before[key] <= after[key] * (1.1 if before["measured"] and not after["measured"] else 1.0) * (1 + 1e-9)
 
 
 def test_first_is_the_plan():
@@ -290,3 +293,54 @@ def test_the_whole_catalogue_is_quick():
     started = time.process_time()
     find("recommend_cluster")(PLANS["lora"])
     assert time.process_time() - started < 6.0
+
+
+@pytest.mark.parametrize("sort", ["cost", "balanced"])
+def test_what_would_change_the_winner_changes_it(sort):
+    found = find("recommend_cluster")(PLANS["full"] | {"sort": sort})
+    first = found["options"][0]
+    rows = {row["assumption"]: row for row in found["winner_changes"]}
+    assert rows["speed"]["winner"] != f"{first['count']} x {first['accelerator']} at {first['provider']}"
+    if first["stale"]:
+        assert "price date" in rows
+    assert first["measured"] or "measurements" in rows
+
+
+def test_the_knee_is_on_the_front_and_between_its_ends():
+    found = find("recommend_cluster")(PLANS["full"] | {"limit": 30})
+    front = [option for option in found["options"] if option["pareto"]]
+    knee = found["knee"]
+    assert len(front) >= 3
+    assert knee["pareto"]
+    assert min(option["usd"] for option in front) < knee["usd"] < max(option["usd"] for option in front)
+    assert min(option["hours"] for option in front) < knee["hours"] < max(option["hours"] for option in front)
+
+
+@pytest.mark.parametrize("limits", [{"budget_usd": 20}, {"deadline_h": 0.5, "budget_usd": 60}])
+def test_a_hopeless_budget_gets_plans_that_are_not(limits):
+    wanted = {"model": "qwen2.5-7b", "dataset_tokens": "1B", "accelerators": ["h100", "l40s"]} | limits
+    found = find("recommend_cluster")(wanted)
+    assert not found["satisfied"]
+    assert 1 <= len(found["nearest"]) <= 3
+    assert any(row["what"] != "the limits raised" for row in found["nearest"])
+    for row in found["nearest"]:
+        assert row["gives_up"]
+        if row["what"] == "the limits raised":
+            continue
+        assert row["usd"] <= limits["budget_usd"]
+        assert row["hours"] <= limits.get("deadline_h", inf)
+        plan = Plan.parse({"model": "qwen2.5-7b", "workload": {"kind": "training", "dataset_tokens": 1e9}})
+        cost = find("estimate_cost")({"plan": plan.patch(row["patch"]).given()})
+        assert cost["usd"] == pytest.approx(row["usd"])
+
+
+def test_options_name_the_targets_that_can_write_them():
+    option = asked("full")["options"][0]
+    assert option["launch_targets"]
+    for target in ("llamafactory", "torchtitan", "skypilot"):
+        try:
+            find("render_configs")({"plan": plan_of("full", option), "targets": [target]})
+            able = True
+        except PlanError:
+            able = False
+        assert able == (target in option["launch_targets"])

@@ -1,0 +1,142 @@
+"""What is told of a choice of clusters beside it: its knee, what would change the winner, and where nothing meets the
+limits the nearest plans that do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Inference
+from estimator.search.fleet import knee as knee_of
+from knowledge.figures import hours, percent, usd, whole
+from planner.clusters.candidates import ClusterChoice, missed
+from planner.clusters.request import Asked, Sort
+from planner.clusters.results import ClusterOption, NearPlan, WinnerChange
+from planner.training.neighbours import family_sizes
+
+# The nearest plans, and the devices that they are looked for on: those that come nearest to the limits.
+_NEAREST, _TRIED_DEVICES = 3, 4
+Best = Callable[[Asked], ClusterChoice | None]
+
+
+def knee(options: Sequence[ClusterOption], cost: Callable[[ClusterOption], float],
+         took: Callable[[ClusterOption], float]) -> ClusterOption | None:  # fmt: skip
+    """Of the options that nothing beats in both the one from where less time costs most."""
+    place = knee_of(np.array([cost(option) for option in options]), np.array([took(option) for option in options]))
+    return None if place is None else options[place]
+
+
+def named(option: ClusterOption) -> str:
+    return f"{option.count} x {option.accelerator}" + (f" at {option.provider}" if option.provider else "")
+
+
+def winner_changes(
+    options: Sequence[ClusterOption], sort: Sort, value: Callable[[ClusterOption], float]
+) -> Iterator[WinnerChange]:
+    """What would have to be otherwise for another device or provider to come first; `value` is what was ranked by."""
+    if len(options) < 2 or not math.isfinite(value(options[0])):
+        return
+    first = options[0]
+    second = next((each for each in options[1:] if _differs(first, each) and math.isfinite(value(each))), None)
+    if second is not None and value(first) > 0.0:
+        times = value(second) / value(first)
+        if sort != "time" and times > 1.0:
+            text = f"{named(first)} costs {percent(times - 1.0)} more an hour"
+            yield WinnerChange(assumption="price", what=text, winner=named(second), within=False)
+        slower = math.sqrt(times) if sort == "balanced" else times
+        if slower > 1.0:
+            room = first.high_hours / first.hours - 1.0 if first.hours and first.high_hours else 0.0
+            text = f"{named(first)} is {percent(slower - 1.0)} slower"
+            yield WinnerChange(assumption="speed", what=text, winner=named(second), within=slower - 1.0 <= room)
+    fresh = next((each for each in options if each.stale is False), None)
+    if first.stale and fresh is not None:
+        text = f"only prices of the last 90 days count (that of {named(first)} is of {first.price_date or 'no day'})"
+        yield WinnerChange(assumption="price date", what=text, winner=named(fresh), within=True)
+    measured = next((each for each in options if each.measured), None)
+    if not first.measured and measured is not None:
+        text = "only devices with measured runs count"
+        yield WinnerChange(assumption="measurements", what=text, winner=named(measured), within=True)
+
+
+def _differs(first: ClusterOption, other: ClusterOption) -> bool:
+    return (first.accelerator, first.provider) != (other.accelerator, other.provider)
+
+
+@dataclass(frozen=True)
+class _Change:
+    what: str
+    gives_up: str
+    patch: dict[str, Any]
+
+
+def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[NearPlan]:
+    """Plans that meet the limits, what gives up least first; `best` is the best cluster of a question that does."""
+    names = list(dict.fromkeys(option.accelerator for option in options))[:_TRIED_DEVICES]
+    devices = [device for device in ask.devices if not names or device.id in names]
+    plans = []
+    for change in _changes(ask, options):
+        try:
+            plan = ask.plan.patch(change.patch)
+            choice = best(replace(ask, plan=plan, devices=devices, rejected=[]))
+        except PlanError:
+            continue
+        if choice is not None:
+            plans.append(_near(change, choice.option))
+        if len(plans) == _NEAREST:
+            return plans
+    for option in options[: _NEAREST - len(plans)]:
+        if over := "; ".join(_beyond(ask, option)):
+            plans.append(_near(_Change("the limits raised", over, {}), option))
+    return plans
+
+
+def _near(change: _Change, option: ClusterOption) -> NearPlan:
+    return NearPlan(
+        what=change.what, gives_up=change.gives_up, patch=change.patch | option.patch, accelerator=option.accelerator,
+        count=option.count, provider=option.provider, hours=option.hours, usd=option.usd,
+        usd_per_hour=option.usd_per_hour,
+    )  # fmt: skip
+
+
+def _changes(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Change]:
+    workload = ask.plan.workload
+    if isinstance(workload, Inference):
+        if workload.weight_dtype not in ("fp8", "awq"):
+            yield _Change("weights in fp8", "usually little of the quality", {"workload.weight_dtype": "fp8"})
+            yield _Change("weights in 4 bits", "some of the quality", {"workload.weight_dtype": "awq"})
+    elif workload.stage != "pretrain":
+        if workload.method == "full":
+            yield _Change("LoRA", "what adapters cannot learn", {"workload.method": "lora"})
+        if workload.method != "qlora":
+            yield _Change("QLoRA", "what adapters cannot learn; steps take longer", {"workload.method": "qlora"})
+    model = ask.plan.model
+    for id in reversed(family_sizes(model, larger=False) if isinstance(model, str) else []):
+        yield _Change(id, "a smaller model", {"model": id})
+    yield from _fewer_tokens(ask, options)
+
+
+def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Change]:
+    workload = ask.plan.workload
+    if isinstance(workload, Inference) or not workload.dataset_tokens or not options:
+        return
+    times = min(missed(ask, option.usd, option.hours) for option in options)
+    if not 1.0 < times < math.inf:
+        return
+    tokens = workload.dataset_tokens / times
+    digit = 10.0 ** (math.floor(math.log10(tokens)) - 1)
+    # A little below, as the layouts that fit are estimated exactly only afterwards.
+    tokens = math.floor(0.99 * tokens / digit) * digit
+    gives_up = f"{percent(1.0 - tokens / workload.dataset_tokens)} of the data"
+    yield _Change(f"{whole(tokens)} tokens", gives_up, {"workload.dataset_tokens": tokens})
+
+
+def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:
+    if option.fits_budget is False and option.usd is not None and ask.max_usd:
+        yield f"{usd(option.usd - ask.max_usd)} over the budget"
+    if option.fits_deadline is False and option.hours is not None and ask.deadline_h:
+        yield f"{hours(option.hours - ask.deadline_h)} too late"
