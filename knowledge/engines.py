@@ -12,11 +12,13 @@ from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
 from estimator.plan.serving.engine import Engine, Reserve
 from estimator.units import GIB
-from knowledge.data_files import document, inherited
+from knowledge.data_files import document, inherited, lineage
 
 PLACE = "workload.engine"
 SERVERS = ("vllm", "sglang", "trtllm")
 """Engines that answer many users; others answer one, or a few, and no one chooses them for many."""
+OF_ONE = ("llamacpp", "mlx")
+"""Those that people run on a machine of their own; Ollama runs the first one's kernels."""
 _LIMITS = ("direct_limits", "one_shot_limits", "switch_limits", "share_steps")
 _CHOICES = ("from_gib", "by_family", "by_link")
 
@@ -57,10 +59,11 @@ def runs_on(engine: Engine, accelerator: Accelerator) -> bool:
 @lru_cache(maxsize=256)
 def _made(name: str, version: str, device: tuple[str, str, float, str]) -> Engine:
     """The Engine of one entry, version and device."""
-    row = _entries()["engines"][name]
-    values = inherited(_entries(), "usual") | {key: value for key, value in row.items() if key != "before"}
+    rows = _entries()["engines"]
+    # Versions are an engine's own.
+    values = inherited(_entries(), "usual") | inherited(rows, name, own=("before",))
     asked = _numbers(version)
-    for change in row.get("before", ()):
+    for change in rows[name].get("before", ()):
         if asked and asked < _numbers(change["version"]):
             values |= {key: value for key, value in change.items() if key != "version"}
     chosen: dict[str, Any] = {key: _chosen(value, device) for key, value in values.items()}
@@ -158,4 +161,4 @@ def _devices() -> dict[str, Any]:
 
 def engine_lineage(name: str) -> list[str]:
     """The engine, and those whose measured runs stand in for it."""
-    return [name]
+    return lineage(_entries()["engines"], name)

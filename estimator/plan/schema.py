@@ -39,7 +39,7 @@ WeightDtype = Literal[
     "q5_k_m", "q5_k_s", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m", "q3_k_s",
     "iq3_xxs", "q2_k", "iq2_xs",
 ]  # fmt: skip
-Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "hf", "gpt-fast", "exllamav2", "mlc"]
+Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "ollama", "mlx", "hf", "gpt-fast", "exllamav2", "mlc"]
 
 # Characters of a value that an error shows.
 _SHOWN = 80
@@ -205,6 +205,7 @@ _FORMAT_NAMES = {
 _ENGINE_NAMES = {
     "llama.cpp": "llamacpp", "llama-cpp": "llamacpp", "tensorrt-llm": "trtllm", "trt-llm": "trtllm",
     "tensorrt_llm": "trtllm", "transformers": "hf", "huggingface": "hf", "mlc-llm": "mlc", "nim": "trtllm",
+    "mlx-lm": "mlx", "mlx_lm": "mlx",
 }  # fmt: skip
 
 
@@ -263,6 +264,16 @@ class Inference(PlanPart):
     max_context: int | None = Field(
         None, ge=1, le=100_000_000, description="Longest request that is to fit; prompt and output unless given."
     )
+    device_layers: int | None = Field(
+        None, ge=1, le=10_000, description="Layers on cards (llama.cpp, --gpu-layers); as many as fit unless given."
+    )
+    host_experts: int | None = Field(
+        None,
+        ge=0,
+        le=10_000,
+        description="Layers whose experts a processor of cluster.beside holds (llama.cpp, --n-cpu-moe); as few as have "
+        "to be unless given.",
+    )
     expert_exchange: Literal["auto", "gather", "all_to_all"] = Field(
         "auto",
         description="How tokens reach experts of other devices: all go everywhere, or each to its experts' ranks alone "
@@ -286,6 +297,12 @@ class Cluster(PlanPart):
     accelerator: str | None = Field(None, description="Accelerator id or name, e.g. h100-sxm.")
     count: int | None = Field(None, ge=1, le=1_000_000, description="Accelerators in the run.")
     per_node: int | None = Field(None, ge=1, le=4096, description="Accelerators per node.")
+    beside: list[str] | None = Field(
+        None,
+        max_length=16,
+        description="Other devices of the same machine that hold layers too, e.g. rtx-3090 (one name for each); a "
+        "processor, e.g. cpu-core-i9-13900k, holds what cards have no room for.",
+    )
     interconnect: str = Field("auto", description="Network between nodes, e.g. ib-ndr-400x8, roce-100x1, efa-v3.")
 
 
@@ -346,6 +363,7 @@ class Overrides(PlanPart):
     step_temporaries_gib: float | None = _gib("Temporaries of the optimizer step.")
     framework_and_context_gib: float | None = _gib("Framework and device context.")
     allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
+    host_gb_per_s: float | None = _rate("Memory bandwidth of the processor that holds layers beside the cards, GB/s.")
     scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
     network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")
     network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")

@@ -7,6 +7,7 @@ shape (n,), sizes are bytes of the fullest device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -64,7 +65,10 @@ class ServingMemory:
 
 
 def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
-    """Memory of each deployment with one request in each lane."""
+    """Memory of each deployment with one request in each lane; of unlike devices, that of the fullest."""
+    if job.parts:
+        parts = [serving_memory(part.job, part.of(these)) for part in job.parts]
+        return _fullest(parts, [at for at, part in enumerate(job.parts) if part.lent is not None])
     engine = job.engine
     weights = weight_bytes(job, these)
     activations = activation_bytes(job, these)
@@ -106,6 +110,21 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
         state_bytes=state,
         max_concurrency=np.floor(room / np.maximum(request_bytes(job, per_token, state, length), 1e-9)) * these.lanes,
         longest=np.where(grows, np.floor(np.maximum(0.0, room - state) / each), np.inf),
+    )
+
+
+def _fullest(parts: Sequence[ServingMemory], hosted: Sequence[int]) -> ServingMemory:
+    """That of the device that has room for the fewest tokens, or is fullest where none is bound by its cache; it fits
+    where all do, those that are `hosted` by one processor together."""
+    room = max([0.0, *(parts[at].capacity for at in hosted)])
+    together = sum((parts[at].total for at in hosted), np.zeros(1)) <= room
+    by_room = [(float(part.room_tokens.min()), -float(part.total.max()) / part.capacity) for part in parts]
+    tightest = parts[min(range(len(parts)), key=by_room.__getitem__)]
+    return replace(
+        tightest,
+        fits=np.logical_and.reduce([together, *(part.fits for part in parts)]),
+        max_concurrency=np.minimum.reduce([part.max_concurrency for part in parts]),
+        longest=np.minimum.reduce([part.longest for part in parts]),
     )
 
 

@@ -7,7 +7,8 @@ engine's own. Arrays have shape (k, n): k passes of n deployments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -21,14 +22,21 @@ from estimator.kernels.collectives import (
     reduce_scatter,
     send,
 )
-from estimator.machine.decode import CachedHeads, decode_attention_seconds, expert_seconds, routed
+from estimator.machine.decode import (
+    CachedHeads,
+    decode_attention_seconds,
+    expert_seconds,
+    experts_reached,
+    routed,
+)
 from estimator.machine.links import KernelLimits
 from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.model.vision import tower_matmul
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
-from estimator.plan.serving.job import ServingJob, kind_peak
+from estimator.plan.serving.job import HeldPart, ServingJob, kind_peak
+from estimator.serving.memory import weights_by_kind
 from estimator.serving.operators import merged, moved, sums
 from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
@@ -42,6 +50,10 @@ _CHOOSING_KERNELS = 13.0
 _EXCHANGE_SHARE = 24.0 / 132.0
 # How much more often the most popular expert is met than the least once copies are placed by load: an assumption.
 _BALANCED_SPREAD = 1.5
+# Part of the host link's rate that copies reach, as in training (estimator/kernels/offloading.py).
+_COPIED = 0.8
+# A copy between host and card with the wait for it: an assumption.
+_CROSSING_S = 3.0e-5
 # Tokens of a rank up to which its kernels for low latency are used (num_max_dispatch_tokens_per_rank of the engines).
 _LOW_LATENCY_TOKENS = 256.0
 
@@ -60,6 +72,16 @@ class PassTime:
         """Some of the k passes."""
         return PassTime(
             self.matmul[index], self.attention[index], self.memory[index], self.collective[index], self.host[index]
+        )
+
+    def with_part(self, other: PassTime) -> PassTime:
+        """The same with what another device takes before or after it."""
+        return PassTime(
+            self.matmul + other.matmul,
+            self.attention + other.attention,
+            self.memory + other.memory,
+            self.collective + other.collective,
+            self.host + other.host,
         )
 
     @property
@@ -82,6 +104,8 @@ def pass_time(
     go to experts over the network the engine may cut the pass in two halves that compute and travel by turns (SGLang's
     two-batch overlap, vLLM's dual-batch overlap), if that is faster.
     """
+    if job.parts:
+        return reduce(PassTime.with_part, (_part_time(part, these, decoding, reading, context) for part in job.parts))
     whole = _one_batch(job, these, decoding, reading, context, lanes)
     overlapping = job.overlaps_batches(these)
     if not overlapping.any():
@@ -99,6 +123,43 @@ def pass_time(
         np.where(taken, 2.0 * exposed, whole.collective),
         whole.host,
     )
+
+
+def _part_time(part: HeldPart, these: Deployments, decoding: Floats, reading: Floats, context: Floats) -> PassTime:
+    """What one of several unlike devices takes for what it holds, and the way there and back.
+
+    For many tokens the weights of a processor are copied to a card, which is faster with them (llama.cpp,
+    GGML_OP_OFFLOAD_MIN_BATCH).
+    """
+    job, own = part.job, part.of(these)
+    taken = _one_batch(job, own, decoding, reading, context, 1.0)
+    tokens = decoding * job.checked_tokens + reading
+    link = (job if part.lent is None else part.lent).machine.accelerator.host_bandwidth * _COPIED
+    way = tokens * job.architecture.hidden * job.wide_bytes / link + _CROSSING_S
+    if part.lent is not None and job.engine.lends_from:
+        card = _one_batch(part.lent, own, decoding, reading, context, 1.0)
+        copying = _copied_bytes(job, own, tokens) / link
+        lent = tokens >= job.engine.lends_from
+        taken = PassTime(
+            matmul=np.where(lent, card.matmul, taken.matmul),
+            attention=np.where(lent, card.attention, taken.attention),
+            memory=np.where(lent, card.memory, taken.memory),
+            collective=np.where(lent, card.collective + copying, taken.collective),
+            host=np.where(lent, card.host, taken.host),
+        )
+    return replace(taken, collective=taken.collective + part.crossings * way)
+
+
+def _copied_bytes(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
+    """Bytes of a part's weights that a pass of `tokens` reaches."""
+    held = weights_by_kind(job, these)
+    reached = np.ones(tokens.shape)
+    for block in job.architecture.blocks:
+        if block.experts:
+            reached = experts_reached(
+                np.maximum(tokens, 1.0), float(block.experts), float(block.top_k), job.expert_spread
+            )
+    return held["dense"] + held["experts"] * reached
 
 
 def _one_batch(
@@ -131,7 +192,7 @@ def _one_batch(
     # Kernels of replayed graphs start sooner after each other than alone.
     sooner = factors.launch - 1.0
     for_matmuls, for_attention, for_others = _starts(job, tokens * these.dp)
-    matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others
+    matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others + factors.launch * _unfused_s(job)
     attention = attention + sooner * for_attention * (decoding > 0.0)
     collective = factors.collective * _collectives(job, these, rows, shared)
     host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
@@ -158,6 +219,20 @@ def _starts(job: ServingJob, tokens: Floats) -> tuple[Floats, float, float]:
         if block.experts:
             matmuls = matmuls + count * (sorting + 2.0 * float(job.expert_surface.launch_s))
     return matmuls, attention, kernels * job.device.launch_s
+
+
+# Kernels of a layer, and of one with experts, of engines whose operators are fused as they are counted here.
+_FUSED = (10, 15)
+
+
+def _unfused_s(job: ServingJob) -> float:
+    """Starts of the kernels that the engine has besides, as it fuses less."""
+    engine, blocks = job.engine, job.architecture.blocks
+    more = (
+        engine.expert_kernels - _FUSED[1] if block.experts else engine.layer_kernels - _FUSED[0] for block in blocks
+    )
+    counts = map(job.architecture.pattern.count, range(len(blocks)))
+    return job.device.launch_s * sum(count * max(0, each) for count, each in zip(counts, more, strict=True))
 
 
 def _launch_s(job: ServingJob) -> float:
@@ -223,7 +298,8 @@ def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) 
         # A token alone: its experts are matrices that a vector is multiplied by, without sorting and without tiles.
         up = matmul_seconds(rates, np.ones_like(rows), (matmuls - 1.0) * width * block.top_k, hidden)
         down = matmul_seconds(rates, np.ones_like(rows), hidden * block.top_k, width)
-        seconds = np.where(_alone(job, tokens * these.dp), up + down + _row_kernels_s(job), seconds)
+        # What is fitted to grouped kernels says nothing of these.
+        return np.where(_alone(job, tokens * these.dp), up + down + _row_kernels_s(job), job.factors.experts * seconds)
     return job.factors.experts * seconds
 
 
@@ -246,6 +322,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
             latent = block.mixer == "mla"
             key = block.kv_lora_rank + block.rope_head_dim if latent else block.head_dim
             value = block.kv_lora_rank if latent else block.v_head_dim
+            read = block.kv_heads if job.engine.grouped_queries else block.heads
             core = decode_attention_seconds(
                 job.decode_kernels[latent],
                 accelerator.memory_bandwidth,
@@ -254,7 +331,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 _entries_seen(block, context),
                 CachedHeads(
                     heads=block.heads / these.tp,
-                    kv_heads=1.0 if latent else np.maximum(1.0, block.kv_heads / these.tp),
+                    kv_heads=1.0 if latent else np.maximum(1.0, read / these.tp),
                     head_dim=key,
                     v_head_dim=value,
                     element_bytes=job.kv_bytes,

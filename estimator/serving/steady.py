@@ -33,7 +33,8 @@ def steady(job: ServingJob, these: Deployments, most: Floats, known: Loads | Non
 
 def _in_step(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     """A batch that is read at once and then generates in step; the next one follows when all have ended."""
-    cycle = cycle_of(job, these, most[None, :], most[None, :])
+    # None comes while they generate.
+    cycle = cycle_of(job, these, most[None, :], most[None, :], 0.0)
     tpot = cycle.quiet[0]
     ttft = most * cycle.burst[0] + job.request_s
     decode = generated_tokens(these) * tpot

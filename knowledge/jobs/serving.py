@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from estimator.errors import PlanError
+from estimator.machine.decode import DecodeKernel
 from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
 from estimator.model.weight_format import Kernel, WeightFormat
@@ -13,6 +14,7 @@ from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
 from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.engine import Engine
+from estimator.plan.serving.factors import ServingFactors
 from estimator.plan.serving.job import ServingJob
 from knowledge.engines import (
     SERVERS,
@@ -28,6 +30,7 @@ from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration, surfaces
 from knowledge.jobs.images import seen
+from knowledge.jobs.unlike import with_parts
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
@@ -51,6 +54,17 @@ _BLOCK_SCALED = ("deepseek-v3", "kimi-k2", "minimax-m2", "glm-5", "qwen3", "qwen
 
 def serving_job(plan: Plan) -> ServingJob:
     """The ServingJob of a serving plan. Raises PlanError for an unknown or ambiguous name, or what cannot be."""
+    job = _on_one_kind(plan)
+    if plan.cluster.beside:
+        return with_parts(job, _on_one_kind)
+    for name in ("device_layers", "host_experts"):
+        if getattr(plan.inference, name) is not None:
+            raise PlanError(f"workload.{name}", "needs a processor beside the cards", ["cluster.beside: a processor"])
+    return job
+
+
+def _on_one_kind(plan: Plan) -> ServingJob:
+    """The same on accelerators that are all alike."""
     workload = plan.inference
     if plan.cluster.accelerator is None:
         raise PlanError(
@@ -78,6 +92,8 @@ def serving_job(plan: Plan) -> ServingJob:
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
     runs = _engine(filled, accelerator, architecture)
+    filled, sized = _with_context(filled, runs, architecture)
+    assumed += sized
     name = filled.inference.weight_dtype
     weights = weight_format(_entry(name, architecture, runs), runs.name, architecture, filled.inference.weight_bits)
     kernel, expert_matmul = weights.kernel(accelerator.peak_flops), weights.experts.kernel(accelerator.peak_flops)
@@ -96,13 +112,10 @@ def serving_job(plan: Plan) -> ServingJob:
         expert_matmul=expert_matmul,
         kv_dtype=kv_dtype,
         device=_device(accelerator, runs),
-        decode_kernels=(
-            decode_kernel(family, "attention", kv_dtype, runs.name, accelerator.timed_as),
-            decode_kernel(family, "mla", kv_dtype, runs.name, accelerator.timed_as),
-        ),
+        decode_kernels=_cores(runs, accelerator, kv_dtype),
         expert_kernel=expert_kernel(family, _expert_entry(weights, expert_matmul), accelerator.timed_as),
         expert_spread=_EXPERT_SPREAD if architecture.is_moe else 1.0,
-        factors=serving_factors(runs.name, accelerator.family),
+        factors=_factors(runs, accelerator, kernel),
         assumptions=(*assumptions, *assumed),
     )
     if not job.peak_flops:
@@ -171,7 +184,34 @@ def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:
     device = calibration(family, "", accelerator, attention).device
     if family != accelerator.family:
         device = replace(device, surfaces=surfaces(accelerator.timed_as, family))
+    if _own_kernels(runs, accelerator):
+        # A processor has few cores: the outputs of one row keep them busy.
+        plain = {kind: replace(surface, wave_outputs=0.0) for kind, surface in device.surfaces.items()}
+        device = replace(device, surfaces=plain)
     return replace(device, network=network_factors(accelerator, runs.all_reduce)) if runs.all_reduce else device
+
+
+def _cores(runs: Engine, accelerator: Accelerator, kv_dtype: str) -> tuple[DecodeKernel, DecodeKernel]:
+    """Attention of generation over keys and values, and over MLA's compressed cache."""
+    family, timed = kernels_of(accelerator.family), accelerator.timed_as
+    return (
+        decode_kernel(family, "attention", kv_dtype, runs.name, timed),
+        decode_kernel(family, "mla", kv_dtype, runs.name, timed),
+    )
+
+
+def _factors(runs: Engine, accelerator: Accelerator, kernel: Kernel) -> ServingFactors:
+    """What was fitted; an engine that brings kernels for processors reads at its own rate there."""
+    fitted = serving_factors(runs.name, accelerator.family)
+    if not _own_kernels(runs, accelerator):
+        return fitted
+    reached = _device(accelerator, runs).surfaces[kernel.kind].memory
+    return replace(fitted, decode=reached / runs.processor_read, experts=1.0)
+
+
+def _own_kernels(runs: Engine, accelerator: Accelerator) -> bool:
+    """Whether a processor runs kernels that the engine brings, and no library's."""
+    return accelerator.family == "CPU" and bool(runs.processor_read)
 
 
 def _count(plan: Plan, named: int | None) -> tuple[int, list[Assumption]]:
@@ -202,6 +242,11 @@ def _filled(
             changes["weight_dtype"] = own
             assumed.append(Assumption("workload.weight_dtype", own, "weights as this checkpoint is published"))
             stated = stated | {"weight_dtype"}
+        elif runs.usual_format:
+            changes["weight_dtype"] = runs.usual_format
+            why = f"what {runs.name} is usually given"
+            assumed.append(Assumption("workload.weight_dtype", runs.usual_format, why))
+            stated = stated | {"weight_dtype"}
         elif "bf16" not in accelerator.peak_flops:
             changes["weight_dtype"] = "fp16"
             assumed.append(Assumption("workload.weight_dtype", "fp16", f"{accelerator.name} has no units for bf16"))
@@ -222,6 +267,15 @@ def _filled(
         changes["concurrency"] = clients
         assumed.append(Assumption("workload.concurrency", clients, why))
     return changes, assumed
+
+
+def _with_context(plan: Plan, runs: Engine, architecture: Architecture) -> tuple[Plan, list[Assumption]]:
+    """The plan with the longest request that the engine makes room for unless told otherwise, where it has one."""
+    if not runs.context or plan.inference.max_context is not None:
+        return plan, []
+    size = min(runs.context, architecture.context) if architecture.context else runs.context
+    why = f"the context that {runs.name} makes room for on such a device; its cache is as large from the start"
+    return plan.patch({"workload.max_context": size}), [Assumption("workload.max_context", size, why)]
 
 
 def _expert_entry(weights: WeightFormat, matmul: Kernel) -> str:

@@ -119,6 +119,8 @@ def _own_run(plan: Plan, model: str, framework_choice: tuple[str, str] | None) -
 
 def _sharding(plan: Plan, count: int) -> tuple[Plan, list[Assumption]]:
     """The plan on the framework that shards weights or splits sequences for its own, where it asks for that."""
+    if plan.cluster.beside:
+        raise PlanError("cluster.beside", "has no meaning for training", ["accelerators that are all alike"])
     training, layout = plan.training, plan.layout
     other = sharded_by(training.framework)
     few = training.global_batch is not None and training.global_batch < count

@@ -10,7 +10,7 @@ from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
-from knowledge.engines import SERVERS, engine, engines_known, kernels_for
+from knowledge.engines import OF_ONE, SERVERS, engine, engines_known, kernels_for
 from knowledge.jobs.serving import offered_formats, serving_job
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
@@ -79,13 +79,14 @@ def options(
 
 
 def _engines(plan: Plan, named: Sequence[str] | None, model: Architecture, device: Accelerator) -> list[str]:
-    """Those named, else the servers that run the model on the device, and llama.cpp where none of them does."""
+    """Those named, else the servers that run the model on the device, and llama.cpp and MLX where none of them does or
+    where the device is one person's."""
     if named:
         return list(dict.fromkeys(named))
     if "engine" in plan.inference.model_fields_set:
         return [plan.inference.engine]
-    able = [name for name in (*SERVERS, "llamacpp") if kernels_for(engine(name, None, device), model)]
-    return [name for name in able if name in SERVERS] or able
+    able = [name for name in (*SERVERS, *OF_ONE) if kernels_for(engine(name, None, device), model)]
+    return able if device.personal else [name for name in able if name in SERVERS] or able
 
 
 def _formats(

@@ -440,3 +440,11 @@ def test_loads_at_hand_change_no_figure_at_any_rate_or_number_of_replicas(engine
         plain, again = estimate(job, load), estimate(job, load, known)
         for name in ("requests_per_s", "ttft_s", "tpot_s", "ttft_p99_s", "e2e_s", "running"):
             assert np.array_equal(getattr(plain.steady, name), getattr(again.steady, name))
+
+
+def test_a_batch_in_step_reads_no_prompts_while_it_generates() -> None:
+    """Long prompts and short answers: a step is no shorter for what the next batch will bring."""
+    job, these = one(engine="llamacpp", scenario="static-batch", max_batch=32, input_len=8192, output_len=32)
+    few, each = one(engine="llamacpp", scenario="static-batch", max_batch=32, input_len=8192, output_len=2048)
+    short, long = estimate(job, these).steady.tpot_s[0], estimate(few, each).steady.tpot_s[0]
+    assert short == pytest.approx(long, rel=0.15)

@@ -22,7 +22,7 @@ from estimator.plan.serving.engine import (
     profiled_bytes,
     shares,
 )
-from knowledge.engines import engine, engines_known, runs_on
+from knowledge.engines import engine, engine_lineage, engines_known, runs_on
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import find_architecture
 
@@ -249,3 +249,17 @@ def test_larger_steps_take_more(tokens: int, sequences: int, tp: int) -> None:
     assert found[2] >= found[0]
     alone = profiled_bytes(runs, architecture, float(tokens), float(sequences), np.array([float(tp)]))
     assert alone[0] == found[0]
+
+
+def test_ollama_is_llama_cpp_with_room_by_the_size_of_the_device() -> None:
+    ollama, kin = on("rtx-4090", "ollama"), on("rtx-4090", "llamacpp")
+    assert (ollama.layer_kernels, ollama.lends_from) == (kin.layer_kernels, kin.lends_from)
+    assert (ollama.max_batch, kin.max_batch) == (1, 4)
+    assert engine_lineage("ollama") == ["ollama", "llamacpp"]
+    sizes = [on(name, "ollama").context for name in ("rtx-3060-12gb", "rtx-4090", "rtx-6000-ada", "h100-sxm")]
+    assert sizes == [4096, 32768, 262144, 262144]
+
+
+def test_mlx_runs_on_apple_silicon_alone() -> None:
+    able = {row.vendor for row in accelerators() if runs_on(engine("mlx"), row)}
+    assert able == {"Apple"}

@@ -324,3 +324,24 @@ def test_only_experts_are_in_four_bits_where_the_checkpoint_says_so() -> None:
     job = serving_job(Plan.parse(plan))
     assert (job.weights.bits, job.weights.expert_bits) == (16, 4.5)
     assert weight_bytes(job.weights, job.architecture) == pytest.approx(595e9, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("engine", "accelerator", "dtype"), [("ollama", "rtx-4090", "q4_k_m"), ("mlx", "apple-m4-max", "int4")]
+)
+def test_engines_of_one_s_own_machine_are_given_four_bits_unless_told_otherwise(
+    engine: str, accelerator: str, dtype: str
+) -> None:
+    job = make(accelerator=accelerator, engine=engine)
+    assert job.inference.weight_dtype == dtype
+    assert said(job)["workload.weight_dtype"]
+    assert make(accelerator=accelerator, engine=engine, weight_dtype="bf16").block_bytes == 2.0
+    own = make("openai/gpt-oss-20b", accelerator=accelerator, engine=engine)
+    assert own.inference.weight_dtype == "mxfp4"
+
+
+def test_ollama_makes_room_for_its_usual_context_and_no_more_than_the_model_s() -> None:
+    assert make(accelerator="rtx-4090", engine="ollama").inference.max_context == 32768
+    longest = make("Qwen/Qwen2.5-7B-Instruct", accelerator="h100-sxm", engine="ollama")
+    assert longest.inference.max_context == longest.architecture.context < 262144
+    assert make(accelerator="rtx-4090", engine="ollama", max_context=8192).inference.max_context == 8192

@@ -255,6 +255,19 @@ def test_trtllm_yaml_says_every_choice(tmp_path: Path):
     assert long["max_num_tokens"] == long["max_seq_len"] == 20256
 
 
+def test_llamacpp_is_told_what_a_processor_holds(tmp_path: Path):
+    held = plan("llamacpp", model=MOE, weight_dtype="q4_k_m", device_layers=40, host_experts=16)
+    held = held.patch({"cluster.beside": ["cpu-epyc-9654"]})
+    said = values(run(render(held, ["llamacpp"]), tmp_path)[0])
+    # The output counts as a layer of its own.
+    assert (said["--n-gpu-layers"], said["--n-cpu-moe"]) == ("41", "16")
+    first_dense = plan("llamacpp", model="deepseek-ai/DeepSeek-V3", weight_dtype="q4_k_m", host_experts=10)
+    said = values(run(render(first_dense, ["llamacpp"]), tmp_path)[0])
+    assert (said["--n-gpu-layers"], said["--n-cpu-moe"]) == ("999", "13")
+    with pytest.raises(PlanError, match="processor"):
+        render(plan("vllm", model=MOE, host_experts=4), ["vllm"])
+
+
 def test_llamacpp_divides_its_cache(tmp_path: Path):
     made = plan(
         "llamacpp", 2, layout={"pp": 2}, weight_dtype="q5_k_m", kv_dtype="int8", max_batch=8, speculative_tokens=4
@@ -444,7 +457,7 @@ def test_every_field_of_a_serving_plan_has_a_place():
         "files": {
             "weight_dtype", "kv_dtype", "engine", "max_batch", "max_batched_tokens", "chunked_prefill", "cuda_graph",
             "admission_steps", "memory_share", "max_context", "speculative_tokens", "software_version",
-            "expert_exchange", "two_batch_overlap",
+            "expert_exchange", "two_batch_overlap", "device_layers", "host_experts",
         },
         "benchmark": {
             "input_len", "output_len", "output_spread", "concurrency", "request_rate", "requests", "prefix_hit",

@@ -46,7 +46,8 @@ class Engine:
     Memory. `share_of` says what `memory_share` is a part of: 'total' (all memory that the device shows, holding
     weights, the largest step and the cache), 'start' (what is free before weights are read, holding weights and cache
     only), 'rest' (what weights and the largest step leave, for the cache) or 'asked' (nothing is claimed; the cache is
-    as large as the context asked for, `cache_in_full`). `share_steps` are other shares from so many tensor-parallel
+    as large as the context asked for, `cache_in_full`; `context` tokens unless asked, 0: no more than the load needs).
+    `share_steps` are other shares from so many tensor-parallel
     devices on, ascending; `reserve` a rule in place of a share. `driver_bytes` is what the driver's own total shows
     more than processes see, `context_bytes` the device context, `collective_bytes` buffers of NCCL and of the engine's
     own all-reduce where a replica has several devices. `graph_bytes` are all captured graphs together;
@@ -58,6 +59,7 @@ class Engine:
     both as they are needed). `loads_tower` is true where what reads images is loaded with every model that has
     it. `splits_embedding` is true where tensor parallelism cuts the embedding by vocabulary, `embedding_on_host` where
     it is looked up in host memory. `fp8_cache` is true where a checkpoint in 8 or 4 bits turns the cache to 8 bits too.
+    `usual_format` is what it is given of models in 16 bits ('': these).
 
     Scheduling. `max_batch` sequences and `max_tokens` tokens at most take part in a step (`offline_max_tokens` where
     the engine is called as a library). `whole_prompts` is true where a step must hold the longest request, so that its
@@ -71,7 +73,8 @@ class Engine:
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
     to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. `row_products` is true where the experts of a
-    single token are vectors times matrices, without the sorting and the tiles of many. A layer is `layer_kernels`
+    single token are vectors times matrices, without the sorting and the tiles of many. `grouped_queries` is true where
+    query heads that share keys read them once in generation. A layer is `layer_kernels`
     kernels besides collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the
     host `launch_s`.
 
@@ -93,7 +96,9 @@ class Engine:
     `weight_formats` and `cache_formats` are those that it has kernels for on the accelerator, none where it does not
     run there; `lacks` are kinds of attention that it has none for. `speculative` is what it can draft with; `tp`, `pp`,
     `ep` and `attention_dp` which ways of splitting it has. `splits_layers` is true where several devices hold layers
-    one after the other, one at work at a time, unless told otherwise.
+    one after the other, one at work at a time, unless told otherwise; these may be unlike each other, and a
+    processor's weights are copied to a card for `lends_from` tokens or more (0: never). `processor_read` is the part of
+    a processor's bandwidth that its own kernels read weights at (0: as fitted).
     """
 
     name: str
@@ -112,6 +117,7 @@ class Engine:
     sampler_bytes: float
     block_tokens: int
     cache_in_full: bool
+    context: int
     bounds_windows: bool
     window_share: float
     state_share: float
@@ -120,6 +126,7 @@ class Engine:
     embedding_on_host: bool
     loads_tower: bool
     fp8_cache: bool
+    usual_format: str
     max_batch: int
     max_tokens: int
     offline_max_tokens: int
@@ -139,6 +146,7 @@ class Engine:
     graph_attention: bool
     mixed_graph_tokens: int
     row_products: bool
+    grouped_queries: bool
     fused_all_reduce: bool
     all_reduce: str
     direct_limits: tuple[tuple[int, float], ...]
@@ -164,6 +172,8 @@ class Engine:
     ep: bool
     attention_dp: bool
     splits_layers: bool
+    lends_from: int
+    processor_read: float
     source: str
 
     @property

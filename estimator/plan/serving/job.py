@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,8 @@ class ServingJob:
     expert_spread: float
     factors: ServingFactors
     assumptions: tuple[Assumption, ...]
+    parts: tuple[HeldPart, ...] = ()
+    """What each device holds where they are unlike each other; empty where all hold the same."""
 
     @property
     def inference(self) -> Inference:
@@ -190,6 +192,21 @@ class ServingJob:
         overrides = self.plan.overrides
         usable = self.machine.accelerator.usable_bytes if overrides.usable_gib is None else overrides.usable_gib * GIB
         return max(0.0, usable - (overrides.reserve_gib or 0.0) * GIB)
+
+
+@dataclass(frozen=True)
+class HeldPart:
+    """What one kind of device holds of a model: `job` is for that alone. `lent` is the same on the card that the
+    weights of a processor are copied to for many tokens (None for a card's own). Values cross to it and back
+    `crossings` times a pass."""
+
+    job: ServingJob
+    lent: ServingJob | None
+    crossings: float
+
+    def of(self, these: Deployments) -> Deployments:
+        """The deployments of the whole on this kind of device."""
+        return replace(these, pp=np.full(len(these), float(self.job.machine.count)))
 
 
 _PEAKS: dict[Kind, tuple[str, ...]] = {

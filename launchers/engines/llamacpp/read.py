@@ -21,7 +21,7 @@ from launchers.tables import table
 _SHORT = {"-m": "model", "-hf": "hf-repo", "-hfr": "hf-repo", "-c": "ctx-size", "-np": "parallel",
                "-ctk": "cache-type-k", "-ctv": "cache-type-v", "-ngl": "n-gpu-layers", "-sm": "split-mode",
                "-b": "batch-size", "-ub": "ubatch-size", "-ts": "tensor-split", "-fa": "flash-attn", "-t": "threads",
-               "-dev": "device"}  # fmt: skip
+               "-dev": "device", "-ncmoe": "n-cpu-moe"}  # fmt: skip
 _FLAGS = ("no_kv_unified", "kv_unified", "jinja", "no_mmap", "mlock", "cont_batching", "metrics", "no_warmup",
                "embedding", "verbose", "no_webui")  # fmt: skip
 _GGUF = re.compile(r"(?:^|[-._:])((?:i?q[0-9]\w*|bf16|f16|f32|mxfp4)(?:_k)?(?:_[smxl]+)?)(?:[-.]|$)", re.IGNORECASE)
@@ -56,7 +56,11 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
     findings.word("workload.kv_dtype", keys.take("cache_type_k"), inverted(words["kv"]))
     layers, split, device = keys.take("n_gpu_layers"), keys.take("split_mode"), keys.take("device")
     if layers is not None and str(layers.value) not in ("all", "auto") and (as_number(layers.value) or 0) < 99:
-        findings.block("workload.engine", layers, "a part of the layers on the host has no place in a Plan")
+        # The output counts as one (llama-model.cpp, i_gpu_start).
+        findings.put("workload.device_layers", max(1, round(as_number(layers.value) or 0) - 1), layers)
+    experts = keys.take("n_cpu_moe")
+    if experts is not None:
+        findings.whole("workload.host_experts", experts)
     if split is not None and split.value == "row":
         findings.block("layout.tp", split, "splits rows of matrices, which no Plan of this engine has")
     elif split is not None and split.value == "none":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge.engines import engine
+from knowledge.models.catalogue import architecture
 from launchers.devices import is_cpu
 from launchers.engines import load
 from launchers.engines.scripts import HOST, PATH, PORT, Verbatim, command, notes, options, serve_file, start
@@ -74,7 +75,26 @@ def _common(launch: ServingLaunch, model: str) -> dict[str, Any]:
     }
     if is_cpu(launch):
         return arguments | {"--device": "none"}
-    return arguments | {"--n-gpu-layers": 999, "--split-mode": "layer" if launch.replica_devices > 1 else "none"}
+    several = launch.replica_devices > 1 or bool(launch.plan.cluster.beside)
+    return arguments | {
+        "--n-gpu-layers": _device_layers(launch),
+        "--n-cpu-moe": _first_layers(launch) or None,
+        "--split-mode": "layer" if several else "none",
+    }
+
+
+def _device_layers(launch: ServingLaunch) -> int:
+    """Layers on cards as the program counts them: the output is one more (llama-model.cpp, i_gpu_start)."""
+    wanted = launch.serving.device_layers
+    return 999 if wanted is None or wanted >= architecture(launch.plan.model).layers else wanted + 1
+
+
+def _first_layers(launch: ServingLaunch) -> int:
+    """Layers from the first on that hold as many layers with experts as a processor is to have."""
+    wanted = launch.serving.host_experts or 0
+    model = architecture(launch.plan.model) if wanted else None
+    routed = [at for at, kind in enumerate(model.pattern) if model.blocks[kind].experts] if model else []
+    return routed[min(wanted, len(routed)) - 1] + 1 if routed else 0
 
 
 def _bench(launch: ServingLaunch, model: str, prepare: list[str]):

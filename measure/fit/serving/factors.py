@@ -49,7 +49,10 @@ _NOISE: dict[Metric, float] = {"tpot": 0.1, "ttft": 0.25, "throughput": 0.1}
 # Misses beyond this many times the noise pull no harder than at it.
 _HUBER = 2.5
 _SOURCE_POWER = 0.5
-_STEPS, _REFINING_STEPS = 8, 3
+_STEPS, _REFINING_STEPS = 8, 2
+
+
+Responses = Mapping[int, Mapping[Metric, Floats]]
 
 
 @dataclass(frozen=True)
@@ -201,11 +204,19 @@ def fitted_numbers(runs: Sequence[ServedRun]) -> int:
     return len(Design({node: factors for run in runs for node, factors in _leaves(run)}, lineage).columns)
 
 
-def fit(runs: Sequence[ServedRun], seen: Sequence[Observation], start: Values | None = None) -> Values:
-    """The factors of every engine and family; `seen` are the observations that count, of `runs`."""
+def responses_at(runs: Sequence[ServedRun], values: Values) -> Responses:
+    """What `fit` needs of all groups at some values, which are the same whatever is left out."""
+    return {group: _responses(run, values) for group, run in enumerate(runs)}
+
+
+def fit(
+    runs: Sequence[ServedRun], seen: Sequence[Observation], start: tuple[Values, Responses] | None = None
+) -> Values:
+    """The factors of every engine and family; `seen` are the observations that count, of `runs`. `start` is a fit of
+    nearly the same observations with its responses."""
     leaves = {node: factors for run in runs for node, factors in _leaves(run)}
     design = Design(leaves, lineage)
-    parts = design.parts(start) if start else np.zeros(len(design.columns))
+    parts = design.parts(start[0]) if start else np.zeros(len(design.columns))
     values = design.values(parts)
     rows = Counter((observation.case.source, observation.metric) for observation in seen)
     weight = np.array(
@@ -215,8 +226,10 @@ def fit(runs: Sequence[ServedRun], seen: Sequence[Observation], start: Values | 
     noise = np.array([_NOISE[observation.metric] for observation in seen])
     columns = [_columns(design, run) for run in runs]
     needed = sorted({observation.group for observation in seen})
-    for _ in range(_REFINING_STEPS if start else _STEPS):
-        responses = {group: _responses(runs[group], values) for group in needed}
+    responses = start[1] if start else {group: _responses(runs[group], values) for group in needed}
+    for turn in range(_REFINING_STEPS if start else _STEPS):
+        if turn:
+            responses = {group: _responses(runs[group], values) for group in needed}
         misses = np.zeros(len(seen))
         jacobian = np.zeros((len(seen), len(design.columns)))
         for row, observation in enumerate(seen):

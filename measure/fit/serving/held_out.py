@@ -10,7 +10,7 @@ from functools import cache
 from typing import Literal
 
 from measure.fit.hierarchy import Values
-from measure.fit.serving.factors import Observation, ServedRun, device_of, estimates, everything, fit
+from measure.fit.serving.factors import Observation, ServedRun, device_of, estimates, everything, fit, responses_at
 from measure.fit.spreads import Miss, blended, spread_of
 from measure.history.scores import CasePrediction
 from measure.history.serving import Metric
@@ -62,9 +62,10 @@ def misses(runs: Sequence[ServedRun], seen: Sequence[Observation], full: Values,
     """The log of estimated over measured of every figure, with factors fitted without its fold or its source."""
     keys = _folds(seen, hold_out)
     errors: dict[Key, float] = {}
+    responses = responses_at(runs, full)
     for name in sorted(set(keys), key=str):
         kept = [observation for observation, key in zip(seen, keys, strict=True) if key != name]
-        values = fit(runs, kept, full)
+        values = fit(runs, kept, (full, responses))
         left = [observation for observation, key in zip(seen, keys, strict=True) if key == name]
         estimated = {group: estimates(runs[group], values) for group in {observation.group for observation in left}}
         for observation in left:
