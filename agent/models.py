@@ -63,6 +63,18 @@ class ThinkingModel(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why a request came to nothing: a sentence that says what to do about it, and whether trying again may help: after
+    a while (`may_pass`), with less (`too_long`), or at once and otherwise put (`put_otherwise`)."""
+
+    sentence: str
+    may_pass: bool = False
+    retry_after_s: float | None = None
+    too_long: bool = False
+    put_otherwise: bool = False
+
+
 class ModelFailed(Exception):
     """A model cannot continue; the text is a sentence that tells the user what to do about it. `usage` is what was
     used until then."""
@@ -70,3 +82,11 @@ class ModelFailed(Exception):
     def __init__(self, sentence: str, usage: Usage | None = None) -> None:
         super().__init__(sentence)
         self.usage = usage or Usage()
+
+
+def questions_of(text: str) -> list[str]:
+    """The questions that an answer ends with: sentences of its last paragraph that end in a question mark."""
+    last = text.strip().rpartition("\n\n")[2]
+    if not last.endswith("?"):
+        return []
+    return [sentence.strip(" -*\n") + "?" for sentence in last.replace("\n", " ").split("?")[:-1] if sentence.strip()]

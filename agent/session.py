@@ -48,8 +48,8 @@ from knowledge.own.files import working_folder
 from pages.rendering.clean import plain
 from tools.registry import OnDemand
 
-ModelName = Literal["auto", "offline", "gemini"]
-_MODEL_NAMES = ("auto", "offline", "gemini")
+ModelName = Literal["auto", "offline", "gemini", "openai"]
+_MODEL_NAMES = ("auto", "offline", "gemini", "openai")
 _MOST_CHARACTERS = 100_000
 _MOST_PLANS = 20
 # What other programs are told of a turn and no transcript holds.
@@ -239,9 +239,9 @@ def open_session(
     """A new session, or the one with `session_id`.
 
     Files go into `output`, by default into a folder of their own below the working folder. `auto` is what the settings
-    say, and without that Gemini where a key is set, else offline.
-    Raises PlanError for an unknown session or model name, an unusable output folder, unusable settings, or gemini
-    without a key.
+    say, and without that the first language model of their order that is configured, else offline.
+    Raises PlanError for an unknown session or model name, an unusable output folder, unusable settings, or a language
+    model that is not configured.
     """
     if model not in _MODEL_NAMES:
         raise PlanError("model", f"{model!r} is not a way to think", _MODEL_NAMES)
@@ -249,6 +249,9 @@ def open_session(
     output = output or settings.value("output") or None
     if model == "gemini" and not settings.key_variable():
         raise PlanError("GEMINI_API_KEY", "is not set, and Gemini needs a key", ["set GEMINI_API_KEY", "use --offline"])
+    if model == "openai" and not settings.configured("openai"):
+        ways = ["set openai_model, and openai_base_url or OPENAI_API_KEY", "use --offline"]
+        raise PlanError("openai_model", "is not set, or neither an address nor a key is", ways)
     if session_id is not None:
         find_session(session_id)
     root = (working_folder() / Path(output or ".").expanduser()).resolve()
@@ -295,11 +298,17 @@ async def _last_event(events: AsyncIterator[Event]) -> Event:
 
 def _model(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
-    if name == "offline" or not settings.key_variable():
-        return None
-    from agent.gemini.model import Gemini  # its SDK takes seconds, and the offline planner needs none
+    order = settings.value("auto_order").split() if name == "auto" else [name]
+    first = next((each for each in order if each != "offline" and settings.configured(each)), None)
+    if first == "gemini":
+        from agent.gemini.model import Gemini  # its SDK takes seconds, and the offline planner needs none
 
-    return Gemini()
+        return Gemini()
+    if first == "openai":
+        from agent.compatible.model import Compatible  # as above
+
+        return Compatible()
+    return None
 
 
 def _approval(state: Any) -> Approval | None:

@@ -20,8 +20,10 @@ from knowledge.own.files import read_text, user_folder, write_file
 
 FILE_NAME = "settings.toml"
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_OPENAI_KEY = "OPENAI_API_KEY"
 _HEADING = "# Settings of Shardwise. `shardwise config` lists every key, what it means and what is in force.\n"
 _SECRET = re.compile(r"key|token$|secret|password", re.IGNORECASE)
+_NAMES = ("gemini_model", "openai_model")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -40,13 +42,29 @@ class Option:
 
 SETTINGS = (
     Option(
-        "model", "auto", "SHARDWISE_THINK", "who thinks; auto: Gemini with a key", ("auto", "offline", "gemini"),
+        "model", "auto", "SHARDWISE_THINK", "who thinks; auto: the first configured of auto_order, else offline",
+        ("auto", "offline", "gemini", "openai"),
+    ),
+    Option(
+        "auto_order", "gemini openai", "SHARDWISE_AUTO_ORDER", "in which order auto takes what is configured",
+        ("gemini openai", "openai gemini", "gemini", "openai"),
+    ),
+    Option("openai_base_url", "", "OPENAI_BASE_URL", "address of an OpenAI-compatible server, usually ending in /v1"),
+    Option("openai_model", "", "SHARDWISE_OPENAI_MODEL", "the model there; with an address or a key it is configured"),
+    Option(
+        "openai_input_tokens", 100_000, "SHARDWISE_OPENAI_INPUT_TOKENS",
+        "most tokens of one request to it, the tools' 12,000 included", low=14_000, high=2_000_000,
+    ),
+    Option(
+        "openai_tools", "auto", "SHARDWISE_OPENAI_TOOLS",
+        "how it calls tools: native, as a JSON object (json), or auto: native until the server refuses",
+        ("auto", "native", "json"),
     ),
     Option("gemini_model", "gemini-3.8-flash", "SHARDWISE_MODEL", "the Gemini model"),
     Option("gemini_base_url", "", "GOOGLE_GEMINI_BASE_URL", "another address of the Gemini API, such as a proxy"),
     Option(
         "gemini_timeout_s", 60, "SHARDWISE_GEMINI_TIMEOUT_S",
-        "longest wait for Gemini's next words, with all attempts", high=3600,
+        "longest wait for a model's next words, with all attempts", high=3600,
     ),
     Option(
         "gemini_attempts", 3, "SHARDWISE_GEMINI_ATTEMPTS", "attempts at a request that fails in passing", high=10
@@ -101,6 +119,13 @@ def key_variable() -> str | None:
     return next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
 
 
+def configured(model: str) -> bool:
+    """Whether a language model can be asked: gemini with a key, openai with a model's name and an address or a key."""
+    if model == "gemini":
+        return key_variable() is not None
+    return bool(value("openai_model") and (value("openai_base_url") or os.environ.get(_OPENAI_KEY)))
+
+
 def set_value(key: str, text: str) -> Path:
     """Writes a setting into the file, whose other lines stay as they are; returns the file. Raises PlanError."""
     setting = _known(key)
@@ -142,7 +167,9 @@ def _known(key: str, where: str = "") -> Option:
     shown = _CONTROL.sub("", key)[:60]
     if _SECRET.search(key):
         raise PlanError(
-            shown, f"is not kept in the settings file{where}: keys are read from the environment", KEY_VARIABLES
+            shown,
+            f"is not kept in the settings file{where}: keys are read from the environment",
+            (*KEY_VARIABLES, _OPENAI_KEY),
         )
     raise PlanError("setting", f"there is no setting {shown!r}{where}", nearest(key, _BY_KEY, limit=len(_BY_KEY)))
 
@@ -157,9 +184,9 @@ def _checked(setting: Option, content: Any, field: str) -> str | int | float:
             raise PlanError(field, "has control characters or is too long", setting.valid)
         if setting.valid and text not in setting.valid:
             raise PlanError(field, f"{text!r} is not one of its values", setting.valid)
-        if setting.key == "gemini_model" and not re.fullmatch(r"[\w.\-/]+", text):
+        if setting.key in _NAMES and text and not re.fullmatch(r"[\w.\-/:@+]+", text):
             raise PlanError(field, f"{text!r} is not the name of a model", [str(setting.default)])
-        if setting.key == "gemini_base_url" and text and not re.match(r"https?://[^\s/]", text):
+        if setting.key.endswith("_base_url") and text and not re.match(r"https?://[^\s/]", text):
             raise PlanError(field, f"{text!r} is not an address", ["https://…"])
         return text
     try:

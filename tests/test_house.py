@@ -184,7 +184,7 @@ def test_results_keep_their_types() -> None:
     """The wire of the models sees plain data; everything else reads attributes."""
     fields = result_fields()
     assert {"mfu", "step_s", "per_device_bytes"} <= fields
-    wire = re.compile(r"^agent\.(gemini|wire)|^tools\.(brief|schemas)")
+    wire = re.compile(r"^agent\.(compatible|gemini|outgoing|wire)|^tools\.(brief|schemas)")
     reads = {
         module: key_reads(tree_of(module), fields)
         for module in modules()

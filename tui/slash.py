@@ -154,7 +154,7 @@ COMMANDS = (
     Command("new", "", "start a new conversation"),
     Command("undo", "", "take back the last change of the plan"),
     Command("copy", "[config|N|FILE]", "the answer as Markdown, or a block of it", _of("config")),
-    Command("think", "auto|offline|gemini", "who thinks", _of("auto", "offline", "gemini")),
+    Command("think", "auto|offline|gemini|openai", "who thinks", _of("auto", "offline", "gemini", "openai")),
     Command("theme", "[NAME]", "colours; alone: dark or light", _themes),
     Command("help", "", "every command and key"),
     Command("quit", "", "leave; the conversation is kept"),

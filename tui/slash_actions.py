@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Action = Callable[["ShardwiseApp", list[str]], Awaitable[None]]
 
 _EDITS = ("model", "hardware", "plan")
-_THINKERS = ("auto", "offline", "gemini")
+_THINKERS = ("auto", "offline", "gemini", "openai")
 
 
 async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 from google.genai import errors
 
+from agent.models import Failure
 from agent.settings import KEY_VARIABLES
 from pages.rendering.clean import plain
-
-
-@dataclass(frozen=True)
-class Failure:
-    sentence: str
-    may_pass: bool = False
-    retry_after_s: float | None = None
-    too_long: bool = False
-
 
 _BY_CODE = {
     401: "Gemini did not accept the credentials: check GEMINI_API_KEY.",

@@ -1,18 +1,11 @@
-"""Gemini as a thinking model, through google-genai: streamed, with function calls, thought signatures kept as they are.
-
-Nothing is retried once text has been shown; before that, failures that may pass are, within the time that nothing may
-be heard in, and a request that was too long is made again with less of the past.
-"""
+"""Gemini as a thinking model, through google-genai: streamed, with function calls, thought signatures as they are."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable
-from itertools import count
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -20,107 +13,55 @@ from google import genai
 from google.genai import types
 
 from agent import settings
+from agent.attempts import attempted
 from agent.budget import Usage
-from agent.gemini.failures import Failure, finish_failure, read_failure
+from agent.gemini.failures import finish_failure, read_failure
 from agent.gemini.request import config, outbound, tokens_of
-from agent.models import ModelFailed, Thought, Turn, Waiting
+from agent.models import Failure, ModelFailed, Thought, Turn, Waiting, questions_of
 from agent.wire import Content, calls_of, text_of
 from knowledge.prices.apis import gemini_usd
 from pages.rendering.clean import plain
 
 _FIRST_DELAY_S = 1.0
-# After so long without a word the person is told that one waits.
-_REMARK_S = 10.0
-# What is sent of a conversation that was too long for the model.
-_SHORTER = 0.25
 
 
 class Gemini:
     """The key is GOOGLE_API_KEY or GEMINI_API_KEY; the rest is in the settings. `base_url` is for tests."""
 
+    label = "Gemini"
+
     def __init__(self, base_url: str | None = None, first_delay_s: float | None = None) -> None:
         self.name: str = settings.value("gemini_model")
         self._base_url: str | None = base_url or settings.value("gemini_base_url") or None
-        self._timeout_s: int = settings.value("gemini_timeout_s")
-        self._attempts: int = settings.value("gemini_attempts")
-        self._input_tokens: int = settings.value("gemini_input_tokens")
-        self._first_delay_s = _FIRST_DELAY_S if first_delay_s is None else first_delay_s
+        self.timeout_s: int = settings.value("gemini_timeout_s")
+        self.attempts: int = settings.value("gemini_attempts")
+        self.input_tokens: int = settings.value("gemini_input_tokens")
+        self.first_delay_s = _FIRST_DELAY_S if first_delay_s is None else first_delay_s
         self._client: Any = None
         self._loop: Any = None
 
-    async def think(self, turn: Turn) -> AsyncIterator[str | Waiting | Thought]:
+    def think(self, turn: Turn) -> AsyncIterator[str | Waiting | Thought]:
+        return attempted(self, turn)
+
+    def outbound(self, turn: Turn, most_tokens: int, part: float = 1.0) -> list[Any]:
+        return outbound(turn, self.name, most_tokens, part)
+
+    async def stream(self, turn: Turn, contents: list[Any]) -> AsyncIterator[Any]:
         client = await self._client_of(asyncio.get_running_loop())
         told = await asyncio.to_thread(config, turn.tools)
-        most = min(self._input_tokens, turn.most_tokens)
-        contents, shortened = await asyncio.to_thread(outbound, turn, self.name, most), False
-        patience, usage = _Patience(self._timeout_s), Usage()
-        try:
-            for attempt in count(1):
-                answer = _Answer(self.name)
-                failure, shown = None, False
-                async for piece in self._asked(client, contents, told, answer, patience):
-                    if isinstance(piece, Failure):
-                        failure = piece
-                        continue
-                    shown = shown or isinstance(piece, str)
-                    yield piece
-                usage += answer.usage(contents)
-                if failure is None:
-                    yield answer.thought(usage)
-                    return
-                if failure.too_long and not shortened:
-                    contents, shortened = outbound(turn, self.name, most, _SHORTER), True
-                    continue
-                delay = failure.retry_after_s or self._first_delay_s * 2 ** (attempt - 1)
-                if shown or not failure.may_pass or attempt >= self._attempts + shortened or delay > patience.left_s:
-                    raise ModelFailed(failure.sentence, usage)
-                yield Waiting(f"{failure.sentence} Trying again in {max(delay, 1):.0f} s ({attempt + 1 - shortened}"
-                              f" of {self._attempts}).")  # fmt: skip
-                await asyncio.sleep(delay)
-        except TimeoutError:
-            raise ModelFailed(f"Gemini said nothing for {self._timeout_s} s.", usage) from None
+        return await client.aio.models.generate_content_stream(model=self.name, contents=contents, config=told)
+
+    def answer(self) -> _Answer:
+        return _Answer(self.name)
+
+    def read_failure(self, error: Exception) -> Failure:
+        return read_failure(error, self.name)
 
     async def _client_of(self, loop: Any) -> Any:
         if self._loop is not loop:
             # Connections belong to the event loop that opened them.
             self._client, self._loop = await asyncio.to_thread(self._connect), loop
         return self._client
-
-    async def _asked(
-        self, client: Any, contents: list[Any], told: Any, answer: _Answer, patience: _Patience
-    ) -> AsyncIterator[str | Waiting | Failure]:
-        """One request: the text as it comes, why nothing does, and last what failed, if it did. Raises TimeoutError."""
-        broken = False
-        failure: Failure | None = None
-        try:
-            asked = client.aio.models.generate_content_stream(model=self.name, contents=contents, config=told)
-            stream = await patience.wait(asked)
-            while True:
-                waiting = asyncio.ensure_future(anext(stream, None))
-                try:
-                    if not await patience.is_soon(waiting):
-                        yield Waiting(f"Gemini has not answered for {_REMARK_S:.0f} s; at most {self._timeout_s} s.")
-                    chunk = await patience.wait(waiting)
-                finally:
-                    waiting.cancel()
-                if chunk is None:
-                    break
-                if text := answer.add(chunk):
-                    yield text
-                if answer.has_grown:
-                    patience.heard()
-            failure = answer.failure()
-        except TimeoutError:
-            raise
-        except Exception as error:
-            # What comes after the end of an answer is nothing to it.
-            failure, broken = answer.failure() if answer.ended else read_failure(error, self.name), True
-        if broken:
-            # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit.
-            gc.collect()
-            await asyncio.sleep(0)
-        if failure is not None:
-            yield failure
 
     def _connect(self) -> Any:
         name = settings.key_variable()
@@ -135,39 +76,9 @@ class Gemini:
         # Without a client of its own the SDK takes aiohttp wherever that is installed, with other timeouts and errors.
         transport = httpx2.AsyncClient()
         options = types.HttpOptions(
-            base_url=self._base_url, timeout=1000 * self._timeout_s, httpx_async_client=transport
+            base_url=self._base_url, timeout=1000 * self.timeout_s, httpx_async_client=transport
         )
         return genai.Client(api_key=key, enterprise=False, http_options=options)
-
-
-class _Patience:
-    """How long nothing may be heard, over all attempts together."""
-
-    def __init__(self, most_s: float) -> None:
-        self._most_s = most_s
-        self._has_remarked = False
-        self.heard()
-
-    def heard(self) -> None:
-        self._since = time.monotonic()
-        self._has_remarked = False
-
-    @property
-    def left_s(self) -> float:
-        return self._most_s - (time.monotonic() - self._since)
-
-    async def wait(self, work: Awaitable[Any]) -> Any:
-        """Raises TimeoutError."""
-        async with asyncio.timeout(max(self.left_s, 0.0)):
-            return await work
-
-    async def is_soon(self, work: asyncio.Future[Any]) -> bool:
-        """False, once a silence, where it is time to say that one waits."""
-        if self._has_remarked or self._most_s <= _REMARK_S:
-            return True
-        done, _ = await asyncio.wait({work}, timeout=max(_REMARK_S - (self._most_s - self.left_s), 0.0))
-        self._has_remarked = not done
-        return bool(done)
 
 
 class _Answer:
@@ -232,17 +143,9 @@ class _Answer:
         content: Content = {"role": "model", "parts": self._parts, "by": self._model}
         notice = "The answer was cut at the model's output limit." if self._finish == "MAX_TOKENS" else None
         return Thought(
-            content, asked=[] if calls_of(content) else _questions(text_of(content)), notice=notice, usage=usage
+            content, asked=[] if calls_of(content) else questions_of(text_of(content)), notice=notice, usage=usage
         )
 
 
 def _word(value: Any) -> str:
     return str(getattr(value, "value", value))
-
-
-def _questions(text: str) -> list[str]:
-    """The questions that an answer ends with: sentences of its last paragraph that end in a question mark."""
-    last = text.strip().rpartition("\n\n")[2]
-    if not last.endswith("?"):
-        return []
-    return [sentence.strip(" -*\n") + "?" for sentence in last.replace("\n", " ").split("?")[:-1] if sentence.strip()]

@@ -55,6 +55,21 @@ def gemini_usd(model: str, input_tokens: int, output_tokens: int) -> float:
     )
 
 
+def most_usd(model: str, input_tokens: int, output_tokens: int) -> float:
+    """USD of one request to a model of that name at the dearest of those who offer it; 0 where nobody does, as of a
+    model on a machine of one's own."""
+    name = model.rpartition("/")[2].casefold()
+    offers = [price for price in _table() if price.name.rpartition("/")[2].casefold() == name]
+    return max(
+        (
+            (input_tokens * price.input_usd + output_tokens * price.output_usd) / 1e6
+            for price in offers
+            if price.input_usd is not None and price.output_usd is not None
+        ),
+        default=0.0,
+    )
+
+
 @cache
 def _table() -> tuple[ApiPrice, ...]:
     return tuple(

@@ -97,7 +97,7 @@ def test_attempts_and_waits_add_up_to_no_more_than_the_silence_allowed(
     fake: FakeGemini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHARDWISE_GEMINI_TIMEOUT_S", "5")
-    monkeypatch.setattr("agent.gemini.model._REMARK_S", 0.3)
+    monkeypatch.setattr("agent.attempts._REMARK_S", 0.3)
     held = threading.Event()
     wait = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"}]
     try:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from conversations import NOON, Scripted, turns, verdict
 
-from agent.gemini.prompt import SYSTEM
 from agent.graph import Surroundings, build
 from agent.grounding.origins import Origin, origins
 from agent.offline.planner import OfflinePlanner
+from agent.prompt import SYSTEM
 from agent.session import ask
 from pages.answers import choice, cost, limit, serving, sweep
 from pages.rendering.markdown import render

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _code(failed: str, model: str) -> int:
     """The exit code: a model that was asked for by name and did not answer is a failure, whatever stands in for it."""
-    return _MODEL_FAILED if failed and "gemini" in (model, settings.value("model")) else 0
+    return _MODEL_FAILED if failed and {model, settings.value("model")} & {"gemini", "openai"} else 0
 
 
 class _Turn:

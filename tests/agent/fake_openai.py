@@ -1,0 +1,106 @@
+"""A server on this machine that speaks the stream of OpenAI's chat completions and answers from a script."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Told:
+    """One response: an HTTP error with a message, or deltas of a stream. `cut` breaks it off before its end."""
+
+    deltas: list[dict[str, Any]] = field(default_factory=list)
+    finish: str | None = "stop"
+    status: int = 200
+    message: str = ""
+    usage: dict[str, int] | None = None
+    cut: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class FakeOpenAi:
+    url: str
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    replies: list[Told] = field(default_factory=list)
+
+
+def words(*pieces: str, **more: Any) -> Told:
+    return Told([{"content": piece} for piece in pieces], **more)
+
+
+def tool_call(index: int, name: str, arguments: dict[str, Any], id: str = "") -> list[dict[str, Any]]:
+    """The deltas of a call, its arguments in two pieces."""
+    text = json.dumps(arguments)
+    half = len(text) // 2
+    first = {"index": index, "id": id or f"call-{index}", "type": "function",
+             "function": {"name": name, "arguments": text[:half]}}  # fmt: skip
+    return [{"tool_calls": [first]}, {"tool_calls": [{"index": index, "function": {"arguments": text[half:]}}]}]
+
+
+def calls(*each: list[dict[str, Any]]) -> Told:
+    return Told([delta for call in each for delta in call], "tool_calls")
+
+
+@contextmanager
+def serving() -> Iterator[FakeOpenAi]:
+    """The server, until the block ends. The last reply is given again when the script is used up."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            fake.requests.append(json.loads(body))
+            fake.keys.append(self.headers.get("Authorization", ""))
+            told = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
+            self.send_response(told.status)
+            for name, value in told.headers.items():
+                self.send_header(name, value)
+            if told.status != 200:
+                data = json.dumps({"error": {"message": told.message, "type": "error", "code": told.status}}).encode()
+                kind = "application/json"
+            else:
+                data, kind = b"".join(_lines(told)), "text/event-stream"
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(data) + (1000 if told.cut else 0)))
+            self.end_headers()
+            self.wfile.write(data)
+            if told.cut:
+                self.wfile.flush()
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    fake = FakeOpenAi(f"http://127.0.0.1:{server.server_address[1]}/v1")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _lines(told: Told) -> Iterator[bytes]:
+    def line(choices: list[dict[str, Any]], **more: Any) -> bytes:
+        chunk = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "fake", "choices": choices}
+        return f"data: {json.dumps(chunk | more)}\n\n".encode()
+
+    for delta in told.deltas:
+        yield line([{"index": 0, "delta": delta, "finish_reason": None}])
+    if told.cut:
+        return
+    yield line([{"index": 0, "delta": {}, "finish_reason": told.finish}])
+    if told.usage:
+        yield line([], usage=told.usage | {"total_tokens": sum(told.usage.values())})
+    yield b"data: [DONE]\n\n"
