@@ -220,6 +220,13 @@ TARGETS: dict[str, Target] = {
         kinds=("inference",),
         launch="kubectl apply -f deployment.yaml",
     ),
+    "kubernetes-kserve": Target(
+        "schedulers/kubernetes/kserve",
+        "scheduler",
+        "KServe InferenceService: replicas of at most one node",
+        kinds=("inference",),
+        launch="kubectl apply -f kserve.yaml",
+    ),
     "torchx": Target(
         "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),

@@ -67,7 +67,34 @@ def pytorchjob(document):
     return api.sanitize_for_serialization(api.deserialize(Response, "KubeflowOrgV1PyTorchJob"))
 
 
+def inference_service(document):
+    """Through KServe's published models, without the server that its package starts on import."""
+    import importlib.util
+    import types
+
+    from kubernetes import client
+
+    if "kserve" not in sys.modules:
+        place = importlib.util.find_spec("kserve").submodule_search_locations
+        sys.modules["kserve"] = types.ModuleType("kserve")
+        sys.modules["kserve"].__path__ = list(place)
+    from kserve import models
+
+    for name in dir(models):
+        if name.startswith("V") and not hasattr(client.models, name):
+            setattr(client.models, name, getattr(models, name))
+    # KServe's generator has a name of its own for it.
+    client.models.K8sIoApiAppsV1DeploymentStrategy = client.models.V1DeploymentStrategy
+
+    class Response:
+        data = json.dumps(document)
+
+    api = client.ApiClient()
+    return api.sanitize_for_serialization(api.deserialize(Response, "V1beta1InferenceService"))
+
+
 MODELS = {
+    "InferenceService": inference_service,
     "TrainJob": trainer_model("TrainerV1alpha1TrainJob"),
     "JobSet": trainer_model("JobsetV1alpha2JobSet"),
     "PyTorchJob": pytorchjob,
@@ -126,6 +153,10 @@ def pod_specs(value):
     """The pod templates of a document; a TrainJob's are patches of pods and no whole ones."""
     if isinstance(value, dict):
         if value.get("kind") == "TrainJob":
+            return
+        if value.get("kind") == "InferenceService":
+            own = ("minReplicas", "maxReplicas", "deploymentStrategy")
+            yield {key: part for key, part in value["spec"]["predictor"].items() if key not in own}
             return
         if isinstance(value.get("containers"), list):
             yield value

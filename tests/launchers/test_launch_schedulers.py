@@ -26,6 +26,7 @@ from launchers.targets import TARGETS
 from launchers.yaml_text import TextBlock, YamlNote, tree
 
 KUBERNETES = [name for name in SCHEDULERS if name.startswith("kubernetes")]
+ONE_NODE = ("kubernetes-deployment", "kubernetes-kserve")
 
 
 def plan_of(target: str, count: int = 8, **changes: Any):
@@ -68,6 +69,8 @@ def pods(document: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
             return [leaders, (spec["replicas"] * (group["size"] - 1), group["workerTemplate"]["spec"])]
         case "Deployment":
             return [(spec["replicas"], spec["template"]["spec"])]
+        case "InferenceService":
+            return [(spec["predictor"]["maxReplicas"], spec["predictor"])]
     return []
 
 
@@ -83,7 +86,7 @@ def job_of(found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("target", KUBERNETES)
 @pytest.mark.parametrize("nodes", [1, 2, 5])
 def test_manifests_ask_for_the_planned_pods_and_devices(target: str, nodes: int):
-    if target == "kubernetes-deployment" and nodes > 1:
+    if target in ONE_NODE and nodes > 1:
         with pytest.raises(PlanError, match="kubernetes-lws"):
             documents(target, plan=plan_of(target, 8 * nodes))
         return
@@ -107,7 +110,7 @@ def test_manifests_ask_for_the_planned_pods_and_devices(target: str, nodes: int)
 
 @pytest.mark.parametrize("target", KUBERNETES)
 def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str, tmp_path: Path):
-    several = target != "kubernetes-deployment"
+    several = target not in ONE_NODE
     found = documents(target, plan=plan_of(target, 16 if several else 8), several=several)
     launch, work = tmp_path / "launch", tmp_path / "work"
     launch.mkdir()
@@ -201,9 +204,17 @@ def test_served_models_are_reached_through_a_service():
     assert one["Deployment"]["spec"]["replicas"] == 8
     labels = one["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert one["Service"]["spec"]["selector"].items() <= labels.items()
-    for target in ("kubernetes-lws", "kubernetes-deployment", "skypilot"):
+    for target in ("kubernetes-lws", *ONE_NODE, "skypilot"):
         with pytest.raises(PlanError, match="slurm"):
             scheduled(target, serving(), ALONE)
+
+
+def test_kserve_keeps_as_many_replicas_as_the_plan_has():
+    service = documents("kubernetes-kserve", plan=serving(16, tp=2))["InferenceService"]
+    predictor = service["spec"]["predictor"]
+    assert (predictor["minReplicas"], predictor["maxReplicas"]) == (8, 8)
+    assert predictor["containers"][0]["name"] == "kserve-container"
+    assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Standard"
 
 
 @pytest.mark.parametrize(("count", "nodes", "each"), [(8, 1, 8), (32, 4, 8), (2, 1, 2)])

@@ -212,3 +212,23 @@ def test_broken_jobs_are_refused_in_words(text: str):
 def test_broken_python_is_refused_or_left(text: str):
     with contextlib.suppress(PlanError):
         assert not read({"x.py": text}).plan.get("model")
+
+
+def test_kserve_starts_vllm_with_the_options_of_its_runtime() -> None:
+    text = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: llama}
+spec:
+  predictor:
+    minReplicas: 2
+    model:
+      modelFormat: {name: huggingface}
+      args: [--model_id=meta-llama/Llama-3.1-8B-Instruct, --max_length=8192, --tensor-parallel-size, 2]
+      resources: {limits: {nvidia.com/gpu: "2"}}
+"""
+    reading = read({"isvc.yaml": text})
+    assert reading.plan["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+    assert reading.plan["layout"]["tp"] == 2
+    assert reading.plan["cluster"]["count"] == 4
+    assert reading.plan["workload"]["engine"] == "vllm"

@@ -61,6 +61,11 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         for row in list_at(spec, "replicatedJobs"):
             job = mapping_at(row, "template", "spec")
             yield mapping_at(job, "template", "spec"), number_at(row, "replicas", 1) * number_at(job, "parallelism", 1)
+    elif kind == "InferenceService":
+        predictor = mapping_at(spec, "predictor")
+        copies = number_at(predictor, "minReplicas", 1)
+        served = mapping_at(predictor, "model")
+        yield {**predictor, "containers": [_served(served)]} if served else predictor, copies
     elif kind == "LeaderWorkerSet":
         groups, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
         size = number_at(template, "size", 1)
@@ -83,6 +88,27 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         yield mapping_at(spec, "template", "spec"), number_at(spec, "replicas", number_at(spec, "parallelism", 1))
     elif "containers" in spec:
         yield spec, 1
+
+
+def _served(model: Data) -> Data:
+    """A model for KServe's Hugging Face runtime as the command of vLLM, which it starts with the same options
+    (huggingfaceserver/__main__.py); another runtime's is its own."""
+    if mapping_at(model, "modelFormat").get("name") != "huggingface":
+        return model
+    words = [part for word in list_at(model, "args") for part in str(word).split("=", 1)]
+    kept: list[str] = []
+    name = str(model.get("storageUri", "")).removeprefix("hf://")
+    at = 0
+    while at < len(words):
+        key, value = words[at], words[at + 1] if at + 1 < len(words) else ""
+        if key in ("--model_id", "--model-id"):
+            name = value
+        if key.replace("-", "_") in ("__model_id", "__model_name", "__model_dir", "__backend"):
+            at += 2
+            continue
+        kept.append("--max-model-len" if key == "--max_length" else key)
+        at += 1
+    return {**model, "command": ["vllm", "serve", name, *kept], "args": []}
 
 
 def _devices(pod: Data) -> tuple[int, str]:
