@@ -105,6 +105,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     _add_scenarios(commands)
     _add_servers(commands)
     _add_trust(commands)
+    _add_portfolio(commands)
 
     _catalogues(commands)
 
@@ -244,6 +245,16 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--model", choices=_THINKERS, default="auto", help="who thinks")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
+
+
+def _add_portfolio(commands: Any) -> None:
+    queue = commands.add_parser("portfolio", help="several runs on one cluster: when each is done, and what is enough")
+    queue.add_argument("file", metavar="FILE", help="YAML or JSON: accelerator, count, runs; - is standard input")
+    queue.add_argument("--csv", metavar="FILE", help="write the runs with their times as a table")
+    queue.add_argument("--overwrite", action="store_true", help="also over a file that is there")
+    queue.add_argument("--plot", action="store_true", help="draw the timeline as a plot as well")
+    queue.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    queue.set_defaults(run="tui.commands.portfolio")
 
 
 def _add_trust(commands: Any) -> None:

@@ -1,0 +1,71 @@
+"""Several runs on one cluster: each takes what its own estimate says."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from pages.results.portfolio import as_csv, gantt
+from planner.money.portfolio import PortfolioRequest, portfolio
+from planner.training.planned import plan_training
+from planner.training.run import run_of
+
+PLAN = {"model": "qwen2.5-7b", "workload": {"kind": "training", "dataset_tokens": 1e8}}
+
+
+def _asked(**more: Any) -> PortfolioRequest:
+    runs = [
+        {"name": "first", "plan": PLAN, "devices": 8, "priority": 1},
+        {"name": "beside", "plan": PLAN, "devices": 8},
+        {"name": "after", "plan": PLAN, "devices": 16, "after": ["first"]},
+    ]
+    return PortfolioRequest.model_validate({"accelerator": "h100", "count": 16, "runs": runs} | more)
+
+
+def test_each_run_takes_what_its_estimate_says() -> None:
+    result = portfolio(_asked(start="2026-12-01T09:00"))
+    rows = {row.name: row for row in result.placed}
+    alone = run_of(plan_training(Plan.parse(PLAN).patch({"cluster.accelerator": "h100-sxm", "cluster.count": 8})))
+    assert alone is not None
+    assert rows["first"].takes_h == rows["beside"].takes_h == pytest.approx(alone.hours)
+    assert rows["first"].begins_h == rows["beside"].begins_h == 0.0
+    assert rows["after"].begins_h == rows["first"].ends_h
+    assert rows["first"].begins == "2026-12-01 09:00"
+    assert result.ends_h == rows["after"].ends_h
+    assert result.usd_per_hour is not None
+    assert result.ends_h is not None
+    assert result.usd == pytest.approx(result.usd_per_hour * result.ends_h)
+    assert all(row.latest_h >= row.ends_h for row in result.placed if row.latest_h and row.ends_h)
+    assert gantt(result).count("█") > 3
+    assert len(list(csv.DictReader(io.StringIO(as_csv(result))))) == 3
+
+
+def test_late_runs_say_what_is_enough() -> None:
+    hours = portfolio(_asked()).placed[0].takes_h
+    assert hours is not None
+    runs = [{"name": str(place), "plan": PLAN, "devices": 8, "deadline_h": hours * 1.01} for place in range(4)]
+    result = portfolio(_asked(runs=runs, usd_per_device_hour=2.0))
+    assert result.in_time is False
+    assert result.enough is not None
+    assert result.enough.count == 32
+    assert result.enough.usd_per_hour == 64.0
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [{"name": "a", "plan": PLAN}, {"name": "a", "plan": PLAN}],
+        [{"name": "a", "plan": PLAN, "after": ["b"]}],
+        [{"name": "a", "plan": {"model": "qwen2.5-7b"}}],
+        [{"name": "a", "plan": {"model": "no-such-model"} | {"workload": PLAN["workload"]}}],
+        [{"name": "a", "plan": {"model": "qwen2.5-7b", "workload": {"kind": "inference"}}}],
+    ],
+)
+def test_what_cannot_be_queued_is_refused(runs: list[dict[str, Any]]) -> None:
+    with pytest.raises(PlanError):
+        portfolio(_asked(runs=runs))

@@ -1,0 +1,38 @@
+"""`shardwise portfolio FILE`: several runs on one cluster, from a file; their times as a page or a table in a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from estimator.errors import PlanError
+from knowledge.own.files import parsed, read_stream, read_text, write_file
+from pages.blocks import Chart
+from pages.rendering import terminal
+from pages.results.portfolio import as_csv
+from pages.results.portfolio import portfolio as page
+from planner import requests
+from planner.money.portfolio import PortfolioRequest, portfolio
+from tui.jsonout import write_json
+from tui.pager import paged
+from tui.progress import working
+
+
+def run(arguments: argparse.Namespace) -> int:
+    stdin = arguments.file == "-"
+    text = read_stream(sys.stdin, "file") if stdin else read_text(Path(arguments.file), "file")
+    content = parsed(text, arguments.file)
+    if not isinstance(content, dict):
+        raise PlanError("file", "must hold accelerator, count and runs")
+    request = requests.parsed(PortfolioRequest, content)
+    assert isinstance(request, PortfolioRequest)
+    with working("portfolio"):
+        result = portfolio(request)
+    if arguments.csv is not None:
+        write_file(Path(arguments.csv), as_csv(result), arguments.overwrite, "--csv")
+    if arguments.json:
+        write_json(result.model_dump(mode="json"))
+        return 0
+    paged(terminal.rendered([block for block in page(result) if arguments.plot or not isinstance(block, Chart)]))
+    return 0
