@@ -315,7 +315,9 @@ def _add_config(commands: Any) -> None:
 
 
 _THINKERS = ("auto", "offline", "gemini", "openai")
-_CLIENTS = ("claude-code", "claude-desktop", "cursor", "gemini-cli", "vscode")
+_CLIENTS = (
+    "claude-code", "claude-desktop", "codex", "cursor", "gemini-cli", "goose", "openhands", "vscode", "windsurf", "zed",
+)  # fmt: skip
 _CHAT_DEFAULTS = {"session": None, "latest": False, "model": "auto", "output": None}
 
 

@@ -1,16 +1,24 @@
-"""What each assistant needs to start the server: its file, and the entry in it."""
+"""What each assistant needs to start the server: its file, and the entry in it.
+
+Files are JSON, but Codex's is TOML and Goose's YAML: there the entry is added as text, so that comments stay, and only
+where the file then reads as it did, with this entry more.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import read_text, working_folder
@@ -20,15 +28,15 @@ from knowledge.own.files import read_text, working_folder
 class Client:
     """An assistant: where it reads its servers from, under which key, and whether it wants the transport named.
 
-    `per_project` files lie in the working folder, the others in the home folder.
+    `form` is that of the file.
     """
 
     name: str
     key: str
     file: Callable[[], Path]
-    typed: bool
-    per_project: bool
     source: str
+    typed: bool = False
+    form: str = "json"
 
 
 def _claude_desktop() -> Path:
@@ -41,19 +49,40 @@ def _claude_desktop() -> Path:
     return folder / "Claude" / "claude_desktop_config.json"
 
 
+def _settings(folder: str, file: str) -> Path:
+    """A file of a program that keeps its settings where the system has them."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming")) / folder / file
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / folder.rpartition("/")[2].lower() / file
+
+
+def _goose() -> Path:
+    if sys.platform == "win32":
+        return _settings("Block/goose/config", "config.yaml")
+    return Path.home() / ".config" / "goose" / "config.yaml"
+
+
 CLIENTS = {
     client.name: client
     for client in (
-        Client("claude-code", "mcpServers", lambda: working_folder() / ".mcp.json", True, True,
-               "https://code.claude.com/docs/en/mcp"),
-        Client("claude-desktop", "mcpServers", _claude_desktop, False, False,
+        Client("claude-code", "mcpServers", lambda: working_folder() / ".mcp.json",
+               "https://code.claude.com/docs/en/mcp", typed=True),
+        Client("claude-desktop", "mcpServers", _claude_desktop,
                "https://modelcontextprotocol.io/docs/develop/connect-local-servers"),
-        Client("cursor", "mcpServers", lambda: Path.home() / ".cursor" / "mcp.json", False, False,
+        Client("codex", "mcp_servers", lambda: Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+               / "config.toml", "https://developers.openai.com/codex/mcp", form="toml"),
+        Client("cursor", "mcpServers", lambda: Path.home() / ".cursor" / "mcp.json",
                "https://cursor.com/docs/context/mcp"),
-        Client("gemini-cli", "mcpServers", lambda: Path.home() / ".gemini" / "settings.json", False, False,
+        Client("gemini-cli", "mcpServers", lambda: Path.home() / ".gemini" / "settings.json",
                "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md"),
-        Client("vscode", "servers", lambda: working_folder() / ".vscode" / "mcp.json", True, True,
-               "https://code.visualstudio.com/docs/copilot/customization/mcp-servers"),
+        Client("goose", "extensions", _goose, "https://block.github.io/goose/docs/guides/config-files", form="yaml"),
+        Client("openhands", "mcpServers", lambda: Path.home() / ".openhands" / "mcp.json",
+               "https://docs.openhands.dev/openhands/usage/cli/mcp-servers"),
+        Client("vscode", "servers", lambda: working_folder() / ".vscode" / "mcp.json",
+               "https://code.visualstudio.com/docs/copilot/customization/mcp-servers", typed=True),
+        Client("windsurf", "mcpServers", lambda: Path.home() / ".codeium" / "windsurf" / "mcp_config.json",
+               "https://docs.windsurf.com/windsurf/cascade/mcp"),
+        Client("zed", "context_servers", lambda: _settings("Zed", "settings.json"), "https://zed.dev/docs/ai/mcp"),
     )
 }  # fmt: skip
 
@@ -67,8 +96,24 @@ def client(name: str) -> Client:
 def snippet(client: Client, command: list[str], root: Path | None) -> dict[str, Any]:
     """The whole content that the client's file needs, with this one server."""
     arguments = [*command[1:], "mcp", *(["--root", str(root)] if root else [])]
-    entry = {"command": command[0], "args": arguments}
+    if client.form == "yaml":
+        entry = {"type": "stdio", "name": "shardwise", "cmd": command[0], "args": arguments, "enabled": True,
+                 "timeout": 300}  # fmt: skip
+    else:
+        entry = {"command": command[0], "args": arguments}
     return {client.key: {"shardwise": {"type": "stdio", **entry} if client.typed else entry}}
+
+
+def written(client: Client, wanted: dict[str, Any]) -> str:
+    """The snippet as the client's file has it, a line end behind it."""
+    if client.form == "yaml":
+        return yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True)
+    if client.form == "json":
+        return json.dumps(wanted, indent=2, ensure_ascii=False) + "\n"
+    # Texts and lists of texts are in TOML as they are in JSON.
+    entry = wanted[client.key]["shardwise"]
+    lines = [f"[{client.key}.shardwise]", *(f"{key} = {json.dumps(value)}" for key, value in entry.items())]
+    return "\n".join(lines) + "\n"
 
 
 def own_command() -> list[str]:
@@ -88,14 +133,48 @@ def merged(client: Client, wanted: dict[str, Any]) -> tuple[str, str | None]:
     path = client.file()
     now = read_text(path, "--install") if path.exists() else None
     try:
-        content = json.loads(now) if now and now.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise PlanError("--install", f"{path} is not plain JSON ({error}); add the snippet by hand") from None
+        content = _read(client, now or "")
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        kind = client.form.upper()
+        raise PlanError("--install", f"{path} is not plain {kind} ({error}); add the snippet by hand") from None
     servers = content.setdefault(client.key, {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise PlanError("--install", f"{path} has no place for {client.key}; add the snippet by hand")
+    if client.form != "json":
+        return _added(client, wanted, now or "", path), now
     servers |= wanted[client.key]
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n", now
+
+
+def _read(client: Client, text: str) -> Any:
+    read = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}[client.form]
+    content = read(text) if text.strip() else None
+    return {} if content is None else content
+
+
+def _added(client: Client, wanted: dict[str, Any], now: str, path: Path) -> str:
+    """The text with the entry added, and all else as it was. Raises PlanError where it has another already."""
+    content = _read(client, now)
+    entry = wanted[client.key]["shardwise"]
+    if (there := content.get(client.key, {}).get("shardwise")) is not None:
+        if there == entry:
+            return now
+        raise PlanError("--install", f"{path} has another shardwise already; change it by hand")
+    text = now if not now or now.endswith("\n") else now + "\n"
+    snippet = written(client, wanted)
+    head = re.search(rf"^{client.key}:[ \t]*(?:#.*)?\n", text, re.MULTILINE)
+    if client.form == "yaml" and head:
+        text = text[: head.end()] + snippet.partition("\n")[2] + text[head.end() :]
+    else:
+        text += ("\n" if text else "") + snippet
+    expected = {**content, client.key: {**(content.get(client.key) or {}), "shardwise": entry}}
+    try:
+        is_right = _read(client, text) == expected
+    except (ValueError, yaml.YAMLError):
+        is_right = False
+    if not is_right:
+        raise PlanError("--install", f"{path} has no plain place for {client.key}; add the snippet by hand")
+    return text
 
 
 def install(path: Path, text: str) -> None:

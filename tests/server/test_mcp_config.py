@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from estimator.errors import PlanError
 from server.mcp import clients as mcp_clients
 from tui.cli import main
 
 NAMES = list(mcp_clients.CLIENTS)
+JSON = [name for name in NAMES if name not in ("codex", "goose")]
+# As each program's own documentation has them; all others have mcpServers.
+KEYS = {"vscode": "servers", "codex": "mcp_servers", "goose": "extensions", "zed": "context_servers"}
+
+
+def parsed(name: str, text: str) -> dict[str, Any]:
+    return {"codex": tomllib.loads, "goose": yaml.safe_load}.get(name, json.loads)(text)
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +30,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+    for name in ("XDG_CONFIG_HOME", "APPDATA", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -28,17 +38,16 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_snippet_starts_this_installation(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["mcp", "config", "--client", name, "--root", str(tmp_path)]) == 0
     said = capsys.readouterr()
-    snippet = json.loads(said.out)
-    key = "servers" if name == "vscode" else "mcpServers"
-    entry = snippet[key]["shardwise"]
+    snippet = parsed(name, said.out)
+    entry = snippet[KEYS.get(name, "mcpServers")]["shardwise"]
     assert entry["args"][-3:] == ["mcp", "--root", str(tmp_path.resolve())]
-    assert Path(entry["command"]).is_file()
-    assert entry.get("type") == ("stdio" if name in ("vscode", "claude-code") else None)
+    assert Path(entry["cmd" if name == "goose" else "command"]).is_file()
+    assert entry.get("type") == ("stdio" if name in ("vscode", "claude-code", "goose") else None)
     assert str(mcp_clients.client(name).file()) in said.err
     assert not mcp_clients.client(name).file().exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", JSON)
 def test_installing_adds_one_entry_and_keeps_everything_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = mcp_clients.client(name).file()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +65,43 @@ def test_installing_adds_one_entry_and_keeps_everything_else(name: str, capsys: 
     assert main(["mcp", "config", "--client", name, "--install", "--yes"]) == 0
     assert path.read_text() == text
     assert "already" in capsys.readouterr().err
+
+
+TEXTS = [
+    ("codex", ""),
+    ("codex", '# mine\nmodel = "o"\n\n[mcp_servers.other]\ncommand = "x"  # keep'),
+    ("goose", ""),
+    ("goose", "# mine\nGOOSE_MODEL: m\n\nextensions:  # all\n  other:\n    cmd: x  # keep\nlast: 1\n"),
+    ("goose", "GOOSE_MODEL: m\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "before"), TEXTS, ids=range(len(TEXTS)))
+def test_files_that_are_not_json_keep_every_line(name: str, before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = mcp_clients.client(name).file()
+    path.parent.mkdir(parents=True)
+    path.write_text(before)
+    command = ["mcp", "config", "--client", name, "--install", "--yes"]
+    assert main(command) == 0
+    shown, after = parsed(name, capsys.readouterr().out), path.read_text()
+    old = parsed(name, before) or {}
+    key = KEYS[name]
+    assert parsed(name, after) == {**old, key: {**old.get(key, {}), **shown[key]}}
+    kept = [line for line in before.splitlines() if line]
+    assert [line for line in after.splitlines() if line in kept] == kept
+    assert main(command) == 0
+    assert path.read_text() == after
+    assert main([*command, "--root", "."]) == 2
+    assert path.read_text() == after
+
+
+@pytest.mark.parametrize(("name", "text"), [("goose", "extensions: {a: {cmd: x}}\n"), ("codex", "mcp_servers = {}\n")])
+def test_an_entry_that_has_no_plain_place_is_left_to_the_person(name: str, text: str) -> None:
+    path = mcp_clients.client(name).file()
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert main(["mcp", "config", "--client", name, "--install", "--yes"]) == 2
+    assert path.read_text() == text
 
 
 def test_nobody_to_ask_means_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:

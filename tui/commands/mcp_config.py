@@ -20,14 +20,14 @@ def run(arguments: argparse.Namespace) -> int:
     client = mcp_clients.client(arguments.client)
     root = root_folder(arguments.config_root or arguments.root)
     wanted = mcp_clients.snippet(client, mcp_clients.own_command(), root)
-    print(json.dumps(wanted, indent=2))
+    print(mcp_clients.written(client, wanted), end="")
     sys.stdout.flush()
     path = client.file()
     if not arguments.install:
         _say(f"For {path} ({client.source}); --install adds it there.")
         return 0
     text, now = mcp_clients.merged(client, wanted)
-    if text == now or (now is not None and json.loads(now or "{}") == json.loads(text)):
+    if text == now or (client.form == "json" and now is not None and json.loads(now or "{}") == json.loads(text)):
         _say(f"{path} has it already.")
         return 0
     lines = difflib.unified_diff((now or "").splitlines(), text.splitlines(), str(path), str(path), lineterm="")
