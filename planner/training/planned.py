@@ -148,6 +148,8 @@ def _settings(job: Job) -> Iterator[Assumption]:
     rows: list[tuple[str, Any, str]] = [
         ("weights", training.weights, "held as the framework does"),
         ("gradients", training.gradients, "summed as the framework does"),
+        ("optimizer_in_backward", training.optimizer_in_backward, "weights are updated after the backward pass"),
+        ("tiled_mlp", training.tiled_mlp, "MLPs read whole sequences"),
     ]
     if training.stage in ("ppo", "grpo"):
         rows.append(("rollout", training.rollout, "the trained model generates the samples itself"))
