@@ -11,12 +11,11 @@ from launchers.launch.training import TrainingLaunch
 
 SIGNAL_S = 300
 """How long before a limit a job goes back into the queue."""
-# What a run takes besides its steps: loading and compiling at each start, and saving, evaluation and hiccups as a part
-# of its steps.
+# Assumed, with no source: what a run takes besides its steps (loading and compiling at each start; saving, evaluation
+# and hiccups as a part of its steps), how often a checkpoint falls due, and the longest job where no limit is named.
 _START_S, _BESIDES = 1800.0, 0.1
-# A checkpoint falls due this often: what a broken run loses is half of it on average.
+# What a broken run loses is half of the first on average.
 _SAVE_S, _LONGEST_SAVE_S = 2700.0, 3600.0
-# Most sites have a queue of a week, and none has one without a limit.
 _LONGEST_JOB_S = 7 * 24 * 3600.0
 # Without a prediction: transformers' TrainingArguments.save_steps and torchtitan's checkpoint.interval; of runs that
 # generate samples, whose steps are long, what verl's examples set (examples/grpo_trainer, trainer.save_freq).
@@ -104,8 +103,9 @@ def warnings(launch: Launch) -> list[str]:
         hours = run.expected_s if run.expected_s > deadline * 3600 else run.longest_s
         lines.append(f"WARNING: the run {verb} {hours / 3600:.3g} h, and its deadline is {deadline:g} h")
     if run.jobs > 1:
+        limit = f"{run.job_s / 3600:g} h" + (", which is assumed" if launch.site.time_limit_h is None else "")
         lines.append(
-            f"note: up to {run.longest_s / 3600:.3g} h, which is {run.jobs} jobs of {run.job_s / 3600:g} h, each "
+            f"note: up to {run.longest_s / 3600:.3g} h, which is {run.jobs} jobs of {limit}, each "
             "going on from the last checkpoint"
         )
     return lines

@@ -60,6 +60,12 @@ def test_a_limit_that_is_shorter_than_the_run_makes_a_chain():
     assert rendered.warnings[0] in job.splitlines()[1]
 
 
+def test_a_limit_that_nobody_named_is_said_to_be_assumed():
+    plan = complete({"workload.steps": 1_000_000})
+    rendered = render(plan, ["llamafactory", "slurm"], predicted(7.0))
+    assert "jobs of 168 h, which is assumed" in rendered.warnings[0]
+
+
 def test_a_deadline_that_is_missed_is_said_first():
     changes = {"workload.steps": 60_000, "goal.deadline_h": 5}
     files = text(["llamafactory", "slurm"], changes)
