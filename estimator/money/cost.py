@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from estimator.machine.hardware import Machine, Price
+from estimator.machine.hardware import Accelerator, Machine, Price
 from estimator.units import BYTES_PER_GB, W_PER_KW
 
 # As clouds bill a month (AWS pricing calculator): a twelfth of 365 days.
@@ -36,15 +36,15 @@ def bill(price: Price, devices: int, hours: float) -> Bill:
     return Bill(price, instances, hourly, times(price.usd_per_hour), times(price.spot_usd_per_hour))
 
 
-def device_kw(machine: Machine, host_share: float) -> float | None:
+def device_kw(accelerator: Accelerator, host_share: float) -> float | None:
     """Power of one device at its limit with its part of hosts and network; None if unknown."""
-    watts = machine.accelerator.tdp_w
+    watts = accelerator.tdp_w
     return None if watts is None else watts * (1.0 + host_share) / W_PER_KW
 
 
 def energy_kwh(machine: Machine, hours: float, host_share: float, pue: float) -> float | None:
     """Device power at its limit, `host_share` more for hosts and network, times the building's PUE; None if unknown."""
-    kw = device_kw(machine, host_share)
+    kw = device_kw(machine.accelerator, host_share)
     return None if kw is None else machine.count * kw * pue * hours
 
 

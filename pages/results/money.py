@@ -198,7 +198,7 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     columns: list[Column] = [
         ("cluster", cluster_name), "provider", *run, "usd_per_hour",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
-        ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
+        "kw", ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
     return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import Field
 
@@ -48,6 +49,8 @@ _UNIT = 512
 _SHORTER = (2048, 1024, 512)
 # Options that are looked at, and told beside the chosen one. What costs a tenth more is as cheap.
 _LISTED, _TOLD, _NEAR = 10, 3, 1.1
+# An Asked without limits of the cluster itself.
+_NO_LIMITS: dict[str, Any] = dict.fromkeys(("count", "max_devices", "max_nodes", "max_usd_per_hour", "max_kw"))
 
 
 class ConfigureRequest(Where):
@@ -275,8 +278,10 @@ def _relax(last: Attempt) -> Iterator[str]:
         if told:
             some = True
             yield f"Without {name} of {getattr(ask.plan.goal, field.removeprefix('goal.')):,g}: {told}."
-    if ask.count is not None or ask.max_devices or ask.max_nodes or ask.max_usd_per_hour:
-        freed = replace(ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, rejected=[])
+    if ask.count is not None or ask.max_devices or ask.max_nodes or ask.max_usd_per_hour or ask.max_kw:
+        freed = replace(
+            ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, max_kw=None, rejected=[]
+        )
         told = _first(freed)
         if told:
             some = True
@@ -301,7 +306,7 @@ def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
     planned = None
     if field == "method" and len(ask.devices) == 1:
         per_node = ask.devices[0].per_node
-        count = ask.count or ask.most(per_node) or per_node
+        count = ask.count or ask.most(per_node, last.ask.devices[0]) or per_node
         try:
             cluster = {"cluster.accelerator": ask.devices[0].id, "cluster.count": count}
             planned = plan_training(plan.patch(cluster), offload=False)
@@ -335,7 +340,9 @@ def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
 
 def _relax_hardware(last: Attempt) -> Iterator[str]:
     """What would do with another number of the devices, and with any devices."""
-    more = replace(last.ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, rejected=[])
+    more = replace(
+        last.ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, max_kw=None, rejected=[]
+    )
     if told := _first(more):
         yield f"With another number of these devices: {told}."
     plan = last.ask.plan

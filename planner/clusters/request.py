@@ -16,6 +16,7 @@ from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
 from planner.clusters.results import ClusterRejected, Why
+from planner.money.owned import metered_kw
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.serving.pool import Statistic
@@ -37,6 +38,12 @@ class Where(EitherRequest):
     max_nodes: int | None = Field(None, ge=1, le=1_000_000, description="Most nodes.")
     max_usd: float | None = Field(None, gt=0, description="Most that the run may cost; as budget_usd.")
     max_usd_per_hour: float | None = Field(None, gt=0, description="Most that an hour of the cluster may cost.")
+    max_kw: float | None = Field(
+        None,
+        gt=0,
+        le=1e9,
+        description="Most power at the meter, devices at their limit, with hosts and cooling.",
+    )
     least_memory_gib: float | None = Field(None, gt=0, description="Least memory of a device, as vendors print it.")
     slo_statistic: Statistic = Field("mean", description="Of serving: whether limits hold for the mean or the p99.")
 
@@ -55,6 +62,7 @@ class Asked:
     max_devices: int | None
     max_nodes: int | None
     max_usd_per_hour: float | None
+    max_kw: float | None
     statistic: Statistic
 
     @property
@@ -65,9 +73,11 @@ class Asked:
     def deadline_h(self) -> float | None:
         return self.plan.goal.deadline_h
 
-    def most(self, per_node: int) -> int | None:
-        """Most devices in nodes of `per_node`."""
+    def most(self, per_node: int, device: Accelerator) -> int | None:
+        """Most devices of a kind in nodes of `per_node`."""
         limits = [self.max_devices, None if self.max_nodes is None else self.max_nodes * per_node]
+        kw = None if self.max_kw is None else metered_kw(device)
+        limits.append(None if self.max_kw is None or kw is None else int(self.max_kw / kw))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def estimates(self, accelerator: str) -> bool:
@@ -113,6 +123,7 @@ def asked(request: Where, keep: bool = False) -> Asked:
         max_devices=request.max_devices,
         max_nodes=request.max_nodes,
         max_usd_per_hour=request.max_usd_per_hour,
+        max_kw=request.max_kw,
         statistic=request.slo_statistic,
     )
     ask.devices.extend(_devices(request, ask, names))
@@ -166,6 +177,11 @@ def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterato
             lambda device_there: device_there.memory_bytes >= least,
         ),
         (
+            "filtered",
+            f"draws more than {request.max_kw or 0.0:g} kW, or its power is not known",
+            lambda device_there: request.max_kw is None or _within_kw(device_there, ask.count or 1, request.max_kw),
+        ),
+        (
             "not_offered",
             f"not rented out by {', '.join(ask.providers or ())} in the price book",
             lambda device_there: ask.providers is None or bool(ask.offered(device_there.id)),
@@ -192,6 +208,11 @@ def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterato
         row = taken.setdefault(failed[1], ClusterRejected(accelerators=[], reason=failed[0], why=failed[1]))
         row.accelerators.append(device.id)
     ask.rejected.extend(taken.values())
+
+
+def _within_kw(device: Accelerator, count: int, most_kw: float) -> bool:
+    kw = metered_kw(device)
+    return kw is not None and count * kw <= most_kw
 
 
 def _accelerator(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estimator.machine.hardware import Machine, Price
+from estimator.machine.hardware import Accelerator, Machine, Price
 from estimator.money.cost import device_kw
 from estimator.money.ownership import Ownership
 from knowledge.prices.book import prices
@@ -21,7 +21,7 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
     """For (hours, low, high) of a run; None where the price of the devices is not known, or their power."""
     facts = ownership_assumptions()
     rows = prices(machine.accelerator.id, "owned")
-    bought, kw = _bought(machine, terms, rows), owned_kw(machine)
+    bought, kw = _bought(machine, terms, rows), owned_kw(machine.accelerator)
     if bought is None or kw is None:
         return None
     price, name, source, price_of = bought
@@ -88,13 +88,19 @@ def _result(
     )
 
 
-def owned_kw(machine: Machine) -> float | None:
+def owned_kw(accelerator: Accelerator) -> float | None:
     """Power of one device with its part of hosts and network: of a machine in the price book, else of the device at its
     limit with the usual share for the rest. None where neither is known."""
-    for row in prices(machine.accelerator.id, "owned"):
+    for row in prices(accelerator.id, "owned"):
         if row.power_kw:
             return row.power_kw / row.count
-    return device_kw(machine, energy_assumptions()["host_share"].value)
+    return device_kw(accelerator, energy_assumptions()["host_share"].value)
+
+
+def metered_kw(accelerator: Accelerator) -> float | None:
+    """The same at the meter, with the building's share: what a limit of power holds."""
+    kw = owned_kw(accelerator)
+    return None if kw is None else kw * energy_assumptions()["pue"].value
 
 
 def _bought(machine: Machine, terms: CostTerms, rows: list[Price]) -> tuple[float, str, str, str] | None:

@@ -47,7 +47,7 @@ def screened(ask: Asked) -> Screened:
         if why:
             refused.append(Refusal(device.id, "no_framework", why))
             continue
-        most = ask.count or ask.most(plan.cluster.per_node or device.per_node)
+        most = ask.count or ask.most(plan.cluster.per_node or device.per_node, device)
         plan_there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id})
         try:
             result = size_serving(

@@ -210,7 +210,7 @@ class _Tries:
 
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
-        most = self.ask.most(node)
+        most = self.ask.most(node, self.device)
         usual = self._usual_most(node)
         self.usual[per_node] = self.ask.count or most or usual
         if self.ask.count is not None:

@@ -344,3 +344,14 @@ def test_options_name_the_targets_that_can_write_them():
         except PlanError:
             able = False
         assert able == (target in option["launch_targets"])
+
+
+def test_a_limit_of_power_holds_at_the_meter():
+    free = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time"})
+    capped = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time", "max_kw": 14})
+    assert max(option["kw"] or 0.0 for option in free["options"]) > 14
+    assert capped["options"]
+    for option in capped["options"]:
+        assert option["kw"] <= 14
+    rejected = find("recommend_cluster")(PLANS["full"] | {"max_kw": 0.5})["rejected"]
+    assert any("0.5 kW" in row["why"] for row in rejected)

@@ -97,6 +97,8 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
         (values := page.values("usd_per_device_hour")) and page.read.does("at_most")
     ):
         own["max_usd_per_hour"] = values[-1]
+    if values := page.values("max_kw"):
+        own["max_kw"] = values[-1]
     return own
 
 
