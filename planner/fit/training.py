@@ -19,7 +19,7 @@ from planner.training.planned import Planned, memory_of, plan_training, warnings
 
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_training(asked, offload=False)
-    if not planned.fits and asked.layout.offload is None:
+    if not planned.fits and asked.training.framework == "auto" and asked.layout.offload is None:
         planned = _with_host_memory(asked, planned)
     memory = memory_of(planned)
     return FitCheck(

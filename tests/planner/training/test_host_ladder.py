@@ -19,7 +19,6 @@ def plan_of(model: str, accelerator: str, count: int, **workload: object) -> Pla
     [
         # 12 bytes and more a parameter are 1.6 TiB, of 0.5 that two devices' part of a node usually has.
         ("llama-3.1-70b", "h100-sxm", 2, "deepspeed", False),
-        ("llama-3.1-8b", "h100-sxm", 1, "deepspeed", True),
         ("llama-3.1-8b", "rtx-4090", 2, "auto", True),
     ],
 )
