@@ -101,7 +101,10 @@ def bought(run: PaidRun, more_usd: float) -> list[Saving]:
     larger = within(_each(run, _other_models(run.planned, larger=True)))
     # The largest that the money pays for: ways come by size.
     best |= {saving.way: saving for saving in larger}
-    if more := _tokens(run, most / cost):
+    more = _tokens(run, most / cost)
+    if more and more.usd > most:  # A longer run has more failures.
+        more = _tokens(run, most / cost * most / more.usd)
+    if more and more.usd <= most:
         best["data"] = more
     for saving in best.values():
         saving.gives_up = _spent(saving.usd - cost)
@@ -153,9 +156,10 @@ def _frameworks(planned: Planned) -> Iterator[_Way]:
 def _settings(planned: Planned) -> Iterator[_Way]:
     training = planned.job.training
     if not training.compile:
-        yield _Way("compile", "torch.compile", "minutes at the start", {"workload.compile": True})
+        yield _Way("compile", "torch.compile", "minutes at the start", {"workload.compile": True, **OPEN_LAYOUT})
     if training.attention == "flash" and planned.job.machine.accelerator.family == "Hopper":
-        yield _Way("attention", "FlashAttention 3", "another kernel to install", {"workload.attention": "flash3"})
+        changes = {"workload.attention": "flash3", **OPEN_LAYOUT}
+        yield _Way("attention", "FlashAttention 3", "another kernel to install", changes)
 
 
 def _more_devices(planned: Planned) -> Iterator[_Way]:
