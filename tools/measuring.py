@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planner.measuring import here
+from planner.measuring import here, training
 from planner.measuring.here import MachineDescription, MachineQuestion
+from planner.measuring.training import BenchmarkFolder, BenchmarkRequest, RenderedBenchmark, TrainingMeasurement
 from tools.registry import tool
 
 
@@ -13,3 +14,18 @@ def describe_machine(request: MachineQuestion) -> MachineDescription:
     they are, links, driver, processor, memory, disk, network ports, PyTorch, and what would disturb a measurement. Use
     it for "what GPU is in this machine", "what do I have here", and before plans for "here" or "this machine"."""
     return here.describe_machine(request)
+
+
+@tool(title="Show the benchmark of a training plan", read_only=True)
+def render_benchmark(request: BenchmarkRequest) -> RenderedBenchmark:
+    """A training plan as a PyTorch program with synthetic data that times its steps (full or LoRA, dense or MoE, DDP,
+    FSDP2, tensor parallel; layers scaled when asked), with how it is started. Nothing is run: `shardwise measure
+    training` runs it. Use it for "benchmark this plan", "how would I measure it myself"."""
+    return training.render_benchmark(request)
+
+
+@tool(title="Read a benchmark that was run", read_only=True)
+def benchmark_result(request: BenchmarkFolder) -> TrainingMeasurement:
+    """What was measured of a training benchmark (step time with its spread, tokens/s, MFU, peak memory, power) beside
+    what was predicted of it before. Use it for the folder of a `measure training` run."""
+    return training.benchmark_result(request)

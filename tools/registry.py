@@ -36,7 +36,7 @@ _MODULES = {
         "diff_scenarios list_catalogue preview_hardware add_hardware preview_model add_model "
         "preview_price add_price search_playbook"
     ),
-    "tools.measuring": "describe_machine",
+    "tools.measuring": "describe_machine render_benchmark benchmark_result",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}

@@ -158,6 +158,9 @@ def _add_planning(commands: Any, rows: Mapping[str, Planning], command: str | No
         if planning.writes:
             what = "FILE" if planning.writes_to == "file" else "DIR"
             sub.add_argument("--write", metavar=what, help=f"write below the working folder, to this {what.lower()}")
+        if planning.run == "tui.commands.measuring":
+            sub.add_argument("--show", action="store_true", help="show the files, and run nothing")
+            sub.add_argument("--folder", metavar="DIR", help="where to run it (default: below ./runs/measured)")
         if planning.strict:
             sub.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
         add_flags(sub, planning)

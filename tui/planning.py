@@ -198,5 +198,11 @@ MEASURING: dict[str, Planning] = {
         training="describe_machine",
         places=(),
     ),
+    "measure training": Planning(
+        "run a training plan with synthetic data and put what is measured beside what is predicted",
+        training="render_benchmark",
+        example="llama-3.1-8b here --layers 4 --seq-len 2048",
+        run="tui.commands.measuring",
+    ),
 }
 """Commands below `measure`, by both their words."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from knowledge.figures import NONE, gib, number, shown
-from pages.blocks import Block, Figures, Headline, Note, Row
-from pages.results.basis import notes
-from pages.results.columns import Column, table
+from knowledge.figures import NONE, gib, number, seconds, shown
+from pages.blocks import Block, Figures, Headline, Note, Row, Text
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, table, yes
+from pages.results.matrix import MEASURED
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.measuring.here import MachineDescription, MachineDevice, MachineHost
+    from planner.measuring.training import RenderedBenchmark, TrainingMeasurement
 
 _GHZ = 1e9
 
@@ -100,5 +102,65 @@ def _host(host: MachineHost) -> list[Row]:
         ("load", number(host.load) if host.load is not None else NONE),
         ("temperature", f"{host.temperature_c:g} °C" if host.temperature_c is not None else NONE),
         ("system", host.system),
+    ]
+    return [row for row in rows if row[1] != NONE]
+
+
+def benchmark(result: RenderedBenchmark) -> list[Block]:
+    fits = "" if result.fits else " It is predicted not to fit."
+    return [
+        Headline(f"A benchmark of {len(result.files)} files, started by {result.launch_command}.{fits}", result.fits),
+        Figures([
+            ("step, predicted", shown("step_s", result.predicted_step_s)),
+            ("peak, predicted", gib(result.predicted_peak_bytes)),
+        ]),
+        *(Text(file.text, file.path) for file in result.files),
+        *notes("You still have to fill in", result.needs_from_user),
+        *tail(result.warnings, result.assumptions),
+    ]  # fmt: skip
+
+
+def training(result: TrainingMeasurement) -> list[Block]:
+    columns: list[Column] = [*MEASURED, ("in interval", lambda row: yes(row.covered))]
+    return [
+        Headline(_outcome(result), result.outcome == "ran"),
+        *table(result.figures, columns, "Predicted against measured"),
+        Figures(list(_beside(result)), "The run"),
+        *notes("Watch out", [*([result.problem] if result.problem else []), *result.warnings]),
+        Note("", [f"In {result.folder}."], quiet=True),
+    ]
+
+
+def _outcome(result: TrainingMeasurement) -> str:
+    if result.outcome == "oom":
+        return f"{result.model} on {result.devices} devices ran out of memory."
+    step = next((row for row in result.figures if row.figure == "step_s"), None)
+    if step is None:
+        return f"{result.model} on {result.devices} devices measured nothing."
+    off = f"; predicted {seconds(step.predicted)}" if step.predicted else ""
+    return f"{result.model} on {result.devices} devices takes {seconds(step.measured)} a step{off}."
+
+
+def _beside(result: TrainingMeasurement) -> list[Row]:
+    spread = NONE
+    if result.step_low_s and result.step_high_s:
+        spread = f"{seconds(result.step_low_s)} to {seconds(result.step_high_s)}"
+    sizes = (("allocated", result.allocated_bytes), ("reserved", result.reserved_bytes))
+    losses = NONE
+    if result.first_loss is not None and result.last_loss is not None:
+        losses = f"{number(result.first_loss)} to {number(result.last_loss)}"
+    rows: list[Row] = [
+        ("steps that counted", f"{result.steps} in {result.repeats} repeats"),
+        ("medians of the repeats", spread),
+        ("start-up", seconds(result.startup_s) if result.startup_s is not None else NONE),
+        ("first step", seconds(result.first_step_s) if result.first_step_s is not None else NONE),
+        *((f"peak {name}", gib(size) if size else NONE) for name, size in sizes),
+        ("peak of a process in host memory", gib(result.resident_bytes) if result.resident_bytes else NONE),
+        ("power of a device", f"{number(result.power_w)} W" if result.power_w else NONE),
+        ("lowest clock", f"{number(result.lowest_clock_hz / _GHZ)} GHz" if result.lowest_clock_hz else NONE),
+        ("highest temperature", f"{result.highest_temperature_c:g} °C" if result.highest_temperature_c else NONE),
+        ("loss", losses),
+        ("ran on", result.ran_on or NONE),
+        ("versions", ", ".join(f"{name} {version}" for name, version in result.versions.items()) or NONE),
     ]
     return [row for row in rows if row[1] != NONE]

@@ -57,6 +57,8 @@ VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "WrittenMatrix": matrix.matrix,
     "MatrixResults": matrix.results,
     "MachineDescription": measured.machine,
+    "RenderedBenchmark": measured.benchmark,
+    "TrainingMeasurement": measured.training,
     "ScenarioList": scenarios.scenarios,
     "ScenarioDiff": scenarios.diff,
     "LoadedScenario": records.plan_file,

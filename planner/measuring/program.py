@@ -82,8 +82,6 @@ def checked(plan: Plan, architecture: Architecture) -> None:
         raise PlanError(
             "layout.recompute", "the benchmark's program recomputes whole layers", ["none", "full", "block:8"]
         )
-    if layout.hybrid_group and (layout.zero_stage or 0) >= 2:
-        raise PlanError("layout.shard_group", "the benchmark's program shards over all data-parallel ranks", ["none"])
     if (layout.tp or 1) > 1:
         if (layout.zero_stage or 0) < 2 and (layout.dp or 1) > 1:
             raise PlanError("layout.zero_stage", "with tensor parallelism the program shards replicas", [2, 3])
@@ -122,7 +120,12 @@ def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
             "loss_in_pieces": training.fused_loss is True,
             "compile": training.compile,
         },
-        "layout": {"tp": layout.tp or 1, "dp": replicas, "zero_stage": layout.zero_stage or 0},
+        "layout": {
+            "tp": layout.tp or 1,
+            "dp": replicas,
+            "zero_stage": layout.zero_stage or 0,
+            "shard_group": layout.hybrid_group or replicas,
+        },
         "benchmark": vars(timing),
     }
 
@@ -134,8 +137,8 @@ def _block(block: Block) -> dict[str, Any]:
     return {name: getattr(block, name) for name in same} | {"biases": biases}
 
 
-def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site) -> tuple[Rendered, str]:
-    """(The files of the benchmark, the command that runs it and waits for its end). Raises PlanError."""
+def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site) -> Rendered:
+    """The files of the benchmark, and the command that runs it and waits for its end. Raises PlanError."""
     plan, architecture = planned.settled_plan, planned.job.architecture
     checked(plan, architecture)
     if scheduler != "none" and scheduler not in WAITS:
@@ -156,7 +159,7 @@ def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site
     ]
     needs = tuple(need for need in rendered.needs_from_user if not need.startswith((PROGRAM, "torchrun.sh")))
     command = WAITS.get(scheduler, rendered.launch_command)
-    return Rendered(tuple(files), command, needs, rendered.warnings), command
+    return Rendered(tuple(files), command, needs, rendered.warnings)
 
 
 def _own_program(file: File) -> File:

@@ -39,12 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
-        _show(_plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
+        show(_plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
     unfit = isinstance(result, FitCheck) and not result.fits
     return _DOES_NOT_FIT if getattr(arguments, "strict", False) and unfit else 0
 
 
-def _show(blocks: list[Block], arguments: argparse.Namespace) -> None:
+def show(blocks: list[Block], arguments: argparse.Namespace) -> None:
     """The page: its first line, its first lines, or all of it, for a terminal or as Markdown."""
     if arguments.brief:
         blocks = [block for block in blocks if isinstance(block, Headline)] or blocks[:1]

@@ -213,8 +213,8 @@ class Processes:
         self.mesh = None
         if self.count > 1:
             dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=_PATIENCE)
-            shape, names = ((self.dp, self.tp), ("dp", "tp"))
-            self.mesh = dist.init_device_mesh(kind, shape, mesh_dim_names=names)
+            shape = (self.dp // layout["shard_group"], layout["shard_group"], self.tp)
+            self.mesh = dist.init_device_mesh(kind, shape, mesh_dim_names=("replicas", "dp", "tp"))
         assert self.tp * self.dp == self.count == layout["tp"] * layout["dp"], (
             "the plan is for another number of devices"
         )
@@ -281,7 +281,7 @@ def sharded(model, processes, settings):
     if training["precision"] == "bf16" and not held_short(training):
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     options = {
-        "mesh": processes.mesh["dp"],
+        "mesh": processes.mesh["replicas", "dp"] if processes.mesh["replicas"].size() > 1 else processes.mesh["dp"],
         "mp_policy": policy,
         "reshard_after_forward": settings["layout"]["zero_stage"] == 3,
     }
@@ -336,8 +336,17 @@ def built(settings, processes):
     return nn.parallel.DistributedDataParallel(model, device_ids=devices), model
 
 
-def optimizer_of(model, settings, processes):
+def kinds_of(model):
+    """What is trained, those spread over devices apart from those that every device holds: one operation cannot take
+    both."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    spread = [hasattr(parameter, "placements") for parameter in trained]
+    kinds = [[row for row, over in zip(trained, spread, strict=True) if over == kind] for kind in (True, False)]
+    return [kind for kind in kinds if kind]
+
+
+def optimizer_of(model, settings, processes):
+    trained = [{"params": kind} for kind in kinds_of(model)]
     if settings["training"]["optimizer"] == "sgd":
         return torch.optim.SGD(trained, lr=1e-5)
     return torch.optim.AdamW(trained, lr=1e-5, weight_decay=0.1, fused=processes.device.type == "cuda" or None)
@@ -347,6 +356,7 @@ class SteppedRun:
     def __init__(self, settings, processes):
         self.settings, self.processes = settings, processes
         self.called, self.model = built(settings, processes)
+        self.kinds = kinds_of(self.model)
         self.optimizer = optimizer_of(self.model, settings, processes)
         training = settings["training"]
         self.accumulation = training["accumulation"]
@@ -369,7 +379,8 @@ class SteppedRun:
                     loss = self.called(tokens, tokens.roll(-1, dims=1)) / self.accumulation
                 loss.backward()
             total += loss.detach()
-        nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], _CLIP)
+        for kind in self.kinds:
+            nn.utils.clip_grad_norm_(kind, _CLIP)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return total

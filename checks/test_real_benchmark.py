@@ -1,0 +1,58 @@
+"""The benchmark of a training plan runs in PyTorch: two processes over gloo, whole replicas and shards."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import python_of
+
+from planner.measuring.training import BenchmarkRequest, TrainingMeasurement, measure_training
+from planner.requests import parsed
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "name": "tiny", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 256,
+}  # fmt: skip
+MIXTRAL = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
+PLAN: dict[str, Any] = {
+    "model": LLAMA, "accelerator": "cpu-epyc-7763", "count": 2, "per_node": 2, "seq_len": 32, "micro_batch": 2,
+    "global_batch": 8, "measured_steps": 2, "repeats": 2, "warmup_steps": 0, "cooldown_s": 0, "threads": 1,
+}  # fmt: skip
+
+
+def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> TrainingMeasurement:
+    monkeypatch.chdir(folder)
+    path = f"{python_of('train').parent}:{os.environ['PATH']}"
+    request = parsed(BenchmarkRequest, PLAN | changes)
+    return measure_training(request, "run", environment={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"zero_stage": 0},
+        {"zero_stage": 3, "recompute": "full"},
+        {"zero_stage": 3, "method": "lora", "lora_rank": 4},
+        {"zero_stage": 3, "model": MIXTRAL},
+    ],
+    ids=["ddp", "fsdp2", "fsdp2-lora", "fsdp2-moe"],
+)
+def test_two_processes_train_and_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]):
+    told = measured(tmp_path, monkeypatch, **changes)
+    assert told.outcome == "ran"
+    assert (told.repeats, told.steps, told.devices) == (2, 4, 2)
+    assert told.first_loss is not None
+    # Random tokens: the loss is that of a guess among the vocabulary, ln 512.
+    assert told.first_loss == pytest.approx(6.24, abs=0.1)
+    assert {row.figure for row in told.figures} >= {"step_s", "tokens_per_s_per_device", "mfu"}
+    assert not any("parameters" in text for text in told.warnings)
+
+
+def test_one_process_has_the_plan_s_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    told = measured(tmp_path, monkeypatch, count=1, per_node=1, profile=True)
+    assert told.outcome == "ran"
+    assert told.warnings == [] or not any("parameters" in text for text in told.warnings)
+    assert (tmp_path / "run" / "trace.json").stat().st_size > 1000

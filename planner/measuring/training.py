@@ -1,0 +1,340 @@
+"""render_benchmark and benchmark_result: a training plan as a run with synthetic data, and what was measured of it
+beside what was predicted. `measure_training` runs it here, or hands it to a scheduler and waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan, merge
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.own.files import read_text
+from launchers.launch.names import last_part, slug
+from launchers.pieces import File, Rendered
+from launchers.writing import write
+from measure.history.scores import Estimate
+from measure.run.following import LOG, Watch, last_lines, run_to_end, sampled
+from measure.run.matrix import CellResult
+from measure.run.steps import BenchmarkFile, cell_result, read_benchmark, result_text, steps_of
+from planner.files.render import SiteArguments, inside_root
+from planner.measuring.here import HERE, here
+from planner.measuring.program import TARGET, Timing, benchmark_files, scaled
+from planner.partial import get
+from planner.requests import PlanRequest
+from planner.result import Assumption, Result
+from planner.results import RenderedFile
+from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of
+
+PREDICTED, RESULT = "predicted.json", "result.json"
+_ACCELERATOR, _COUNT = "cluster.accelerator", "cluster.count"
+_MOST_BYTES = 16 * 2**20
+
+
+class BenchmarkRequest(SiteArguments, PlanRequest):
+    layers: int | None = Field(None, ge=1, le=4096, description="Layers of the model to run; all unless given.")
+    warmup_steps: int = Field(2, ge=0, le=1000, description="Steps after the first that do not count.")
+    measured_steps: int = Field(10, ge=1, le=10_000, description="Steps that count, in each repeat.")
+    repeats: int = Field(3, ge=1, le=100, description="How often these are timed.")
+    cooldown_s: float = Field(2.0, ge=0, le=3600, description="Pause between two repeats.")
+    profile: bool = Field(False, description="Write a trace of one more step (trace.json, for Perfetto).")
+    device: Literal["auto", "cuda", "mps", "cpu"] = Field("auto", description="What PyTorch computes on.")
+    threads: int | None = Field(None, ge=1, le=1024, description="Threads of each process on a CPU.")
+    scheduler: str = Field("none", description="none runs it here; slurm, ssh … as those of a matrix.")
+
+    def timing(self) -> Timing:
+        return Timing(
+            warmup=self.warmup_steps,
+            steps=self.measured_steps,
+            repeats=self.repeats,
+            cooldown_s=self.cooldown_s,
+            profile=self.profile,
+            device=self.device,
+            threads=self.threads,
+        )
+
+    def _data(self) -> dict[str, Any]:
+        """The plan's data: of this machine's devices where it says so or names none, and pretraining unless it says."""
+        data = super()._data()
+        if get(data, _ACCELERATOR) in (None, HERE):
+            kind, devices = here()
+            count = get(data, _COUNT) or devices
+            data = merge(data, {_ACCELERATOR: kind, _COUNT: count})
+        workload = data.setdefault("workload", {})
+        if isinstance(workload, dict):
+            workload.setdefault("stage", "pretrain")
+        return data
+
+
+class Forecast(BaseModel):
+    """predicted.json: what is kept beside a benchmark, so that it is compared with what was predicted before it ran.
+    Triples are a figure and the ends of its interval."""
+
+    architecture: str
+    parameters: int
+    accelerator: str
+    devices: int = Field(gt=0)
+    tokens_per_step: float = Field(gt=0)
+    step: tuple[float, float, float]
+    mfu: float
+    peak: tuple[float, float, float]
+    peak_by_counter: dict[str, float]
+
+
+class RenderedBenchmark(Result):
+    plan: dict[str, Any]
+    files: list[RenderedFile]
+    launch_command: str
+    needs_from_user: list[str]
+    predicted_step_s: float
+    predicted_peak_bytes: float
+    fits: bool
+    assumptions: list[Assumption]
+    warnings: list[str]
+
+
+class BenchmarkFolder(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    folder: str = Field(description="Of a benchmark that was run.")
+
+
+class BenchmarkFigure(Result):
+    """One figure beside its prediction."""
+
+    figure: str = Field(description="step_s, tokens_per_s_per_device, mfu or peak_bytes.")
+    measured: float
+    predicted: float | None
+    low: float | None = Field(description="Of the prediction's 80 % interval.")
+    high: float | None
+    error: float | None = Field(description="Predicted over measured, less one.")
+    covered: bool | None = Field(description="Whether the interval holds what was measured.")
+
+
+class TrainingMeasurement(Result):
+    folder: str
+    outcome: Literal["ran", "oom", "failed"]
+    model: str
+    devices: int
+    ran_on: str | None = Field(description="As PyTorch names the device.")
+    figures: list[BenchmarkFigure]
+    repeats: int
+    steps: int
+    step_low_s: float | None = Field(description="The fastest repeat's.")
+    step_high_s: float | None = Field(description="The slowest repeat's.")
+    startup_s: float | None = Field(description="Until the model stood; no part of a step.")
+    first_step_s: float | None = Field(description="With compiling and allocation; no part of the others.")
+    allocated_bytes: float | None
+    reserved_bytes: float | None
+    resident_bytes: float | None = Field(description="Of the largest process in host memory.")
+    power_w: float | None = Field(description="Mean of one device while steps counted.")
+    lowest_clock_hz: float | None
+    highest_temperature_c: float | None
+    first_loss: float | None
+    last_loss: float | None
+    versions: dict[str, str]
+    problem: str | None
+    warnings: list[str]
+
+
+def render_benchmark(request: BenchmarkRequest) -> RenderedBenchmark:
+    """Render a benchmark of a training plan."""
+    planned, rendered = _made(request)
+    return RenderedBenchmark(
+        plan=planned.complete_plan,
+        files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in rendered.files],
+        launch_command=rendered.launch_command,
+        needs_from_user=list(rendered.needs_from_user),
+        predicted_step_s=time_of(planned).step_s,
+        predicted_peak_bytes=float(planned.estimates.memory.total[planned.index]),
+        fits=planned.fits,
+        assumptions=planned.assumptions,
+        warnings=[*rendered.warnings, *warnings_of(planned)],
+    )
+
+
+def benchmark_result(request: BenchmarkFolder) -> TrainingMeasurement:
+    """What was measured of a benchmark."""
+    return result_of(inside_root(request.folder))
+
+
+def measure_training(
+    request: BenchmarkRequest,
+    folder: str | None = None,
+    watch: Watch = lambda event: None,
+    environment: Mapping[str, str] | None = None,
+) -> TrainingMeasurement:
+    """Runs a plan's benchmark to its end in a folder of its own, and says what was measured.
+
+    A folder that holds the same benchmark and its result is read, and nothing is run again. Raises PlanError.
+    """
+    planned, rendered = _made(request)
+    place = inside_root(folder or f"runs/measured/{_name(planned)}")
+    write(rendered, place, overwrite=False)
+    if read_benchmark(place) is None:
+        if environment is None and request.scheduler == "none":
+            environment = torch_environment()
+        code = run_to_end(place, rendered.launch_command, watch, environment=environment)
+        measured = read_benchmark(place)
+        if measured is None:
+            ending = last_lines(place)
+            problem = f"the run ended with {code} and measured nothing; the end of {place / LOG}:\n{ending}"
+            raise PlanError("measure training", problem)
+        before = _before(place)
+        cell = cell_result(measured, before.tokens_per_step, before.devices)
+        # As a matrix reads it.
+        write(Rendered((File(RESULT, TARGET, result_text(cell)),), "", ()), place, overwrite=True)
+    return result_of(place)
+
+
+def torch_environment() -> dict[str, str]:
+    """Our own environment with the programs of the Python that runs us first: torchrun stands beside it. Raises
+    PlanError where there is none."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if shutil.which("torchrun", path=path) is None:
+        raise PlanError("measure training", "needs PyTorch, and there is no torchrun here", ["pip install torch"])
+    return {**os.environ, "PATH": path}
+
+
+def _made(request: BenchmarkRequest) -> tuple[Planned, Rendered]:
+    planned = _planned(scaled(request.to_plan(), request.layers))
+    rendered = benchmark_files(planned, request.timing(), request.scheduler, request.site())
+    files = (*rendered.files, File(PREDICTED, TARGET, forecast(planned).model_dump_json(indent=1) + "\n"))
+    return planned, Rendered(files, rendered.launch_command, rendered.needs_from_user, rendered.warnings)
+
+
+def _planned(plan: Plan) -> Planned:
+    """The plan as the program can run it: what is left open becomes what it has, by FSDP2 or DDP where their behaviour
+    is known of the devices. Raises PlanError."""
+    plan = plan.patch({f"layout.{name}": 1 for name in ("pp", "cp", "ep") if getattr(plan.layout, name) is None})
+    planned = plan_training(plan)
+    row, changes = planned.plan.layout, dict[str, Any]()
+    if plan.layout.zero_stage is None and row.zero_stage == 1:
+        changes["layout.zero_stage"] = 2
+    if plan.layout.recompute is None and row.recompute == "selective":
+        changes["layout.recompute"] = "full"
+    stage = changes.get("layout.zero_stage", row.zero_stage) or 0
+    if plan.training.framework == "auto":
+        with suppress(PlanError):
+            return plan_training(plan.patch({**changes, "workload.framework": "fsdp2" if stage >= 2 else "ddp"}))
+    return plan_training(plan.patch(changes)) if changes else planned
+
+
+def _name(planned: Planned) -> str:
+    at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{at}-{slug(last_part(planned.job.architecture.id)) or 'model'}"
+
+
+def forecast(planned: Planned) -> Forecast:
+    """What was predicted of a plan."""
+    estimates, index = planned.estimates, planned.index
+    step, peak = time_of(planned), Estimate(estimates, index)
+    memory = (estimates.memory.total[index], estimates.low_bytes[index], estimates.high_bytes[index])
+    return Forecast(
+        architecture=planned.job.architecture.id,
+        parameters=planned.job.architecture.parameters,
+        accelerator=planned.job.machine.accelerator.id,
+        devices=planned.job.machine.count,
+        tokens_per_step=planned.job.tokens_per_step,
+        step=(step.step_s, step.low_s, step.high_s),
+        mfu=throughput_of(planned).mfu,
+        peak=(float(memory[0]), float(memory[1]), float(memory[2])),
+        peak_by_counter={kind: peak.peak_bytes(kind) for kind in ("allocated", "reserved")},
+    )
+
+
+def result_of(folder: Path) -> TrainingMeasurement:
+    """The folder's benchmark beside its prediction. Raises PlanError."""
+    measured = read_benchmark(folder)
+    if measured is None:
+        raise PlanError("folder", f"no benchmark was run in {folder}", ["a folder of measure training"])
+    before = _before(folder)
+    cell = cell_result(measured, before.tokens_per_step, before.devices)
+    steps, sensed = steps_of(measured.repeats), sampled(folder)
+    return TrainingMeasurement(
+        folder=str(folder),
+        outcome=cell.outcome,
+        model=before.architecture,
+        devices=before.devices,
+        ran_on=measured.device_name,
+        figures=_figures(cell, before),
+        repeats=steps.repeats if steps else 0,
+        steps=steps.steps if steps else 0,
+        step_low_s=steps and steps.low_s,
+        step_high_s=steps and steps.high_s,
+        startup_s=measured.startup_s,
+        first_step_s=measured.first_step_s,
+        allocated_bytes=measured.allocated_bytes,
+        reserved_bytes=measured.reserved_bytes,
+        resident_bytes=measured.resident_bytes,
+        power_w=sensed.watts,
+        lowest_clock_hz=sensed.hertz,
+        highest_temperature_c=sensed.celsius,
+        first_loss=measured.losses[0] if measured.losses else None,
+        last_loss=measured.losses[-1] if measured.losses else None,
+        versions=measured.versions,
+        problem=measured.problem,
+        warnings=_doubts(measured, before),
+    )
+
+
+def _before(folder: Path) -> Forecast:
+    try:
+        return Forecast.model_validate_json(read_text(folder / PREDICTED, "folder", _MOST_BYTES))
+    except ValidationError:
+        raise PlanError("folder", f"{folder / PREDICTED} is not what a benchmark of ours writes") from None
+
+
+def _figures(cell: CellResult, before: Forecast) -> list[BenchmarkFigure]:
+    if cell.outcome != "ran" or cell.step_s is None:
+        return []
+    value, low, high = before.step
+    rows = [_figure("step_s", cell.step_s, value, low, high)]
+    amounts = {"tokens_per_s_per_device": before.tokens_per_step / before.devices, "mfu": before.mfu * value}
+    for name, amount in amounts.items():
+        rows.append(_figure(name, amount / cell.step_s, amount / value, amount / high, amount / low))
+    if cell.peak_bytes:
+        whole, least, most = before.peak
+        factor = before.peak_by_counter.get(cell.peak_kind, whole) / whole
+        rows.append(_figure("peak_bytes", cell.peak_bytes, whole * factor, least * factor, most * factor))
+    return rows
+
+
+def _figure(name: str, measured: float, value: float, low: float, high: float) -> BenchmarkFigure:
+    return BenchmarkFigure(
+        figure=name,
+        measured=measured,
+        predicted=value,
+        low=low,
+        high=high,
+        error=value / measured - 1.0,
+        covered=low <= measured <= high,
+    )
+
+
+def _doubts(measured: BenchmarkFile, before: Forecast) -> list[str]:
+    """What keeps prediction and measurement from being of the same thing."""
+    lines: list[str] = []
+    counted, known = measured.parameters, before.parameters
+    if counted and measured.device and abs(counted / known - 1.0) > 0.01 and counted < known * 1.5:
+        lines.append(f"the program's model has {counted:,} parameters, the plan's {known:,}")
+    planned_cpu = find_accelerator(before.accelerator).value.family == "CPU"
+    if measured.device == "cpu" and not planned_cpu:
+        lines.append(f"it ran on a processor, and the plan is for {before.accelerator}: they are not to be compared")
+    steps = steps_of(measured.repeats)
+    if steps and steps.spread > 0.1:
+        lines.append(f"the slowest repeat took {steps.spread:.0%} longer than the fastest: the machine was not quiet")
+    return lines
+
+
+def plan_of(folder: Path) -> Plan:
+    """The plan of a benchmark's folder."""
+    return Plan.parse(json.loads(read_text(folder / "plan.json", "folder", _MOST_BYTES)))
