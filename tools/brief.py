@@ -28,7 +28,8 @@ _USUAL = (*_NAMING, "method", "seq_len", "micro_batch", "global_batch", "dataset
           "input_len", "output_len", "concurrency", "request_rate", "engine", "weight_dtype")  # fmt: skip
 # Their work is a part of what their writers do, who show it to the person before anything is written.
 SHOWN_BY_WRITERS = frozenset({
-    "preview_hardware", "preview_model", "preview_price", "preview_report", "render_matrix", "render_report",
+    "preview_hardware", "preview_model", "preview_price", "preview_report", "render_benchmark", "render_matrix",
+    "render_report",
     "render_scenario",
 })  # fmt: skip
 # Asked for by name in a conversation of its own: an assistant's list of tools does without.
@@ -125,8 +126,8 @@ def _entries(tools: tuple[Tool, ...], most: Container[str] | None, naming: tuple
 
 
 def _meanings(schemas: Mapping[str, dict[str, Any]], homes: Iterable[str]) -> set[str]:
-    return {_meaning(name, field) for home in homes if home in schemas
-            for name, field in schemas[home]["properties"].items()}  # fmt: skip
+    return {each for home in homes if home in schemas
+            for name, field in schemas[home]["properties"].items() for each in (name, _meaning(name, field))}  # fmt: skip
 
 
 def _meaning(name: str, field: Mapping[str, Any]) -> str:
@@ -154,7 +155,9 @@ def _parameters(
     is_short = tool.name not in IN_FULL and "plan" in schema.get("properties", {})
     fields: dict[str, Any] = {}
     for name, field in schema.get("properties", {}).items():
-        if is_short and _meaning(name, field) in run and name not in (*naming, *needed):
+        # The name that a plan has and the one it is saved under are two things.
+        is_of_run = name in run if tool.read_only else _meaning(name, field) in run
+        if is_short and is_of_run and name not in (*naming, *needed):
             continue
         if tool.name in IN_FULL and most is not None and name not in most:
             continue
