@@ -123,18 +123,20 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
     plan, found = complete(estimate.plan), estimate.memory
     count, workload = plan.cluster.count or 1, plan.workload
     whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
-    how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage})"
+    how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage}, {workload.framework})"
     what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}"
-    head = ("card", "fewest", figures.label("per_device_bytes"))
+    head = ("card", "fewest", figures.label("per_device_bytes"), "with")
     return [
         Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}."),
-        Table(head, [_card(name, limit) for name, limit in fewest], right=head[1:]),
+        Table(head, [_card(name, limit) for name, limit in fewest], right=head[1:3]),
         *components(found),
         Prose("Name your GPUs for speed, cost and the best layout."),
     ]
 
 
-def _card(name: str, limit: Limit | None) -> tuple[str, str, str]:
+def _card(name: str, limit: Limit | None) -> tuple[str, str, str, str]:
     if limit is None or limit.value is None:
-        return name, "none tried", figures.NONE
-    return name, figures.plain(limit.value), figures.gib(limit.memory.per_device_bytes)
+        return name, "none tried", figures.NONE, figures.NONE
+    workload = complete(limit.plan).workload
+    program = workload.engine if isinstance(workload, Inference) else workload.framework
+    return name, figures.plain(limit.value), figures.gib(limit.memory.per_device_bytes), str(program)
