@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from estimator.units import MS_PER_S
 from knowledge.figures import NONE, gib, number, seconds, shown
 from pages.blocks import Block, Figures, Headline, Note, Row, Text
 from pages.results.basis import notes, tail
@@ -13,6 +15,7 @@ from pages.results.matrix import MEASURED
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.measuring.here import MachineDescription, MachineDevice, MachineHost
+    from planner.measuring.serving import ServingMeasurement
     from planner.measuring.training import RenderedBenchmark, TrainingMeasurement
 
 _GHZ = 1e9
@@ -164,3 +167,42 @@ def _beside(result: TrainingMeasurement) -> list[Row]:
         ("versions", ", ".join(f"{name} {version}" for name, version in result.versions.items()) or NONE),
     ]
     return [row for row in rows if row[1] != NONE]
+
+
+def serving(result: ServingMeasurement) -> list[Block]:
+    whole, steady = result.parts
+    share = f", {steady.failed} failed" if steady.failed else ""
+    columns: list[Column] = [
+        ("latency", lambda row: row.latency.upper()),
+        *((name, _milliseconds(f"{name}_ms")) for name in ("mean", "p50", "p90", "p95", "p99")),
+        ("predicted mean", _milliseconds("predicted_ms")),
+    ]
+    rows: list[Row] = [
+        ("load", result.load),
+        ("requests in the steady part", f"{steady.requests} of {whole.requests}{share}"),
+        ("seconds, all", seconds(whole.seconds)),
+        ("output tokens/s, all", number(whole.output_tokens_per_s)),
+        (
+            "tokens of a request",
+            f"{number(steady.mean_input_tokens or 0)} in, {number(steady.mean_output_tokens or 0)} out",
+        ),
+    ]
+    doubts = [] if result.tokens_counted else ["the server counts no tokens: a piece of text is taken for one"]
+    return [
+        Headline(
+            f"{result.served_model} answers {number(steady.requests_per_s)} requests and "
+            f"{number(steady.output_tokens_per_s)} output tokens a second."
+        ),
+        *table(steady.latencies, columns, "Steady part"),
+        *table(whole.latencies, columns, "All requests"),
+        Figures(rows, "The load"),
+        *notes("Watch out", [*doubts, *result.problems]),
+    ]
+
+
+def _milliseconds(name: str) -> Callable[[Any], str]:
+    def cell(row: Any) -> str:
+        value = getattr(row, name)
+        return NONE if value is None else seconds(value / MS_PER_S)
+
+    return cell

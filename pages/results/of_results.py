@@ -59,6 +59,7 @@ VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "MachineDescription": measured.machine,
     "RenderedBenchmark": measured.benchmark,
     "TrainingMeasurement": measured.training,
+    "ServingMeasurement": measured.serving,
     "ScenarioList": scenarios.scenarios,
     "ScenarioDiff": scenarios.diff,
     "LoadedScenario": records.plan_file,
