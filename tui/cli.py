@@ -112,6 +112,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     measure = commands.add_parser("measure", help="what this machine is and does, and what estimates are fitted to")
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
     _add_planning(what, MEASURING, command, every_flag)
+    _add_load(what)
     fitting = what.add_parser("fit", help="fit all factors to the measured runs again (minutes)")
     fitting.set_defaults(run="tui.commands.measure")
 
@@ -258,6 +259,27 @@ def _add_portfolio(commands: Any) -> None:
     queue.add_argument("--plot", action="store_true", help="draw the timeline as a plot as well")
     queue.add_argument("--json", action="store_true", help="print the result as one JSON object")
     queue.set_defaults(run="tui.commands.portfolio")
+
+
+def _add_load(commands: Any) -> None:
+    load = commands.add_parser("serving", help="load an OpenAI-compatible endpoint and time what it answers")
+    load.add_argument("url", help="the endpoint, without /v1: http://127.0.0.1:8000")
+    load.add_argument("--served-model", metavar="NAME", help="the endpoint's name for the model (default: --model)")
+    load.add_argument("--key-variable", metavar="NAME", help="environment variable that holds the key")
+    load.add_argument("--concurrency", type=int, metavar="N", help="clients, each with one request at a time")
+    load.add_argument("--request-rate", type=float, metavar="R", help="requests a second that come by chance")
+    load.add_argument("--requests", type=int, metavar="N", help="how many in all")
+    load.add_argument("--trace", metavar="FILE", help="at_s, input_len, output_len of each: YAML, JSON, JSONL or CSV")
+    load.add_argument("--input-len", type=int, metavar="TOKENS", help="of each request")
+    load.add_argument("--output-len", type=int, metavar="TOKENS", help="of each answer")
+    load.add_argument("--timeout-s", type=float, metavar="S", help="after which a request has failed (default: 600)")
+    load.add_argument("--seed", type=int, metavar="N", help="of the arrivals")
+    load.add_argument("--model", metavar="MODEL", help="with --accelerator: what is predicted stands beside it")
+    load.add_argument("--accelerator", metavar="NAME", help="what the endpoint runs on")
+    load.add_argument("--count", type=int, metavar="N", help="how many of them")
+    load.add_argument("--engine", metavar="NAME", help="what serves there")
+    load.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    load.set_defaults(run="tui.commands.load")
 
 
 def _add_trust(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""A tiny server that answers as an OpenAI-compatible endpoint does, with a fixed time to the first token and between."""
+"""A tiny server that answers as an OpenAI-compatible endpoint does, with fixed times of its tokens."""
 
 from __future__ import annotations
 

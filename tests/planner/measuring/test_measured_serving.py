@@ -48,8 +48,8 @@ def test_latencies_are_those_of_the_server(url: str) -> None:
     assert steady.mean_output_tokens == 4
     assert steady.mean_input_tokens == 8
     # A busy machine only adds to it.
-    assert 1e3 * FIRST_S <= mean(whole, "ttft")
-    assert 1e3 * BETWEEN_S <= mean(whole, "tpot") * 1.05
+    assert mean(whole, "ttft") >= 1e3 * FIRST_S
+    assert mean(whole, "tpot") * 1.05 >= 1e3 * BETWEEN_S
     assert mean(whole, "e2e") == pytest.approx(mean(whole, "ttft") + 3 * mean(whole, "tpot"), rel=0.01)
     assert "steady part" in markdown.render(blocks_of(told)).lower()
 
