@@ -28,14 +28,14 @@ _USUAL = (*_NAMING, "method", "seq_len", "micro_batch", "global_batch", "dataset
           "input_len", "output_len", "concurrency", "request_rate", "engine", "weight_dtype")  # fmt: skip
 # Their work is a part of what their writers do, who show it to the person before anything is written.
 SHOWN_BY_WRITERS = frozenset({
-    "preview_hardware", "preview_model", "preview_price", "preview_report", "render_benchmark", "render_matrix",
+    "preview_hardware", "preview_model", "preview_price", "preview_report", "render_matrix",
     "render_report",
     "render_scenario",
 })  # fmt: skip
 # Asked for by name in a conversation of its own: an assistant's list of tools does without.
 SELDOM = frozenset({
-    "apply_strategies", "peak_throughput", "project_mlperf", "benchmark_matrix", "matrix_results", "diff_scenarios",
-    "load_scenario", "delete_scenario",
+    "apply_strategies", "peak_throughput", "project_mlperf", "render_benchmark", "benchmark_matrix", "matrix_results",
+    "diff_scenarios", "load_scenario", "delete_scenario",
 })  # fmt: skip
 _PLAN = (
     "{model, workload: {kind: training|inference, …}, cluster: {accelerator, count}, layout: {tp, pp, …}, goal: {…}} "
@@ -54,26 +54,21 @@ def assistants(tools: Iterable[Tool]) -> list[dict[str, Any]]:
     """The tools as an MCP server lists them, without those of its own use and those that are seldom asked for: a client
     carries the list along in every request, and knows the Plan from nothing else. Results are not described."""
     tools = [tool for tool in tools if tool.name not in SHOWN_BY_WRITERS | SELDOM]
-    entries = _entries(tuple(tools), EVERYDAY, _USUAL)
-    known = {_values(field) for entry in entries if entry["name"] in IN_FULL
-             for field in entry["parameters"]["properties"].values()}  # fmt: skip
+    entries = _entries(tuple(tools), EVERYDAY | {"improvements"}, _USUAL)
     return [
         {
             "name": entry["name"],
             "title": tool.title,
             "description": entry["description"],
-            "inputSchema": _for_strangers(tool, entry["parameters"], known),
+            "inputSchema": _for_strangers(tool, entry["parameters"]),
             "annotations": {"readOnlyHint": tool.read_only, "openWorldHint": False},
         }
         for tool, entry in zip(tools, entries, strict=True)
     ]
 
 
-def _for_strangers(tool: Tool, schema: dict[str, Any], known: Container[tuple[str, ...]]) -> dict[str, Any]:
-    """Lists of values that are `known` from the tools that estimate a run are not given again."""
+def _for_strangers(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
     fields = schema["properties"]
-    if tool.name not in IN_FULL:
-        fields = {name: _open(field) if _values(field) in known else field for name, field in fields.items()}
     if "plan" in fields:
         words = _PLAN if tool.name in IN_FULL else _MORE
         fields = {**fields, "plan": {"anyOf": [{"type": "object"}, {"type": "string"}], "description": words}}
@@ -113,7 +108,7 @@ def _entries(tools: tuple[Tool, ...], most: Container[str] | None, naming: tuple
     every tool."""
     schemas = {tool.name: _short(tool.request.model_json_schema()) for tool in tools}
     told, costs = (_meanings(schemas, homes) for homes in (IN_FULL, _HOMES))
-    return [
+    entries = [
         {
             "name": tool.name,
             "description": _words(tool),
@@ -123,11 +118,19 @@ def _entries(tools: tuple[Tool, ...], most: Container[str] | None, naming: tuple
         }
         for tool in tools
     ]
+    known = {_values(field) for entry in entries if entry["name"] in IN_FULL
+             for field in entry["parameters"]["properties"].values()}  # fmt: skip
+    for entry in entries:
+        if entry["name"] not in IN_FULL:
+            # Lists of values that stand with the tools that estimate a run are not given again.
+            fields = entry["parameters"]["properties"]
+            fields |= {name: _open(field) for name, field in fields.items() if _values(field) in known}
+    return entries
 
 
 def _meanings(schemas: Mapping[str, dict[str, Any]], homes: Iterable[str]) -> set[str]:
-    return {each for home in homes if home in schemas
-            for name, field in schemas[home]["properties"].items() for each in (name, _meaning(name, field))}  # fmt: skip
+    fields = [item for home in homes if home in schemas for item in schemas[home]["properties"].items()]
+    return {each for name, field in fields for each in (name, _meaning(name, field))}
 
 
 def _meaning(name: str, field: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ EVERYDAY = frozenset({
     "plan", "model", "accelerator", "count", "per_node", "framework", "stage", "method", "precision", "optimizer",
     "seq_len", "micro_batch", "global_batch", "dataset_tokens", "epochs", "lora_rank", "tp", "pp", "cp", "ep", "dp",
     "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
-    "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms", "improvements",
+    "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms",
 })  # fmt: skip
 # So many values an argument may have to be listed again.
 _FEW = 6
