@@ -19,8 +19,8 @@ from tools.registry import Tool
 from tools.schemas import EVERYDAY, IN_FULL
 
 _KEPT = ("type", "description", "enum", "items", "anyOf", "properties", "required", "$ref", "$defs")
-# The tools with which the arguments of a run and of its costs are declared.
-_HOMES = (*IN_FULL, "estimate_cost")
+# The tools with which the arguments of a run, of its costs and of its files are declared.
+_HOMES = (*IN_FULL, "estimate_cost", "write_configs")
 # Of these arguments, these are listed with every tool that takes them.
 _NAMING = ("plan", "model", "accelerator", "count")
 # What a model that knows nothing but a list needs beside them to say what kind of run it means.
