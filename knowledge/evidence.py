@@ -21,6 +21,7 @@ from knowledge.fitted.decode import decode_evidence
 from knowledge.fitted.training import surface_rows, timed_family, timed_framework, weighed_as
 from knowledge.machines.catalogue import accelerators
 from knowledge.machines.networks import link_kind, timings_behind
+from knowledge.own.calibration import own_factors
 
 DEFAULT = "default"
 
@@ -51,7 +52,15 @@ def time_backing(job: Job) -> list[Backing]:
     device, blocks = job.calibration.device, job.architecture.blocks
     kernels = _cores(device, blocks, job.training.attention != "eager")
     matmul = _matmul(job.machine.accelerator, job.matmul_kind)
-    return [_framework(job), _device(job), matmul, *kernels, *_links(job.machine)]
+    return [*_own(job), _framework(job), _device(job), matmul, *kernels, *_links(job.machine)]
+
+
+def _own(job: Job) -> Iterator[Backing]:
+    """The user's own runs, where factors were fitted to them."""
+    family, framework = job.calibration.device.family, job.framework.name
+    own = own_factors(family)
+    if own and (runs := own.runs.get(framework)):
+        yield Backing("own", f"{framework} on {family} devices", runs=runs, sources=(f"your own runs, {own.date}",))
 
 
 def serving_backing(job: ServingJob) -> list[Backing]:

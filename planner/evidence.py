@@ -44,6 +44,7 @@ def _row(figure: str, backing: Backing, spread: float | None) -> Evidence:
 
 
 _WHAT = {
+    "own": "your own calibration for {}",
     "framework": "factors of {}",
     "engine": "factors of {}",
     "device": "factors of {} devices",

@@ -24,7 +24,8 @@ class Evidence(Result):
 
     figure: str = Field(description="time (with throughput, latency and MFU) or memory.")
     part: str = Field(
-        description="framework, engine, device, matmul, cache, attention, scan, scaleup, network, memory or cache_room."
+        description="own, framework, engine, device, matmul, cache, attention, scan, scaleup, network, memory or "
+        "cache_room."
     )
     basis: str = Field(description="The rest of this row in words.")
     measured: str = Field(description="What was measured; default where nothing like it was.")

@@ -37,6 +37,7 @@ _MODULES = {
         "preview_price add_price search_playbook"
     ),
     "tools.measuring": "describe_machine render_benchmark benchmark_result",
+    "tools.runs": "read_run rate_run list_runs",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}

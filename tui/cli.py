@@ -113,7 +113,11 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
     _add_planning(what, MEASURING, command, every_flag)
     _add_load(what)
-    fitting = what.add_parser("fit", help="fit all factors to the measured runs again (minutes)")
+    _add_history(what)
+    fitting = what.add_parser("fit", help="fit estimates to your own runs: a local calibration that they then rest on")
+    fitting.add_argument("--dry", action="store_true", help="show what it would do, and write nothing")
+    fitting.add_argument("--reset", action="store_true", help="take the local calibration away")
+    fitting.add_argument("--shipped", action="store_true", help="in a checkout: fit what ships again (minutes)")
     fitting.set_defaults(run="tui.commands.measure")
 
     _add_sessions(commands)
@@ -123,6 +127,28 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
     completion.set_defaults(run="tui.commands.completion")
     return top
+
+
+def _add_history(commands: Any) -> None:
+    """What changes the history of one's own runs."""
+    adding = commands.add_parser("add", help="keep the runs of a log, a tracker's folder or an exported file")
+    adding.add_argument("path", help="what `measure logs` reads, or a file of `measure export`")
+    adding.add_argument("--name", default="", help="what the run is called")
+    adding.add_argument("--note", default="", help="what else is to be known of it")
+    adding.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", help="a plan field that it lacks: cluster.count=8"
+    )
+    adding.add_argument("--tag", dest="tags", action="append", default=[], help="a tag; may be said again")
+    exporting = commands.add_parser("export", help="write runs as one file to share: JSON, YAML or CSV")
+    exporting.add_argument("runs", nargs="*", metavar="RUN", help="ids or names; all if none")
+    exporting.add_argument("--format", choices=("json", "yaml", "csv"), default="json", help="json unless given")
+    tagging = commands.add_parser("tag", help="give a run other tags")
+    tagging.add_argument("name", metavar="RUN", help="id or name")
+    tagging.add_argument("tags", nargs="*", metavar="TAG", help="none takes all away")
+    forgetting = commands.add_parser("forget", help="delete a run from the history")
+    forgetting.add_argument("name", metavar="RUN", help="id or name")
+    for sub, act in ((adding, "add"), (exporting, "export"), (tagging, "tag"), (forgetting, "forget")):
+        sub.set_defaults(run="tui.commands.runs", act=act, planning=None)
 
 
 def _add_planning(commands: Any, rows: Mapping[str, Planning], command: str | None, every_flag: bool) -> None:

@@ -204,5 +204,23 @@ MEASURING: dict[str, Planning] = {
         example="llama-3.1-8b here --layers 4 --seq-len 2048",
         run="tui.commands.measuring",
     ),
+    "measure logs": Planning(
+        "what a training log, or a folder of wandb, MLflow or TensorBoard, says of a run, and how good that is",
+        training="read_run",
+        places=("path",),
+        run="tui.commands.runs",
+        example="train.log --accelerator h100 --count 8",
+    ),
+    "measure rate": Planning(
+        "whether a measured speed is good: what is expected, runs like it, what would explain a low one",
+        training="rate_run",
+        example="llama-3.1-8b 8xh100 --tokens-per-s 40000",
+    ),
+    "measure runs": Planning(
+        "your own runs, each beside what is estimated of it, and how estimates drift with software",
+        training="list_runs",
+        places=(),
+        example="--model llama --plot",
+    ),
 }
 """Commands below `measure`, by both their words."""

@@ -30,6 +30,7 @@ from estimator.plan.training.framework import (
 )  # fmt: skip
 from knowledge.data_files import document, lineage
 from knowledge.machines.networks import network_factors
+from knowledge.own.calibration import own_factors
 
 
 @cache
@@ -223,6 +224,7 @@ def calibration(
     """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
+    own = own_factors(family)
     device = devices[driven_as(family)]
     # A framework without runs has a row too: what the fit makes of its kin.
     line = framework_lineage(framework_name) if framework_name else []
@@ -230,6 +232,10 @@ def calibration(
     factors, weighed = dict(fitted_factors), frameworks[weighed_as(framework_name)]
     for key in ("memory_below", "memory_above", "memory_runs", "witnesses"):
         factors[key] = weighed[key]
+    of_own = own.frameworks.get(framework_name, {}) if own else {}
+    if own:
+        device = device | {name: value for name, value in own.device.items() if name in device}
+        factors |= {name: value for name, value in of_own.items() if name in factors}
     _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
     return Calibration(
         device=DeviceFactors(
@@ -247,8 +253,8 @@ def calibration(
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],
         varying_lengths=memory["varying_lengths"],
-        device_measured=driven_as(family) == family and device["runs"] > 0,
-        time_measured=fitted_factors["runs"] > 0,
+        device_measured=bool(of_own) or (driven_as(family) == family and device["runs"] > 0),
+        time_measured=bool(of_own) or fitted_factors["runs"] > 0,
         memory_measured=_knows_memory(fitted_factors),
         unmeasured_spread=_unmeasured_spread(family),
         measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},

@@ -30,6 +30,7 @@ from estimator.errors import PlanError
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
 _TRUSTS = "trusted.json"
+CALIBRATION = "calibration.yaml"
 LARGEST_BYTES = 1_000_000
 _MOST_FILES = 2000
 _DEEPEST = 64
@@ -200,7 +201,12 @@ def stamp(kind: str) -> Stamp:
 
 def stamp_of_all() -> tuple[Stamp, ...]:
     """Of every file that the answer of a tool can depend on."""
-    return (*(stamp(kind) for kind in ROW_KINDS), _stamp_of(scenario_folder()))
+    return (*(stamp(kind) for kind in ROW_KINDS), _stamp_of(scenario_folder()), calibration_stamp())
+
+
+def calibration_stamp() -> Stamp:
+    """Of the file with factors that were fitted to the user's own runs."""
+    return _stat(user_folder() / CALIBRATION)
 
 
 def follow(kind: str, path: Path) -> None:

@@ -22,6 +22,7 @@ from pages.results import (
     money,
     reading,
     records,
+    runs,
     scenarios,
 )
 
@@ -60,6 +61,9 @@ VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "RenderedBenchmark": measured.benchmark,
     "TrainingMeasurement": measured.training,
     "ServingMeasurement": measured.serving,
+    "RunReading": runs.reading,
+    "RunRating": runs.rating,
+    "RunHistory": runs.history,
     "ScenarioList": scenarios.scenarios,
     "ScenarioDiff": scenarios.diff,
     "LoadedScenario": records.plan_file,

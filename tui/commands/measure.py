@@ -1,19 +1,40 @@
-"""`shardwise measure fit`: fits everything to the measurements again."""
+"""`shardwise measure fit`: fits a local calibration to one's own runs, or all that is shipped to its measurements."""
 
 from __future__ import annotations
 
 import argparse
 
 from estimator.errors import PlanError
+from knowledge.own.calibration import calibration_file
 from knowledge.own.files import shipped_alone
-from measure.fit import attention, decode, matmul, network
-from measure.fit.serving import calibrate as serving_calibrate
-from measure.fit.training import calibrate as training_calibrate
+from measure.fit import own
+from measure.history.store import runs
+from pages.rendering import terminal
+from pages.results.runs import calibration
+from planner.history.fitting import told
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.shipped:
+        return _shipped()
+    if arguments.reset:
+        gone = own.reset()
+        print("the local calibration is gone" if gone else "there is no local calibration")
+        return 0
+    fits = own.fitted(runs())
+    saved = not arguments.dry and own.save(fits)
+    terminal.show(calibration(told(fits, str(calibration_file()) if saved else None)))
+    return 0 if saved or arguments.dry else 1
+
+
+def _shipped() -> int:
     """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them. Only what is
     shipped counts: what is measured knows nothing of the user's own rows, and would be fitted to them."""
+    # Each of these reads thousands of measurements, which a local fit does not need.
+    from measure.fit import attention, decode, matmul, network  # see above
+    from measure.fit.serving import calibrate as serving_calibrate  # see above
+    from measure.fit.training import calibrate as training_calibrate  # see above
+
     try:
         with shipped_alone():
             for part in (matmul, attention, network, decode, training_calibrate, serving_calibrate):

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
-        show(_plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
+        show(plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
     unfit = isinstance(result, FitCheck) and not result.fits
     return _DOES_NOT_FIT if getattr(arguments, "strict", False) and unfit else 0
 
@@ -66,7 +66,7 @@ def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -
             raise PlanError(f"--{name.replace('_', '-')}", "only goes with --write")
 
 
-def _plotted(blocks: list[Block], plots: bool) -> list[Block]:
+def plotted(blocks: list[Block], plots: bool) -> list[Block]:
     if plots and not any(isinstance(block, Chart) for block in blocks):
         print("shardwise: there is nothing to draw in this result", file=sys.stderr)
     return [block for block in blocks if plots or not isinstance(block, Chart)]

@@ -171,7 +171,7 @@ def residual(run: TimedRun, values: Values) -> float:
     return math.log(float(step_time(job, run.layouts).seconds[0]) / run.measured_s)
 
 
-def _responses(run: TimedRun, values: Values) -> np.ndarray:
+def responses_of(run: TimedRun, values: Values) -> np.ndarray:
     """The residual, and its derivatives by the run's own factors in their fitted scale; shape (1 + factors,).
 
     One batch: the first entry as it is, each other with one factor nudged.
@@ -236,7 +236,7 @@ def fit(sample: Sequence[TimedRun], start: Fit | None = None) -> Fit:
     known = start.responses if start else None
     responses: list[np.ndarray] = []
     for _ in range(_REFINING_STEPS if start else _STEPS):
-        responses = [known[run.case.id] if known else _responses(run, values) for run in sample]
+        responses = [known[run.case.id] if known else responses_of(run, values) for run in sample]
         known = None
         before, jacobian = parts, _jacobian(design, sample, responses)
         for _ in range(_LINEAR_STEPS if start else 1):

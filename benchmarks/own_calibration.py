@@ -1,0 +1,63 @@
+"""Whether a local calibration on a few runs helps the others: `python benchmarks/own_calibration.py` (minutes).
+
+Of each large source 60 runs are taken, the shipped factors are fitted again without the whole source, and then a local
+calibration to 5 of the 60 at a time. Told is in how many of 20 draws the mean error of the other 55 at least halves, as
+they are and on a cluster that is slower than all that was measured (every step takes 1.3 times as long).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from measure.fit.hierarchy import Values
+from measure.fit.own import moved
+from measure.fit.training.held_out_times import everything
+from measure.fit.training.time import TimedRun, factors_of, fit, residual, thinned, values_of
+
+SAMPLE, FITTED, DRAWS, SLOWER = 60, 5, 20, 1.3
+
+
+def held_out(source: str) -> tuple[list[TimedRun], Values]:
+    """60 runs of a source, and the factors of theirs that were fitted without it."""
+    runs, full = everything()
+    others = fit([run for run in thinned(runs) if run.case.source != source], full).values
+    own = [run for run in runs if run.case.source == source]
+    sample = random.Random(1).sample(own, SAMPLE)
+    return sample, {node: values_of(others, *node) for run in sample for node in factors_of(run)}
+
+
+def draws(sample: Sequence[TimedRun], start: Values) -> list[tuple[float, float]]:
+    """(Mean error before, after) of those that were not fitted to, draw by draw."""
+    results = []
+    for seed in range(DRAWS):
+        chosen = random.Random(seed).sample(range(SAMPLE), FITTED)
+        rest = [run for place, run in enumerate(sample) if place not in chosen]
+        values = start | moved([sample[place] for place in chosen], start)
+        errors = [fmean(abs(residual(run, each)) for run in rest) for each in (start, values)]
+        results.append((errors[0], errors[1]))
+    return results
+
+
+def main() -> int:
+    counts = Counter(run.case.source for run in everything()[0])
+    for source in [
+        name for name, count in counts.most_common() if count >= SAMPLE and name in (sys.argv[1:] or counts)
+    ]:
+        sample, start = held_out(source)
+        for factor in (1.0, SLOWER):
+            slower = [replace(run, measured_s=run.measured_s * factor) for run in sample]
+            results = draws(slower, start)
+            halved, better = (sum(after <= share * before for before, after in results) for share in (0.5, 1.0))
+            before, after = (fmean(pair[place] for pair in results) for place in (0, 1))
+            print(f"{source}, steps x {factor}: error {before:.1%} to {after:.1%}; "
+                  f"halved in {halved}, better in {better} of {DRAWS}", flush=True)  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

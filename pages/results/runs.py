@@ -1,0 +1,197 @@
+"""Pages of measured runs: one that was read, how good one is, the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from knowledge.figures import NONE, gib, percent, rate, seconds
+from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
+from pages.results.basis import notes, tail
+from pages.results.columns import Column, table
+
+if TYPE_CHECKING:  # has the module of its own tools behind it
+    from planner.history.fitting import LocalCalibration
+    from planner.history.results import HistoryRow, LikelyCause, RunHistory, RunRating, RunReading
+
+_VERDICTS = {"good": True, "as expected": True, "low": False, "impossible": False}
+
+
+def rating(result: RunRating) -> list[Block]:
+    return [verdict(result), *rated(result), *tail(result.warnings, result.assumptions, result.evidence)]
+
+
+def verdict(result: RunRating) -> Headline:
+    """The answer in one sentence."""
+    words = {
+        "good": "Yes: that is more than expected",
+        "as expected": "Yes: that is as expected",
+        "low": "No: that is low",
+        "impossible": "That cannot be",
+    }[result.verdict]
+    expected = f"{rate(result.tokens_low_per_s)} to {rate(result.tokens_high_per_s)} tokens/s are expected"
+    return Headline(
+        f"{words}. {rate(result.tokens_per_s)} tokens/s ({percent(result.mfu)} MFU); {expected}.",
+        _VERDICTS[result.verdict],
+        beware=bool(result.findings),
+    )
+
+
+def rated(result: RunRating) -> list[Block]:
+    """A rating below its verdict."""
+    rows: list[Row] = [
+        ("measured over expected", percent(result.ratio)),
+        ("per device", f"{rate(result.tokens_per_s_per_device)} tokens/s"),
+        ("step", seconds(result.step_s)),
+    ]
+    if result.percentile is not None:
+        rows.append(("percentile", f"{100 * result.percentile:.0f} of {result.alike} measured runs like it"))
+    if result.mfu_lower is not None and result.mfu_upper is not None and result.mfu_median is not None:
+        quarters = f"{percent(result.mfu_lower)} to {percent(result.mfu_upper)}, median {percent(result.mfu_median)}"
+        rows.append(("MFU of good runs", f"{quarters} ({result.reached_by})"))
+    return [
+        Figures(rows, "How good"),
+        *notes("What would explain it", [_cause(row) for row in result.causes]),
+        *notes("What would make it faster", [_gain(row) for row in result.gains]),
+        *notes("Beware", result.findings),
+    ]
+
+
+def _cause(row: LikelyCause) -> str:
+    return (
+        f"{row.what}: {rate(row.explained_tokens_per_s)} tokens/s would be expected then, and "
+        f"{percent(row.gain)} more without"
+    )
+
+
+def _gain(row: LikelyCause) -> str:
+    return f"{row.what}: {percent(row.gain)} more, {rate(row.explained_tokens_per_s)} tokens/s from where it is"
+
+
+def reading(result: RunReading) -> list[Block]:
+    judged = result.rating
+    return [
+        Headline(_headline(result), False if result.outcome != "ran" else None),
+        *([verdict(judged)] if judged else []),
+        Figures(_figures(result), "Measured"),
+        *([Figures(plan_rows(result.plan), "Plan, as far as it is said")] if result.plan else []),
+        *(rated(judged) if judged else []),
+        *([] if judged else notes("What stands out", result.findings)),
+        *notes("Not said, and needed to rate it", [f"--set {path}=…" for path in result.missing]),
+        *([Note("Software", [f"{name} {version}" for name, version in result.software.items()], True)]
+          if result.software else []),
+        *[Chart(plot) for plot in result.plots],
+        *(tail(judged.warnings, judged.assumptions, judged.evidence) if judged else ()),
+    ]  # fmt: skip
+
+
+def _headline(result: RunReading) -> str:
+    where = result.name or result.source
+    if result.outcome == "oom":
+        return f"{where}: it ran out of device memory."
+    if result.kind == "serving" or result.tokens_per_s_per_device is result.step_s is None:
+        return f"{where}: {', '.join(f'{name} {value:.4g}' for name, value in result.figures.items()) or 'no figure'}."
+    parts = [seconds(result.step_s) + " a step"] if result.step_s else []
+    if result.tokens_per_s_per_device:
+        parts.append(f"{rate(result.tokens_per_s_per_device)} tokens/s per device")
+    return f"{where}: {', '.join(parts)}."
+
+
+def _figures(result: RunReading) -> list[Row]:
+    rows: list[Row] = []
+    if result.step_s and result.step_low_s and result.step_high_s:
+        span = f"{seconds(result.step_low_s)} to {seconds(result.step_high_s)}"
+        rows.append(("step, middle and quartiles", seconds(result.step_s), span))
+    told: list[tuple[str, str | None]] = [
+        ("steady steps", f"{result.steps:,}" if result.steps else None),
+        ("start-up beyond a step", _if(result.start_s, seconds)),
+        ("TFLOP/s per device, as printed", _if(result.tflops_per_device, rate)),
+        ("MFU, as printed", _if(result.mfu, percent)),
+        (f"peak memory ({result.peak_kind})", _if(result.peak_bytes, gib)),
+        ("last loss", _if(result.last_loss, lambda value: f"{value:.4g}")),
+        ("day", result.date),
+        ("id", result.id),
+    ]
+    rows += [(label, value) for label, value in told if value is not None]
+    return rows
+
+
+def _if(value: float | None, write: Callable[[float], str]) -> str | None:
+    return None if value is None else write(value)
+
+
+def plan_rows(plan: dict[str, object]) -> list[Row]:
+    rows: list[Row] = []
+    for name, value in plan.items():
+        if isinstance(value, dict) and name != "model":
+            rows += [(str(key), str(each)) for key, each in value.items() if not isinstance(each, dict)]
+        else:
+            rows.append((name, str(value) if not isinstance(value, dict) else "its config"))
+    return rows
+
+
+_COLUMNS: Sequence[Column] = (
+    "date", "id", "name", "model", "platform", "software", "outcome",
+    ("tokens/s per device", "tokens_per_s_per_device"), ("expected", "expected_tokens_per_s_per_device"),
+    ("error", lambda row: "" if row.error is None else f"{100 * row.error:+.0f} %"),
+    "step_s", "peak_bytes", ("tags", lambda row: ", ".join(row.tags)),
+)  # fmt: skip
+
+
+def history(result: RunHistory) -> list[Block]:
+    count = len(result.runs)
+    if not count:
+        return [Headline("No run is kept yet: shardwise measure add train.log keeps one.")]
+    return [
+        Headline(f"{count} run{'s' * (count > 1)} of your own."),
+        *_listed(result.runs),
+        *([Table(("software", "runs", "bias", "mean error", "from", "to"),
+                 [(row.software, str(row.runs), f"{100 * row.bias:+.0f} %", percent(row.mape), row.first_day or "",
+                   row.last_day or "") for row in result.drift], ("runs", "bias", "mean error"),
+                 "Estimates against them by software")] if result.drift else []),
+        *[Chart(plot) for plot in result.plots],
+        *tail(result.warnings, ()),
+    ]  # fmt: skip
+
+
+def _listed(rows: Sequence[HistoryRow]) -> list[Block]:
+    return table(rows, list(_COLUMNS))
+
+
+def calibration(result: LocalCalibration) -> list[Block]:
+    if not result.families:
+        return [
+            Headline(
+                "No run of your own can be fitted to: one needs its model, accelerator, devices, framework, length, "
+                "batch and speed.",
+                False,
+            )
+        ]
+    used = [row for row in result.families if row.helps]
+    head = (
+        "Nothing was changed: runs that were left out are not estimated better."
+        if not used
+        else (
+            f"Estimates on {', '.join(row.family for row in used)} rest on your own runs"
+            + (f" ({result.file})." if result.file else " once this is written.")
+        )
+    )
+    rows = [
+        (
+            row.family,
+            ", ".join(f"{name} ({count})" for name, count in row.frameworks.items()),
+            percent(row.error_before),
+            NONE if row.error_after is None else percent(row.error_after),
+            "yes" if row.helps else "no",
+        )
+        for row in result.families
+    ]
+    return [
+        Headline(head, bool(used)),
+        Table(
+            ("family", "frameworks (runs)", "error before", "error after", "used"),
+            rows,
+            ("error before", "error after"),
+            "Errors of runs that were left out of the fit",
+        ),
+    ]

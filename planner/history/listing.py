@@ -1,0 +1,110 @@
+"""list_runs: the history, each run beside what is estimated of it now, and how estimates drift with software."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from measure.history.run import MeasuredRun
+from measure.history.store import history_file, runs
+from planner.history.results import Drift, HistoryRow, RunHistory
+from planner.plots import Plot, Series
+from planner.training.planned import plan_training, throughput_of
+
+
+class HistoryRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    model: str | None = Field(None, description="Only runs whose model has this in its name.")
+    accelerator: str | None = Field(None, description="Only runs on accelerators with this in their name.")
+    software: str | None = Field(None, description="Only runs on software with this in its name or version.")
+    tag: str | None = None
+    since: str | None = Field(None, description="Only runs from this day on, 2026-01-31.")
+    estimates: bool = Field(True, description="Whether each is estimated too.")
+
+
+def list_runs(request: HistoryRequest) -> RunHistory:
+    """List one's own runs."""
+    every = runs(request.model, request.accelerator, request.software, request.tag, request.since)
+    rows = [_row(run, request.estimates) for run in every]
+    return RunHistory(
+        runs=rows,
+        drift=drift(rows),
+        plots=_plots(rows),
+        file=str(history_file()),
+        warnings=[],
+    )
+
+
+def _row(run: MeasuredRun, estimates: bool) -> HistoryRow:
+    model = run.planned("model")
+    measured = {name: run.figures.get(name) for name in ("tokens_per_s_per_device", "step_s", "peak_bytes")}
+    rate = next(iter(measured.values()))
+    expected = _expected(run) if estimates and rate and run.kind == "training" else None
+    return HistoryRow(
+        id=run.id,
+        date=run.date,
+        name=run.name,
+        model=model if isinstance(model, str) or model is None else str(model.get("model_type", "config")),
+        platform=" x ".join(str(part) for part in (run.devices, run.planned("cluster.accelerator")) if part),
+        software=run.version,
+        outcome=run.outcome,
+        **measured,
+        expected_tokens_per_s_per_device=expected,
+        error=expected / rate - 1.0 if expected and rate else None,
+        tags=run.tags,
+    )
+
+
+def _expected(run: MeasuredRun) -> float | None:
+    """What is estimated of a run now; None where its plan leaves too much open."""
+    if any(run.planned(path) is None for path in ("model", "cluster.accelerator", "cluster.count")):
+        return None
+    try:
+        return throughput_of(plan_training(Plan.parse(run.plan), offload=False)).tokens_per_s_per_device
+    except PlanError:
+        return None
+
+
+def drift(rows: Sequence[HistoryRow]) -> list[Drift]:
+    """By version of software, how far estimates are off; the earliest first."""
+    groups: dict[str, list[HistoryRow]] = defaultdict(list)
+    for row in rows:
+        if row.error is not None:
+            groups[row.software or "unknown"].append(row)
+    drifts = []
+    for software, members in groups.items():
+        errors = [row.error for row in members if row.error is not None]
+        days = sorted(row.date for row in members if row.date)
+        drifts.append(
+            Drift(
+                software=software,
+                runs=len(errors),
+                bias=fmean(errors),
+                mape=fmean(map(abs, errors)),
+                first_day=days[0] if days else None,
+                last_day=days[-1] if days else None,
+            )
+        )
+    return sorted(drifts, key=lambda row: (row.first_day or "", row.software))
+
+
+def _plots(rows: Sequence[HistoryRow]) -> list[Plot]:
+    """Error by day, and measured beside estimated."""
+    scored = [row for row in rows if row.error is not None]
+    if len(scored) < 2:
+        return []
+    names: list[float | str] = [row.name or row.id for row in scored]
+    return [
+        Plot(title="Tokens per second and device", kind="bar", x_label="run", y_label="tokens/s", series=[
+            Series(name="measured", x=names, y=[row.tokens_per_s_per_device for row in scored]),
+            Series(name="estimated", x=names, y=[row.expected_tokens_per_s_per_device for row in scored]),
+        ]),
+        Plot(title="Error of estimates", kind="bar", x_label="run", y_label="%", series=[
+            Series(name="error", x=names, y=[100.0 * row.error for row in scored if row.error is not None]),
+        ]),
+    ]  # fmt: skip

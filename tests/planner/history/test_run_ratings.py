@@ -1,0 +1,134 @@
+"""Is a measured speed good? And the history beside estimates, and a local calibration that they rest on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from knowledge.own.calibration import calibration_file, own_factors, shipped_factors
+from measure.fit import own
+from measure.history import store
+from measure.history.run import MeasuredRun
+from pages.results.of_results import blocks_of
+from planner.history.listing import HistoryRequest, list_runs
+from planner.history.rating import RateRequest, rate_run
+from planner.history.reading import ReadRequest, read_run
+from planner.training.planned import plan_training, throughput_of
+from tui.cli import main
+
+PLAN: dict[str, Any] = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8,
+                        "framework": "torchtitan", "seq_len": 8192, "global_batch": 16}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "home"))
+    for name in ("SHARDWISE_DATA", "SHARDWISE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def rate(**fields: Any) -> Any:
+    return rate_run(RateRequest.model_validate(PLAN | fields))
+
+
+def expected() -> float:
+    return throughput_of(plan_training(RateRequest.model_validate(PLAN).to_plan(), offload=False)).tokens_per_s
+
+
+def test_a_speed_is_placed_by_whichever_figure_says_it() -> None:
+    usual = expected()
+    ratings = [rate(tokens_per_s=usual), rate(tokens_per_s_per_device=usual / 8), rate(step_s=8192 * 16 / usual)]
+    ratings += [rate(samples_per_s=usual / 8192), rate(mfu=ratings[0].mfu), rate(mfu=100 * ratings[0].mfu)]
+    for each in ratings:
+        assert each.verdict == "as expected"
+        assert each.tokens_per_s == pytest.approx(usual)
+        assert each.tokens_low_per_s < usual < each.tokens_high_per_s
+    slow, fast = rate(tokens_per_s=usual * 0.77), rate(tokens_per_s=usual * 1.5)
+    assert (slow.verdict, fast.verdict) == ("low", "good")
+    assert slow.percentile <= ratings[0].percentile <= fast.percentile
+    assert slow.causes
+    assert all(abs(cause.explained_tokens_per_s / (usual * 0.77) - 1.0) < 0.25 for cause in slow.causes)
+    assert blocks_of(slow)
+    assert rate(tokens_per_s=usual * 10).verdict == "impossible"
+    with pytest.raises(PlanError, match="no measured speed"):
+        rate()
+
+
+def run_of(factor: float, **fields: Any) -> MeasuredRun:
+    plan = RateRequest.model_validate(PLAN | fields).to_plan()
+    rate = throughput_of(plan_training(plan, offload=False)).tokens_per_s_per_device * factor
+    return MeasuredRun(plan=plan.given(), figures={"tokens_per_s_per_device": rate}, date="2026-11-20")
+
+
+def test_a_run_of_the_history_is_rated_and_stands_beside_its_estimate() -> None:
+    (id,) = store.add([run_of(0.5)])
+    assert rate_run(RateRequest.model_validate({"run": id})).verdict == "low"
+    history = list_runs(HistoryRequest.model_validate({}))
+    assert history.runs[0].error == pytest.approx(1.0, rel=0.01)
+    assert [(row.software, row.runs) for row in history.drift] == [("torchtitan", 1)]
+    assert blocks_of(history)
+
+
+def test_a_pasted_log_is_read_and_rated() -> None:
+    text = "\n".join(f"step: {n}  loss: 9.0  memory: 40.0GiB(50%)  tps: 6,000  mfu: 30.0%" for n in range(1, 9))
+    reading = read_run(ReadRequest.model_validate(PLAN | {"text": text}))
+    assert reading.rating is not None
+    assert reading.step_s == pytest.approx(8192 * 16 / 8 / 6000) or reading.step_s is None
+    assert reading.rating.tokens_per_s == pytest.approx(48_000)
+    assert blocks_of(reading)
+    bare = read_run(ReadRequest.model_validate({"text": text}))
+    assert bare.rating is None
+    assert "model" in bare.missing
+
+
+def test_a_local_calibration_makes_estimates_of_the_same_cluster_better() -> None:
+    settings = [{}, {"seq_len": 4096}, {"global_batch": 32}, {"count": 16, "global_batch": 32}]
+    runs = [run_of(0.8, **each) for each in settings]
+    (fit,) = own.fitted(runs)
+    assert fit.used
+    assert fit.after is not None
+    assert fit.after < 0.5 * fit.before
+    before = expected()
+    assert own.save([fit])
+    after = expected()
+    assert after == pytest.approx(0.8 * before, rel=0.05)
+    with shipped_factors():
+        assert expected() == pytest.approx(before)
+    planned = plan_training(Plan.parse(runs[0].plan), offload=False)
+    assert planned.job.calibration.time_measured
+    factors = own_factors("Hopper")
+    assert factors is not None
+    assert factors.runs == {"torchtitan": 4}
+    calibration_file().write_text("format: [")
+    assert own_factors("Hopper") is None
+    assert own.reset()
+    assert expected() == pytest.approx(before)
+
+
+def test_what_does_not_help_is_not_used() -> None:
+    (fit,) = own.fitted([run_of(1.0)])
+    assert fit.after is None
+    assert not fit.used
+    assert not own.save([fit])
+
+
+def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(f"step: {n}  loss: 9.0  memory: 40.0GiB(50%)  tps: 6,000  mfu: 30.0%" for n in range(9)))
+    assert main(["measure", "add", str(log), "--name", "mine", "--set", "cluster.count=8", "--tag", "a"]) == 0
+    assert main(["measure", "export", "--format", "yaml"]) == 0
+    shared = tmp_path / "run.yaml"
+    shared.write_text(capsys.readouterr().out.partition("\n")[2])
+    assert main(["measure", "forget", "mine"]) == 0
+    assert main(["measure", "add", str(shared)]) == 0
+    assert store.find("mine").planned("cluster.count") == 8
+    assert main(["measure", "tag", "mine", "b"]) == 0
+    assert store.find("mine").tags == ["b"]
+    assert main(["measure", "runs"]) == 0
+    assert main(["measure", "logs", str(log), "--json"]) == 0
+    assert main(["measure", "fit"]) == 1
+    assert "can be fitted to" in capsys.readouterr().out

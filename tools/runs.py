@@ -1,0 +1,35 @@
+"""Runs that people made: read from logs, rated, and kept."""
+
+from __future__ import annotations
+
+from planner.history import listing, rating, reading
+from planner.history.listing import HistoryRequest
+from planner.history.rating import RateRequest
+from planner.history.reading import ReadRequest
+from planner.history.results import RunHistory, RunRating, RunReading
+from tools.registry import tool
+
+
+@tool(title="Read a run's log", read_only=True)
+def read_run(request: ReadRequest) -> RunReading:
+    """What a training log or a tracker's folder says of a run: its plan as far as it is printed, steady step time,
+    tokens/s, loss, memory, start-up and slow steps apart, out-of-memory errors, what contradicts itself; and how good
+    that is. Reads Megatron, Primus, NeMo, DeepSpeed, HF Trainer, torchtitan, torchtune, MaxText, verl, MLPerf logs,
+    TensorBoard, wandb, MLflow. Use it for "read this log"; plan fields fill what it lacks."""
+    return reading.read_run(request)
+
+
+@tool(title="Rate a measured speed", read_only=True)
+def rate_run(request: RateRequest) -> RunRating:
+    """Whether a measured training speed is good: the interval that is expected of the plan, the percentile among
+    measured runs like it, the likely cause where it is low, and what a change would give. Use it for "my run makes
+    40,000 tokens/s, is that good?", "is 35 % MFU normal?", "3 s a step, why so slow?"; one measured figure, or a run of
+    the history."""
+    return rating.rate_run(request)
+
+
+@tool(title="List your own runs", read_only=True)
+def list_runs(request: HistoryRequest) -> RunHistory:
+    """The history of the user's own measured runs, each beside what is estimated of it now, and how far estimates are
+    off by version of software. Use it for "my runs", "how did my runs on H100 do"."""
+    return listing.list_runs(request)
