@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,13 +20,13 @@ from tools.registry import Tool
 from tools.schemas import EVERYDAY, IN_FULL
 
 _KEPT = ("type", "description", "enum", "items", "anyOf", "properties", "required", "$ref", "$defs")
-# The tools with which the arguments of a run, of its costs and of its files are declared.
-_HOMES = (*IN_FULL, "estimate_cost", "write_configs")
+# The tools with which the arguments of a run and of its costs are declared.
+_HOMES = (*IN_FULL, "estimate_cost")
 # Of these arguments, these are listed with every tool that takes them.
-_NAMING = ("plan", "model", "accelerator", "count")
+_NAMING = ("plan", "model", "accelerator")
 # What a model that knows nothing but a list needs beside them to say what kind of run it means.
-_USUAL = (*_NAMING, "method", "seq_len", "micro_batch", "global_batch", "dataset_tokens", "zero_stage", "tp", "pp",
-          "input_len", "output_len", "concurrency", "request_rate", "engine", "weight_dtype")  # fmt: skip
+_USUAL = (*_NAMING, "count", "method", "seq_len", "micro_batch", "global_batch", "dataset_tokens", "zero_stage", "tp",
+          "pp", "input_len", "output_len", "concurrency", "request_rate", "engine", "weight_dtype")  # fmt: skip
 # Their work is a part of what their writers do, who show it to the person before anything is written.
 SHOWN_BY_WRITERS = frozenset({
     "preview_hardware", "preview_model", "preview_price", "preview_report", "render_matrix",
@@ -34,7 +35,8 @@ SHOWN_BY_WRITERS = frozenset({
 })  # fmt: skip
 # Asked for by name in a conversation of its own: an assistant's list of tools does without.
 SELDOM = frozenset({
-    "apply_strategies", "peak_throughput", "project_mlperf", "render_benchmark", "benchmark_matrix", "matrix_results",
+    "apply_strategies", "peak_throughput", "project_mlperf", "render_benchmark", "benchmark_result", "benchmark_matrix",
+    "matrix_results", "list_runs",
     "diff_scenarios", "load_scenario", "delete_scenario",
 })  # fmt: skip
 _PLAN = (
@@ -46,7 +48,23 @@ _CONFIRM = {
     "type": "string",
     "description": "The code that the same call without it gave; only after the person agreed.",
 }
-_LONGEST_WORDS = 200
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """`most` are the arguments of a run that are listed at all (None: every one), `naming` those that are listed with
+    every tool, `homes` the tools whose arguments the others take without a word, `longest` the letters of what a tool
+    gives."""
+
+    most: Container[str] | None
+    naming: tuple[str, ...]
+    homes: tuple[str, ...]
+    longest: int
+
+
+_OF_STRANGERS = _Listing(EVERYDAY | {"improvements"}, _USUAL, _HOMES, 200)
+# In a conversation of ours the prompt says what tools share: where files go stands with the tool that writes them.
+_OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 130)
 _SENTENCE = re.compile(r"(?<=[.\"”)]) (?=[A-Z])")
 
 
@@ -54,7 +72,7 @@ def assistants(tools: Iterable[Tool]) -> list[dict[str, Any]]:
     """The tools as an MCP server lists them, without those of its own use and those that are seldom asked for: a client
     carries the list along in every request, and knows the Plan from nothing else. Results are not described."""
     tools = [tool for tool in tools if tool.name not in SHOWN_BY_WRITERS | SELDOM]
-    entries = _entries(tuple(tools), EVERYDAY | {"improvements"}, _USUAL)
+    entries = _entries(tuple(tools), _OF_STRANGERS)
     return [
         {
             "name": entry["name"],
@@ -100,20 +118,18 @@ def declared(tools: Mapping[str, Tool]) -> str:
 def _declared(tools: tuple[Tool, ...]) -> str:
     """Generating schemas takes longer than anything else that is done for a request, and they stay the same."""
     listed = tuple(tool for tool in tools if tool.name not in SHOWN_BY_WRITERS)
-    return json.dumps(_entries(listed, None, _NAMING), separators=(",", ":"))
+    return json.dumps(_entries(listed, _OF_CONVERSATIONS), separators=(",", ":"))
 
 
-def _entries(tools: tuple[Tool, ...], most: Container[str] | None, naming: tuple[str, ...]) -> list[dict[str, Any]]:
-    """`most` are the arguments of a run that are listed at all (None: every one), `naming` those that are listed with
-    every tool."""
+def _entries(tools: tuple[Tool, ...], how: _Listing) -> list[dict[str, Any]]:
     schemas = {tool.name: _short(tool.request.model_json_schema()) for tool in tools}
-    told, costs = (_meanings(schemas, homes) for homes in (IN_FULL, _HOMES))
+    told, costs = (_meanings(schemas, homes) for homes in (IN_FULL, how.homes))
     entries = [
         {
             "name": tool.name,
-            "description": _words(tool),
+            "description": _words(tool, how.longest),
             "parameters": _parameters(
-                tool, schemas[tool.name], told if tool.name in _HOMES else told | costs, most, naming
+                tool, schemas[tool.name], told if tool.name in how.homes else told | costs, how.most, how.naming
             ),
         }
         for tool in tools
@@ -138,15 +154,15 @@ def _meaning(name: str, field: Mapping[str, Any]) -> str:
     return f"{name}: {field.get('description')}"
 
 
-def _words(tool: Tool) -> str:
+def _words(tool: Tool, longest: int) -> str:
     """The sentences of a description that choosing a tool takes: what it gives, and what to use it for."""
     sentences = _SENTENCE.split(tool.description)
     first = sentences[0]
-    if len(first) > _LONGEST_WORDS:
+    if len(first) > longest:
         # Between clauses, and never within parentheses.
-        ends = [match.start() for match in re.finditer(r"[,;:] ", first[:_LONGEST_WORDS])]
+        ends = [match.start() for match in re.finditer(r"[,;:] ", first[:longest])]
         whole = [end for end in ends if first.count("(", 0, end) == first.count(")", 0, end)]
-        first = first[: max(whole, default=_LONGEST_WORDS)] + "."
+        first = first[: max(whole, default=longest)] + "."
     return " ".join([first, *(sentence for sentence in sentences[1:] if sentence.startswith("Use it"))])
 
 
@@ -166,7 +182,7 @@ def _parameters(
             continue
         has_words = field.get("type") == "object" or (name in EVERYDAY and not is_short) or name in needed
         fields[name] = field if has_words else _shape(field)
-    return {key: value for key, value in schema.items() if key != "$defs"} | {"properties": fields}
+    return {key: value for key, value in schema.items() if key not in ("$defs", "description")} | {"properties": fields}
 
 
 def _shape(field: dict[str, Any]) -> dict[str, Any]:
