@@ -26,8 +26,8 @@ deadline_h, counted from [now]; budgets into budget_usd.
 - Saved plans are scenarios (save_, load_, list_, diff_, delete_scenario); hardware, models and prices of the user's \
 own are added with add_hardware, add_model and add_price.
 - A tool that has a plan argument takes every argument of estimate_training or estimate_inference (where money \
-matters of estimate_cost, where it makes files of write_configs) under its name there, listed or not; plan is a partial \
-Plan or the name of a saved scenario.
+matters of estimate_cost, where it makes files of write_configs) under its name there, listed or not; plan is a \
+partial Plan or the name of a saved scenario.
 - Serving is inference for users: engines (vllm, sglang, trtllm, llamacpp), prompts and answers (input_len, \
 output_len), concurrency (clients at once) or request_rate (requests per second), time to first token and per output \
 token. Generating samples within reinforcement learning is training.

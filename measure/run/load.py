@@ -20,7 +20,7 @@ _MOST_LETTERS = 200
 
 
 @dataclass(frozen=True)
-class Asked:
+class TimedRequest:
     """One request to come: seconds after the start (None: as soon as a client is free), tokens in and out."""
 
     at_s: float | None
@@ -52,24 +52,27 @@ class Endpoint:
     timeout_s: float
 
 
-def arrivals(count: int, rate: float | None, input_len: int, output_len: int, seed: int) -> list[Asked]:
+def arrivals(count: int, rate: float | None, input_len: int, output_len: int, seed: int) -> list[TimedRequest]:
     """Requests that arrive at random at a mean rate, or that wait for a client each."""
-    chance, at, rows = random.Random(seed), 0.0, list[Asked]()
+    chance, at, rows = random.Random(seed), 0.0, list[TimedRequest]()
     for _ in range(count):
-        rows.append(Asked(at if rate else None, input_len, output_len))
+        rows.append(TimedRequest(at if rate else None, input_len, output_len))
         at += chance.expovariate(rate) if rate else 0.0
     return rows
 
 
 def run_load(
-    endpoint: Endpoint, asked: Sequence[Asked], clients: int | None, tell: Callable[[int], None] = lambda done: None
+    endpoint: Endpoint,
+    asked: Sequence[TimedRequest],
+    clients: int | None,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> list[Answered]:
     """Sends all requests and waits for their ends; at most `clients` at once. `tell` hears how many are done."""
     return asyncio.run(_load(endpoint, asked, clients, tell))
 
 
 async def _load(
-    endpoint: Endpoint, asked: Sequence[Asked], clients: int | None, tell: Callable[[int], None]
+    endpoint: Endpoint, asked: Sequence[TimedRequest], clients: int | None, tell: Callable[[int], None]
 ) -> list[Answered]:
     gate = asyncio.Semaphore(clients or len(asked) or 1)
     answers: list[Answered] = []
@@ -78,7 +81,7 @@ async def _load(
     async with aiohttp.ClientSession(timeout=timeout, connector=connector, headers=endpoint.headers) as session:
         start = time.perf_counter()
 
-        async def one_request(number: int, request: Asked) -> None:
+        async def one_request(number: int, request: TimedRequest) -> None:
             if request.at_s is not None:
                 await asyncio.sleep(max(0.0, request.at_s - (time.perf_counter() - start)))
             async with gate:
@@ -90,7 +93,7 @@ async def _load(
 
 
 async def _answered(
-    session: aiohttp.ClientSession, endpoint: Endpoint, request: Asked, number: int, start: float
+    session: aiohttp.ClientSession, endpoint: Endpoint, request: TimedRequest, number: int, start: float
 ) -> Answered:
     body = {
         "model": endpoint.model,

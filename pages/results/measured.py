@@ -171,7 +171,7 @@ def _beside(result: TrainingMeasurement) -> list[Row]:
 
 def serving(result: ServingMeasurement) -> list[Block]:
     whole, steady = result.parts
-    share = f", {steady.failed} failed" if steady.failed else ""
+    share = f", {steady.unanswered} failed" if steady.unanswered else ""
     columns: list[Column] = [
         ("latency", lambda row: row.latency.upper()),
         *((name, _milliseconds(f"{name}_ms")) for name in ("mean", "p50", "p90", "p95", "p99")),

@@ -17,16 +17,17 @@ from estimator.units import MS_PER_S
 from knowledge.own.files import parsed as parsed_file
 from knowledge.own.files import read_text
 from measure.run.answers import PERCENTILES, Latencies, LoadFigures, figures_of, steady_span
-from measure.run.load import Asked, Endpoint, arrivals, run_load
+from measure.run.load import Endpoint, TimedRequest, arrivals, run_load
 from planner.partial import get
 from planner.requests import ServingRequest
 from planner.result import Result
 from planner.serving.planned import latency_of, plan_serving
 
+_OF_TRACE = ("at_s", "input_len", "output_len")
 _MOST_REQUESTS, _MOST_BYTES, _LONGEST_S = 100_000, 32 * 2**20, 86_400.0
 
 
-class LoadRequest(ServingRequest):
+class EndpointLoad(ServingRequest):
     url: str = Field("http://127.0.0.1:8000", max_length=2000, description="The endpoint, without /v1.")
     served_model: str | None = Field(None, max_length=500, description="Name that the endpoint has for the model.")
     key_variable: str | None = Field(None, description="Environment variable with the key, e.g. OPENAI_API_KEY.")
@@ -56,7 +57,7 @@ class MeasuredLatency(Result):
 class LoadPart(Result):
     part: str = Field(description="all, or steady: without filling up and running dry.")
     requests: int
-    failed: int
+    unanswered: int
     seconds: float
     requests_per_s: float
     output_tokens_per_s: float
@@ -74,7 +75,7 @@ class ServingMeasurement(Result):
     problems: list[str] = Field(description="Of requests that failed, each once.")
 
 
-def measure_serving(request: LoadRequest, tell: Callable[[int], None] = lambda done: None) -> ServingMeasurement:
+def measure_serving(request: EndpointLoad, tell: Callable[[int], None] = lambda done: None) -> ServingMeasurement:
     """Loads an endpoint and says what it answered. Raises PlanError where it answers nothing at all."""
     endpoint = _endpoint(request)
     asked, clients, words = _asked(request)
@@ -95,7 +96,7 @@ def measure_serving(request: LoadRequest, tell: Callable[[int], None] = lambda d
     )
 
 
-def _endpoint(request: LoadRequest) -> Endpoint:
+def _endpoint(request: EndpointLoad) -> Endpoint:
     if not request.url.startswith(("http://", "https://")):
         raise PlanError("url", f"{request.url[:80]!r} is no address", ["http://127.0.0.1:8000"])
     model = request.served_model or get(request._data(), "model")
@@ -110,7 +111,7 @@ def _endpoint(request: LoadRequest) -> Endpoint:
     return Endpoint(request.url, model, headers, request.timeout_s)
 
 
-def _asked(request: LoadRequest) -> tuple[list[Asked], int | None, str]:
+def _asked(request: EndpointLoad) -> tuple[list[TimedRequest], int | None, str]:
     """(The requests, how many clients there are at most, the same in words)."""
     if request.trace:
         rows = _trace(Path(request.trace))
@@ -126,7 +127,7 @@ def _asked(request: LoadRequest) -> tuple[list[Asked], int | None, str]:
     return asked, clients if rate else clients or 1, f"{count} requests {how}, {sizes}"
 
 
-def _trace(path: Path) -> list[Asked]:
+def _trace(path: Path) -> list[TimedRequest]:
     """The requests of a file. Raises PlanError naming the row that cannot be used."""
     text = read_text(path, "trace", _MOST_BYTES)
     rows: Any = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else None
@@ -135,10 +136,11 @@ def _trace(path: Path) -> list[Asked]:
     rows = parsed_file(text, "trace") if rows is None else rows
     if not isinstance(rows, list) or not 0 < len(rows) <= _MOST_REQUESTS:
         raise PlanError("trace", f"{path} is no list of up to {_MOST_REQUESTS} requests")
-    asked: list[Asked] = []
+    asked: list[TimedRequest] = []
     for number, row in enumerate(rows, start=1):
         try:
-            request = Asked(float(row["at_s"]), int(row["input_len"]), int(row["output_len"]))
+            at_s, prompt, answer = (float(row[name]) for name in _OF_TRACE)
+            request = TimedRequest(at_s, int(prompt), int(answer))
         except (KeyError, TypeError, ValueError):
             raise PlanError("trace", f"request {number} needs at_s, input_len and output_len") from None
         if not (0 <= (request.at_s or 0.0) <= _LONGEST_S and request.input_len > 0 and request.output_len > 0):
@@ -147,7 +149,7 @@ def _trace(path: Path) -> list[Asked]:
     return asked
 
 
-def _predicted(request: LoadRequest) -> dict[str, float]:
+def _predicted(request: EndpointLoad) -> dict[str, float]:
     """Milliseconds by latency, where model and devices are named."""
     data = request._data()
     if get(data, "model") is None or get(data, "cluster.accelerator") is None:
@@ -161,7 +163,7 @@ def _part(name: str, figures: LoadFigures, predicted: Mapping[str, float]) -> Lo
     return LoadPart(
         part=name,
         requests=figures.requests,
-        failed=figures.failed,
+        unanswered=figures.failed,
         seconds=figures.seconds,
         requests_per_s=figures.requests_per_s,
         output_tokens_per_s=figures.output_tokens_per_s,

@@ -7,15 +7,15 @@ import sys
 
 from pages.rendering import terminal
 from pages.results.of_results import blocks_of
-from planner.measuring.serving import LoadRequest, measure_serving
+from planner.measuring.serving import EndpointLoad, measure_serving
 from planner.requests import parsed
 from tui.jsonout import write_json
 from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace) -> int:
-    named = {name: value for name, value in vars(arguments).items() if name in LoadRequest.model_fields}
-    request = parsed(LoadRequest, {name: value for name, value in named.items() if value is not None})
+    named = {name: value for name, value in vars(arguments).items() if name in EndpointLoad.model_fields}
+    request = parsed(EndpointLoad, {name: value for name, value in named.items() if value is not None})
     result = measure_serving(request, tell if sys.stderr.isatty() else lambda done: None)
     if arguments.json:
         write_json(result.model_dump(mode="json"))

@@ -19,7 +19,7 @@ from measure.run.answers import figures_of, percentile, steady_span
 from measure.run.load import Answered, arrivals
 from pages.rendering import markdown
 from pages.results.of_results import blocks_of
-from planner.measuring.serving import LoadPart, LoadRequest, ServingMeasurement, measure_serving
+from planner.measuring.serving import EndpointLoad, LoadPart, ServingMeasurement, measure_serving
 from planner.requests import parsed
 
 
@@ -31,7 +31,7 @@ def url() -> Iterator[str]:
 
 def measured(url: str, **changes: Any) -> ServingMeasurement:
     asked = {"url": url, "served_model": "tiny", "input_len": 8, "output_len": 4, "requests": 12, "concurrency": 4}
-    return measure_serving(parsed(LoadRequest, asked | changes))
+    return measure_serving(parsed(EndpointLoad, asked | changes))
 
 
 def mean(part: LoadPart, name: str) -> float:
@@ -43,7 +43,7 @@ def mean(part: LoadPart, name: str) -> float:
 def test_latencies_are_those_of_the_server(url: str) -> None:
     told = measured(url)
     whole, steady = told.parts
-    assert (whole.requests, whole.failed, steady.failed) == (12, 0, 0)
+    assert (whole.requests, whole.unanswered, steady.unanswered) == (12, 0, 0)
     assert told.tokens_counted
     assert steady.mean_output_tokens == 4
     assert steady.mean_input_tokens == 8
