@@ -238,8 +238,7 @@ def _share_of(page: Page, mark: Mark) -> str | None:
     sentence = next(part for part in sentences(page.read.tokens) if mark.start in part)
     # 'Half of the prompts' is of them, whatever else 'of the prompts' may name.
     named = [one for one in fields_named(found) if mark.end + 1 < one.start < sentence.stop and one.start not in used]
-    meant = [name for one in named for name in MEANT.get(one.field, (one.field,)) if name in ALL_PATHS]
-    shares = [name for name in meant if name in quantities and "percent" in quantities[name].of]
+    shares = [one.field for one in named if one.field in ALL_PATHS and "percent" in quantities[one.field].of]
     return next((name for name in shares if _of_kind(page, name)), None)
 
 
