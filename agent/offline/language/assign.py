@@ -6,7 +6,7 @@ A cost is made of the unit, the nearest name of the field, and how usual the val
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.offline.language.amounts import Amount, Found, Unit
@@ -490,5 +490,19 @@ def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
         while at:
             match[at] = match[way[at]]
             at = way[at]
-    placed = sorted((row, column - 1) for column, row in enumerate(match) if column and row)
-    return [column for _, column in placed]
+    chosen = [0] * height
+    for column in range(1, width + 1):
+        if match[column]:
+            chosen[match[column] - 1] = column - 1
+    return chosen
+
+
+def spans(filled: Iterable[Filled]) -> set[int]:
+    """Tokens that numbers, their units and the names of their fields take."""
+    taken: set[int] = set()
+    for one in filled:
+        for amount in one.row.amounts:
+            taken.update(range(amount.start, amount.end))
+        if one.name:
+            taken.update(range(*one.name))
+    return taken

@@ -22,7 +22,6 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
-_LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
 _WRITES = ("write_configs", "render_configs")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
                      "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
@@ -41,10 +40,6 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return "search_playbook", shares
     if page.plan and only_changes(page):
         return _going_on(page, tool, context.tool), shares
-    changed = page.kept or page.read.names or any(number.field not in _LIMITS for number in page.filled)
-    if page.plan and tool in (*_OF_ONE, "estimate_cost") and "better" in page.read.asked("wish") and changed:
-        # 'How much more would int4 give?': than the plan as it is.
-        return "compare", shares
     if tool in _OF_ONE and any(len(number.values) >= _ROW and not number.ranged for number in page.filled):
         return "sweep", shares
     if tool in _WRITES:
