@@ -330,12 +330,12 @@ def _on_usual(
             topic["usual"] = taken
             return plan, []
         plan = without_usual(plan, taken)
-    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan, "model" in settled)):
+    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
-    return plan, [f"no device was named: {on} taken, as is usual"]
+    return plan, [f"no device was named: {on} taken, usual for a model of that size"]
 
 
 def _ask(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from agent.offline.language.lexicon import Lexicon, Phrase, Sense
 from agent.offline.language.tokens import Glyphs, digits
@@ -64,6 +63,8 @@ class Amount:
     @property
     def length(self) -> float:
         """The value as a length in tokens: k and M are binary where the size is a power of two."""
+        if self.scale in ("ki", "mi"):
+            return self.value
         if self.scale in ("k", "m"):
             return length_in_tokens(self.digits, self.scale)
         return self.value
@@ -123,7 +124,7 @@ def _worded(found: Found, at: int) -> bool:
     """Whether a number begins words of their own: '3D parallelism', '2x'."""
     if found.text[at].kind != "number":
         return False
-    return any(word.end > at + 2 for word in found.words.get(at, ()))
+    return any(word.end > at + 2 and (word.get("asked") or word.get("does")) for word in found.words.get(at, ()))
 
 
 def _glued(found: Found, at: int) -> bool:
@@ -131,14 +132,18 @@ def _glued(found: Found, at: int) -> bool:
     if found.text[at].kind != "number" or found.text[at].space or at == 0:
         return False
     before = at - 1
-    while before > 0 and found.text[before].text in ("-", "_"):
+    while before > 0 and found.text[before].text in ("-", "_") and not found.text[before].space:
         before -= 1
     word = found.text[before]
-    if word.kind != "word" or (before != at - 1 and len(word.norm) < 2):
+    if word.kind != "word" or word.norm in ("x", "us") or (before != at - 1 and word.space and len(word.norm) < 2):
         return False
-    forms = (one for start in range(max(before - 4, 0), before + 1) for one in found.words.get(start, ()))
-    kinds = ("field", "unit", "scale", "does", "stop")
-    return not any(one.end == before + 1 and any(one.get(kind) for kind in kinds) for one in forms)
+    for start in range(max(before - 4, 0), before + 1):
+        for one in found.words.get(start, ()):
+            if one.end == before + 1 and (
+                one.get("field") or one.get("unit") or one.get("does") or one.get("stop") or one.get("scale")
+            ):
+                return False
+    return True
 
 
 def _amount(found: Found, start: int) -> Amount | None:
@@ -148,8 +153,18 @@ def _amount(found: Found, start: int) -> Amount | None:
     if number is None:
         return None
     value, end = number
-    if _is_measure(found, start, value, end):
-        return None
+    if (
+        start
+        and found.does(start - 1, "per")
+        and not (start > 1 and found.text[start - 2].norm == "w")
+        and not found.sense(start - 1, "recurs")
+        and found.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p")
+        and value >= 1
+    ):
+        counted = start > 1 and (found.text[start - 2].kind == "number" or found.sense(start - 2, "scale"))
+        if not counted and (_scale(found, end) or _unit(found, end)):
+            # 'Per 1M tokens' is what something is counted per.
+            return None
     if (
         found.text[at].kind != "number"
         and value == 1
@@ -158,7 +173,7 @@ def _amount(found: Found, start: int) -> Amount | None:
         return None
     if start and _minus(found.text, start) and end - at == 1:
         value, start = -value, start - 1
-    shown, scale = value, ""
+    shown, scale, end = value, "", end
     if behind := _scale(found, end):
         scale, factor, end = behind
         value *= factor
@@ -170,7 +185,13 @@ def _amount(found: Found, start: int) -> Amount | None:
         if rate := next((unit for unit in units if unit.name == "rate"), None):
             requests = replace(rate, name="requests")
             return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
+        if not units and _is_labelled(found, start):
+            # 'Tokens = 2B'
+            units = _unit(found, start - 2)
         if units:
+            if found.text[at].kind == "number" and _dotted(found.text[at].norm) and value == shown != int(shown):
+                # Of what is counted there are no fractions: '12.500 ejemplos'.
+                amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
             amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
         elif not (amount.is_size or _of_a_field(found, at)) and (
             _counts_name(found, end) or _behind_name(found, start)
@@ -183,16 +204,6 @@ def _amount(found: Found, start: int) -> Amount | None:
     return amount
 
 
-def _is_measure(found: Found, start: int, value: float, end: int) -> bool:
-    """Whether a number is what something is counted per: 'per 1M tokens'; not '4 per 8 GPUs', 'each 2'."""
-    if not start or not found.does(start - 1, "per") or value < 1:
-        return False
-    if found.sense(start - 1, "recurs") or found.text[start - 1].norm in ("a", "an", "в", "на", "за", "p"):
-        return False
-    counted = start > 1 and (found.text[start - 2].kind == "number" or found.text[start - 2].norm == "w")
-    return not (counted or found.sense(start - 2, "scale")) and bool(_scale(found, end) or _unit(found, end))
-
-
 def _number(found: Found, at: int) -> tuple[float, int] | None:
     """(Value, token behind) of digits, of a number in words, or of a part of a scale ('half a trillion')."""
     if at >= len(found.text):
@@ -202,29 +213,53 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         value, end = digits(token.norm), at + 1
         if _dotted(token.norm) and _long_scale(found):
             value *= 1000
-        while _thousands(found, end):
+        while _thousands(found, end) and value == int(value):
             value, end = value * 1000 + digits(found.text[end].norm), end + 1
-        return _decimal(found, at) or (value, end)
+        if decimal := _decimal(found, at):
+            value, end = decimal
+        return value, end
     if part := found.sense(at, "fraction"):
         sense, end = part
         # 半分 is a half, no half minute.
         spoken = token.kind == "word" and any(unit.name == "time" for unit in _unit(found, end))
-        return (sense.value, end) if spoken or found.sense(end, "scale") else None
+        counted = found.sense(end, "scale") or spoken
+        return (sense.value, end) if counted and found.text[end].kind != "sign" else None
     if token.norm in found.lexicon.articles and _is_span(found, at):
         return 1.0, at + 1
-    if (word := found.sense(at, "number")) is None:
+    if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked") or _is_stop(found, at):
         return None
     value, end = word[0].value, word[1]
-    while more := found.sense(end, "number"):
-        times = more[0].value in (100.0, 1000.0) and value < 100
-        value, end = (value * more[0].value if times else value + more[0].value), more[1]
+    while (more := found.sense(end, "number")) and (
+        value >= 20 > more[0].value or more[0].value in (100.0, 1000.0) or value in (100, 200, 500)
+    ):
+        value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
+        end = more[1]
     return value, end
+
+
+def _is_stop(found: Found, at: int) -> bool:
+    """Whether a number begins a longer word without content: the 一 of 一下."""
+    longest = found.words[at][0]
+    stop = longest.get("number") is None and longest.get("stop") is not None
+    return stop and not _unit(found, longest.end)
+
+
+def _is_labelled(found: Found, start: int) -> bool:
+    """Whether a number stands behind a label that begins a line or a clause."""
+    if start < 2 or found.text[start - 1].text not in ("=", ":"):
+        return False
+    return start == 2 or found.text[start - 3].ends_clause or found.text[start - 3].text in ("-", "*", "|", "•")
+
+
+def _whole(units: Sequence[Unit]) -> bool:
+    """Whether a unit counts things that come whole."""
+    return any(unit.name in _COUNTED for unit in units)
 
 
 def _dotted(norm: str) -> bool:
     """Whether a number may be thousands with a dot: '50.000'."""
     whole, dot, rest = norm.partition(".")
-    return bool(dot) and len(rest) == 3 and len(whole) <= 3 and whole != "0"
+    return bool(dot) and len(rest) == 3 and 1 <= len(whole) <= 3 and whole != "0"
 
 
 def _long_scale(found: Found) -> bool:
@@ -246,7 +281,11 @@ def _thousands(found: Found, at: int) -> bool:
         return False
     before = text[at - 1]
     plain = before.text.isdigit() and len(before.text) <= 3 and text[at].start - before.end == 1
-    return plain and bool(found.sense(at + 1, "unit") or found.sense(at + 1, "scale") or _thousands(found, at + 1))
+    return (
+        plain
+        and (bool(found.sense(at + 1, "unit") or found.sense(at + 1, "scale")) or _thousands(found, at + 1))
+        and at not in found.names
+    )
 
 
 def _decimal(found: Found, at: int) -> tuple[float, int] | None:
@@ -256,7 +295,9 @@ def _decimal(found: Found, at: int) -> tuple[float, int] | None:
         return None
     if text[at + 1].space or text[at + 2].space or len(text[at + 2].norm) > 2 or "." in text[at].norm:
         return None
-    goes_on = at > 0 and text[at - 1].text == ","
+    goes_on = (at + 3 < len(text) and text[at + 3].text == ",") or (
+        at > 0 and text[at - 1].text == "," and not text[at].space
+    )
     if goes_on or not (found.sense(at + 3, "scale") or found.sense(at + 3, "unit")):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
@@ -278,13 +319,25 @@ def _scale(found: Found, at: int) -> tuple[str, float, int] | None:
     token = found.text[at]
     if len(token.norm) <= 2 and token.norm[0] in _TOUCHING and token.space and token.norm not in ("bn", "tn", "mn"):
         return None
+    if token.norm == "m" and found.sense(at + 1, "unit") is None and _is_minutes(found, at):
+        return None
     sense, end = read
     name, factor = token.norm, sense.value
     if name == "billion" and _long_scale(found):
         factor = 1e12
     if name in ("ki", "mi"):
         factor = 1024.0 if name == "ki" else 1024.0**2
+    if (
+        (more := found.sense(end, "scale"))
+        and found.text[end].kind in ("word", "single")
+        and len(found.text[end].norm) > 1
+    ):
+        factor, end = factor * more[0].value, more[1]
     return name, factor, end
+
+
+def _is_minutes(found: Found, at: int) -> bool:
+    return at >= 3 and found.text[at - 2].norm in ("h", "hr")
 
 
 def _behind(found: Found, at: int) -> int:
@@ -315,14 +368,22 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     if word is None or at in found.names:
         return []
     token = found.text[at]
+    longest = found.words[at][0]
+    if longest.end > word.end and longest.get("value"):
+        # 'pp 16 sequence parallel': no sixteen sequences.
+        return []
     alone = word.end == at + 1 and len(token.norm) == 1 and token.kind == "word"
+    behind = found.text[word.end] if word.end < len(found.text) else None
+    if alone and behind and behind.kind == "number" and not behind.space:
+        # '8 H100': no hours.
+        return []
     if token.space and token.norm in _GLUED:
         return []
     if alone and token.space and token.norm in _TOUCHING and not money and token.norm not in "hds":
         return []
     senses = word.all("unit")
     if money:
-        senses = [sense for sense in senses if sense.name in _MONEY]
+        senses = [sense for sense in senses if sense.name in _MONEY and sense.value == 1]
     return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
 
 
@@ -368,6 +429,8 @@ def _per(found: Found, amount: Amount) -> Amount:
     at = amount.end
     behind = found.does(at, "per")
     if behind is None:
+        return replace(amount, per=tuple(_per_before(found, amount.start))) if amount.unit(*_MONEY) else amount
+    if found.text[at].norm in ("在", "на", "за", "p") and not (units := _unit(found, behind)):
         return amount
     factor = 1.0
     money = amount.unit(*_MONEY) is not None or not amount.units
@@ -375,19 +438,23 @@ def _per(found: Found, amount: Amount) -> Amount:
         behind = number[1]
     elif number and found.text[behind].kind == "number":
         return amount
-    if scale := found.sense(behind, "scale"):
+    if (scale := _scale(found, behind)) and found.sense(scale[2], "unit"):
+        factor, behind = scale[1], scale[2]
+    elif (scale := found.sense(behind, "scale")) and (found.sense(scale[1], "unit") or scale[0].value == 1e6):
         factor, behind = scale[0].value, scale[1]
     if behind < len(found.text) and found.text[behind].norm in ("output", "input", "generated", "gpu", "card", "total"):
         behind = behind + 1 if _unit(found, behind + 1) else behind
     if money and (behind in found.counted or _device(found, behind)):
         # 'per H100 hour', '/gpu/h'
         after = found.names.get(behind) or behind + 1
-        again = found.does(after, "per") or after
-        behind = next((at for at in (after, again) if _unit(found, at)), behind)
+        again = found.does(after, "per")
+        if _unit(found, after) or (again and _unit(found, again)):
+            behind = after if _unit(found, after) else again or after
     units = _unit(found, behind)
     if not units and factor == 1e6:
         units = [Unit("tokens", 1.0, behind - 1, behind)]
-    if not units:
+    if not units or (amount.unit("devices", "nodes") and units[0].name == "time"):
+        # Nothing has so many devices an hour: '8卡 每小时60元'.
         return amount
     per = tuple(replace(unit, size=unit.size * factor) for unit in units)
     end = max(unit.end for unit in units)
@@ -398,29 +465,72 @@ def _per(found: Found, amount: Amount) -> Amount:
     return replace(amount, per=per, end=end)
 
 
-# What joins two numbers, by what it makes of them.
-_JOINTS = {**dict.fromkeys(("x", "×", "*", "by"), "x"), "/": "/", **dict.fromkeys(("->", "→", "=>", "-->"), "->")}
-_TO = frozenset(
-    ["..", "...", "…", "to", "-", "–", "through", "bis", "hasta", "a", "до", "到", "至", "~", "から", "에서"]
-)
-_LISTING = frozenset([",", "/", "、", ";", "|", "then"])
+def _per_before(found: Found, start: int) -> list[Unit]:
+    """What money is counted per where that stands before it: '每小时60元'."""
+    for at in range(max(start - 4, 0), start):
+        behind = found.does(at, "per")
+        if behind and (units := [unit for unit in _unit(found, behind) if unit.end == start and unit.name == "time"]):
+            return units
+    return []
+
+
+_TOGETHER = ("or", "versus", "and")
 
 
 def _joined(found: Found, read: list[Amount]) -> list[Amount]:
     """The amounts with what joins each to the one before."""
-    before = [""] + [_joint(found, range(first.end, second.start)) for first, second in pairwise(read)]
-    return [replace(amount, before=joint) for amount, joint in zip(read, before, strict=False)]
+    for index in range(1, len(read)):
+        first, second = read[index - 1], read[index]
+        between = range(first.end, second.start)
+        joint = _joint(found, between)
+        if not joint and first.names and len(between) <= 6:
+            joint = ""
+        read[index] = replace(second, before=joint)
+    return read
 
 
 def _joint(found: Found, between: range) -> str:
     text = [found.text[at].norm for at in between]
     if len(text) > 4:
         return ""
+    if not text:
+        return ","
+    if text in (["x"], ["×"], ["*"], ["by"]):
+        return "x"
+    if text == ["/"]:
+        return "/"
     plain = "".join(text)
-    if plain in _JOINTS or plain in _TO:
-        return _JOINTS.get(plain, "to")
-    if any(
-        one not in _LISTING and not found.does(at, "or", "versus", "and") for at, one in zip(between, text, strict=True)
+    if plain in ("->", "→", "=>", "-->"):
+        return "->"
+    if plain in (
+        "..",
+        "...",
+        "…",
+        "to",
+        "-",
+        "–",
+        "through",
+        "bis",
+        "hasta",
+        "a",
+        "до",
+        "到",
+        "至",
+        "~",
+        "から",
+        "에서",
     ):
-        return ""
-    return "or" if "/" in text or any(found.does(at, "or", "versus") for at in between) else ","
+        return "to"
+    if text and all(
+        one in (",", "/", "、", ";", "|", "then") or _is_joint(found, between, at) for at, one in enumerate(text)
+    ):
+        return "or" if any(_does(found, between, at, "or", "versus") for at in range(len(text))) or "/" in text else ","
+    return ""
+
+
+def _is_joint(found: Found, between: range, at: int) -> bool:
+    return _does(found, between, at, *_TOGETHER)
+
+
+def _does(found: Found, between: range, at: int, *names: str) -> bool:
+    return found.does(between.start + at, *names) is not None

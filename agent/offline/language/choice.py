@@ -1,13 +1,14 @@
-"""Which tool answers a turn: the classifier's opinion, within what a turn can ask at all."""
+"""Which tool answers a turn: the classifier's opinion, and the lexicon's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from agent.offline.language import act
-from agent.offline.language.asking import asks
-from agent.offline.language.features import Context, listed, only_changes, solved
+from agent.offline.language.asking import asks, asks_which
+from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
+from agent.offline.language.own.limits import any_goal, has_model, limit_goal
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -23,34 +24,68 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
 _WRITES = ("write_configs", "render_configs")
+_FACTS = ("describe_model", "describe_hardware")
+# What hardly any other words ask for.
+_NAMED = ("compare", "search_playbook", "diff_scenarios")
+# Searches that alternatives narrow.
+_CHOOSING = ("best_serving", "size_serving")
+_LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
                      "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
+# What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
+_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
+           "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
+           "input_len": ("input_len",)}  # fmt: skip
+# How much the lexicon's opinion weighs: as much as half of what the classifier may's.
+_HINT = 0.5
 
 
 def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
-    """(The tool, or None where none answers or the question before is gone on with, how likely each was)."""
+    """(The tool, or None where none answers, how likely each was)."""
     shares = act.tool_of(page, context)
     if page.read.asked("outside") and not page.read.of("model"):
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
     if about_the_answer(page):
         return None, shares
+    shares = _with_hints(page, shares)
+    if page.plan and _FIGURES & set(page.read.asked("focus")) and not (limit_goal(page) or any_goal(page)):
+        # 'What takes the most memory?' asks for no limit.
+        shares = {**shares, "find_limit": 0.0}
     tool = max(shares, key=lambda name: shares[name])
-    if page.read.asked("topic") and asks(page.read.found, []) and not (page.read.names or page.filled):
-        # What practice knows and no plan holds.
+    if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
+        # 'vLLM or SGLang?' after the best way was asked for.
+        return None, shares
+    if _asks_what_it_is(page):
         return "search_playbook", shares
-    if page.plan and only_changes(page):
-        return _going_on(page, tool, context.tool), shares
-    if tool in _OF_ONE and any(len(number.values) >= _ROW and not number.ranged for number in page.filled):
-        return "sweep", shares
-    if tool in _WRITES:
-        tool = _of_files(page)
-    one_step = page.marks and tool == "sweep" and not (listed(page) or asks(page.read.found, []))
-    if page.plan and (one_step or (tool == "find_limit" and solved(page))):
-        # 'Doubling the batch' is no range of them; a number of what the most is asked of is said.
+    changes = page.plan and only_changes(page)
+    if not page.plan and context.tool not in _FACTS and _of_practice(page, tool):
+        return "search_playbook", shares
+    tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
+    if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read.found, [])):
+        # 'Doubling the batch' is one step, not a range of them.
+        return None, shares
+    solved = _SOLVED.get(limit_goal(page) or any_goal(page) or "", ()) if tool == "find_limit" and page.plan else ()
+    if any(page.values(name) for name in solved):
         return None, shares
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _asks_what_it_is(page: Page) -> bool:
+    """Whether nothing is asked but what a method or a setting is: 'what is ZeRO-3?'."""
+    found, text = page.read.found, page.read.tokens
+    opening = found.sense(0, "defines") if text else None
+    numbers = [number for number in page.filled if number.name and number.name[0] < number.row.start]
+    if page.read.names or page.left or len(numbers) < len(page.filled) or not (page.kept or numbers):
+        return False
+    told = {at for value in page.kept for at in range(value.start, value.end)}
+    told |= {at for each in numbers if each.name for at in range(each.name[0], each.row.end)}
+    first = opening[1] if opening else 0
+    closing = {at for at in range(first, len(text)) if found.sense(at, "defined")}
+    if not (opening or closing):
+        return False
+    return all(at in told or at in closing or text[at].kind == "sign" for at in range(first, len(text)))
 
 
 def _of_one_plan(page: Page, tool: str) -> str:
@@ -61,6 +96,11 @@ def _of_one_plan(page: Page, tool: str) -> str:
     if focus[:1] == ["cost"] and "hourly" not in page.read.asked("wish"):
         return "estimate_cost"
     return tool if page.mode == SERVING else "estimate_training"
+
+
+def _is_said(page: Page, goal: str) -> bool:
+    """Whether a number of what a limit would be asked of is said."""
+    return any(page.values(name) for name in _SOLVED.get(goal, (goal,)))
 
 
 def about_the_answer(page: Page) -> str | None:
@@ -74,7 +114,7 @@ def about_the_answer(page: Page) -> str | None:
 
 def _going_on(page: Page, tool: str, before: str | None) -> str | None:
     """The tool of a text that only changes the plan: None goes on with what was asked before."""
-    if page.marks or tool == act.NO_TOOL:
+    if page.marks:
         return None
     if before in _REPEATED and tool in (*_REPEATED, *_ASKED_FOR, *_OF_ONE):
         return tool if tool == before and tool in _SEARCHES else None
@@ -87,13 +127,83 @@ def _estimate(page: Page) -> str:
     return "estimate_inference" if page.mode == SERVING else "estimate_training"
 
 
+def _of_what_there_is(page: Page, tool: str) -> str:
+    """The tool by what is named: without any run there is only what is known of things, and of methods."""
+    read = page.read
+    if tool in _OF_ONE and any(len(number.values) >= _ROW and not number.ranged for number in page.filled):
+        return "sweep"
+    if tool in ("search_playbook", "compare") and page.plan and read.does("suppose") and (page.kept or page.filled):
+        set_beside = read.does("compare", "versus", "or", "all_before") or "better" in read.asked("wish")
+        # 'Would LoRA help?' is tried.
+        return tool if set_beside or listed(page) else _estimate(page)
+    if tool in _WRITES:
+        return _of_files(page)
+    if tool in _FACTS and page.filled and page.plan and not read.names:
+        # Facts are of something that is named.
+        return _estimate(page)
+    bill = "cost" in read.asked("focus") and "hourly" not in read.asked("wish")
+    if page.plan and tool == "describe_hardware" and bill:
+        # What it costs there is asked of the plan.
+        return "estimate_cost"
+    if tool == "describe_model" and "need" in read.asked("focus"):
+        return "check_fit"
+    if tool == "describe_model" and read.asked("mode")[:1] and not read.asked("wish"):
+        # 'Host Llama 405B'
+        return _estimate(page)
+    if page.plan or has_model(page):
+        alone = not (page.plan or read.asked("mode") or page.kept or page.filled or read.of("accelerator", "instance"))
+        # 'What is the longest context of Qwen3-8B?'
+        return "describe_model" if alone and limit_goal(page) in ("context", "seq_len") else tool
+    devices = read.of("accelerator", "instance") or any(row.amounts[-1].unit("bytes") for row in read.rows)
+    if tool in (*_OF_ONE, "list_catalogue") and devices and "fit" in read.asked("focus") and asks_which(read.found):
+        # 'What fits on a 4090?'
+        return "find_limit"
+    if devices and any_goal(page) == "model" and tool != "list_catalogue" and not read.asked("mode"):
+        # 'No idea which model yet, it must run on 2 L4.'
+        return "find_limit"
+    if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
+        return "search_playbook"
+    alternatives = read.does("or", "versus", "compare") and not read.of("accelerator", "instance", "provider")
+    if tool in ("compare", *_OF_ONE) and alternatives and not page.values("count"):
+        # 'ZeRO 2 or 3?'
+        return "search_playbook" if page.kept or page.filled else tool
+    return "describe_hardware" if tool == "compare" and read.of("accelerator") and not page.kept else tool
+
+
+# What cannot be told without a run; figures that only one has; words of what a question may be about.
+_OF_A_RUN = (*_OF_ONE, "best_parallelism", "estimate_cost", "compare", "find_limit", "recommend_cluster", "sweep",
+             "load_scenario", "explain", "advise", "list_catalogue", "none")  # fmt: skip
+_FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughput", "latency", "write", "files",
+                      "memory"])  # fmt: skip
+_TERMS = ("figure", "topic", "goal")
+_LENGTHS = ("seq_len", "length", "max_context")
+
+
+def _of_practice(page: Page, tool: str) -> bool:
+    """Whether a question is about how things are done or come to be, since it names no run that could be estimated."""
+    read = page.read
+    numbers = [number for number in page.filled if number.field not in _LENGTHS]
+    topic = read.asked("topic")
+    if topic and (not (read.names or numbers) or ("buying" in topic and not has_model(page))):
+        return True
+    if "sense" in read.asked("judged") and not read.names and asks(read.found, []):
+        return True
+    if tool not in _OF_A_RUN or not asks(read.found, []) or read.names or page.pasted:
+        return False
+    sized = numbers or page.left or {"devices", "concurrency"} & set(read.asked("goal"))
+    if sized or "rent" in read.asked("wish") or _FIGURES & set(read.asked("focus")) or "mine" in read.asked("whose"):
+        return False
+    values = [value for value in read.values if value.field not in ("stage", "vendors")]
+    layout = "layout" in read.asked("focus") or any(sense.kind == "field" for sense in read.senses())
+    return bool(values or layout or any(read.asked(group) for group in _TERMS)) and read.asked("wish")[:1] != ["list"]
+
+
 def _of_files(page: Page) -> str:
     """The tool of a text that seems to be about launch files: they are shown unless writing is asked for."""
     read = page.read
     if not _asks_for_files(page):
         return _estimate(page)
-    files = "files" in read.asked("focus") or read.asked("target") or "command" in read.asked("wish")
-    if not (files or read.of("path", "model") or any(token.norm in _POINTS for token in read.tokens)):
+    if not _has_object(page):
         # 'Write me a poem.'
         return act.NO_TOOL
     return "write_configs" if _writes(read) and "show_only" not in read.asked("wish") else "render_configs"
@@ -106,5 +216,51 @@ def _asks_for_files(page: Page) -> bool:
     return bool(asked or read.asked("target") or read.of("path"))
 
 
+def _has_object(page: Page) -> bool:
+    """Whether what is to be written is said to be files, a program's, or what was spoken of."""
+    read = page.read
+    files = "files" in read.asked("focus") or read.asked("target") or "command" in read.asked("wish")
+    return bool(files or read.of("path", "model") or any(token.norm in _POINTS for token in read.tokens))
+
+
 def _writes(read: Mentions) -> bool:
     return bool("write" in read.asked("focus") or read.of("path") or "/" in read.text)
+
+
+def _with_hints(page: Page, shares: dict[str, float]) -> dict[str, float]:
+    """The classifier's shares with the lexicon's second opinion, which decides where the first is unsure."""
+    hint = _hinted(page)
+    weight = 2 * _HINT if hint in _NAMED else _HINT
+    return {**shares, hint: shares.get(hint, 0.0) + weight} if hint else shares
+
+
+def _hinted(page: Page) -> str | None:
+    """The tool that the words ask for by name: a limit, the best deployment, a range of sizes."""
+    focus, wishes = page.read.asked("focus"), page.read.asked("wish")
+    numbers = any(number.field not in _LENGTHS for number in page.filled)
+    if page.read.asked("topic") and asks(page.read.found, []) and not (page.read.names or numbers):
+        return "search_playbook"
+    if page.plan and "changed" in page.read.asked("of_answer"):
+        return "diff_scenarios"
+    serving, goal = page.mode == SERVING, goal_of(page)
+    if "accuracy" in wishes and not page.plan:
+        return "search_playbook"
+    if page.plan and page.read.asked("scaling"):
+        return "sweep"
+    if "sweep" in wishes and listed(page):
+        return "sweep"
+    if page.plan and page.read.does("compare") and page.read.now("accelerator", "model"):
+        return "compare"
+    changed = page.kept or page.read.names or any(number.field not in _LIMITS for number in page.filled)
+    if page.plan and "better" in wishes and changed:
+        return "compare"
+    most = "most" in focus or "least" in focus
+    if "longest" in wishes and not (_is_said(page, "seq_len") or _is_said(page, "context")):
+        return "find_limit"
+    solved = _is_said(page, goal) if goal else False
+    if goal and not solved and (most or not (goal == "model" or "rent" in wishes)):
+        if serving and goal == "devices" and (page.values("concurrency") or page.values("request_rate")):
+            return "size_serving"
+        quick = any(page.values(name) for name in ("ttft_slo_ms", "tpot_slo_ms"))
+        return "best_serving" if quick and not page.read.of("accelerator") else "find_limit"
+    return "best_serving" if serving and "best" in focus and not page.read.of("provider") else None

@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.mentions import Mentions
-from agent.offline.language.own.limits import any_goal, has_model, limit_goal
+from agent.offline.language.own.limits import limit_goal
 from agent.offline.language.relative import another
 
 if TYPE_CHECKING:
@@ -24,14 +23,6 @@ _FEW = 3
 _ENGINES = {"vllm", "sglang", "trtllm", "llamacpp"}
 _GOING_ON = ("with", "on", "in", "at", "same")
 _SAID = ("asked", "does", "unit")
-# Numbers that no run is known by.
-_LENGTHS = ("seq_len", "length", "max_context")
-# What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
-_SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
-           "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
-           "input_len": ("input_len",)}  # fmt: skip
-# Groups of asked.yaml whose words stand for what is asked, beside wishes and figures.
-_ASKED = ("topic", "judged", "of_answer", "scaling", "whose", "mode")
 # Wishes that the words of a relative change may be taken for.
 _OF_CHANGES = frozenset({"sweep", "scaling", "load"})
 # Words of wishes that stand beside changes, too: 'at 2 dollars an hour', 'for 64 users'.
@@ -78,7 +69,6 @@ def of_tool(page: Page, context: Context) -> list[str]:
         *_wishes(page, context),
         *_focus(page, context),
         *_forms(page, context),
-        *_asked_of(page, context),
         *(f"w:{one}" for one in (*words, *_pairs(words), *_beginnings(words))),
     ]
 
@@ -102,30 +92,6 @@ def _goes_on(read: Mentions) -> bool:
 def goal_of(page: Page) -> str | None:
     """What the most or the least is asked of."""
     return limit_goal(page) if {"most", "least", "size"} & set(page.read.asked("focus")) else None
-
-
-def solved(page: Page) -> bool:
-    """Whether a number is said of what the most is asked of."""
-    goal = limit_goal(page) or any_goal(page) or ""
-    return any(page.values(name) for name in _SOLVED.get(goal, (goal,)))
-
-
-def _asked_of(page: Page, context: Context) -> Iterator[str]:
-    """Each thing that is asked with what it is asked of: whether a question is one of its own, what is named, and
-    whether numbers, values or a size stand beside it."""
-    read = page.read
-    devices = bool(read.now("accelerator", "instance"))
-    numbers = any(number.field not in _LENGTHS for number in page.filled)
-    open_ = f"{_has(context)}{'q' * asks(read.found, [])}"
-    things = f"{'m' * has_model(page)}{'d' * devices}{'n' * numbers}{'l' * bool(page.left)}"
-    rest = f"{'v' * bool(page.kept)}{'b' * page.sized}{'w' * asks_which(read.found)}{'o' * solved(page)}"
-    does = [f"does:{name}" for name in ("compare", "versus", "or", "suppose", "why") if read.does(name)]
-    groups = (f"{group}:{name}" for group in _ASKED for name in read.asked(group))
-    asked = [*groups, *(f"wish:{one}" for one in wished(read)), *(f"f:{one}" for one in read.asked("focus")), *does]
-    asked += [f"goal:{goal}" for goal in (goal_of(page), any_goal(page)) if goal]
-    for one in dict.fromkeys((*asked, "any" if asked else "nothing")):
-        yield from (f"{open_}&{one}", f"{open_}{things}&{one}", f"{open_}{things}{rest}&{one}", f"{things}&{one}")
-        yield f"{open_}{'x' * (not things)}{rest}&{one}"
 
 
 def wished(read: Mentions) -> list[str]:

@@ -24,8 +24,16 @@ _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_sc
          "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings",
          "meant_for")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
-_BARE = {"time": 3.6, "usd": 1.2, "devices": 0.6, "nodes": 0.6, "samples": 0.8, "bytes": 2.0, "requests": 0.8,
-         "kwh": 1.0}  # fmt: skip
+_BARE = {
+    "time": 3.6,
+    "usd": 1.2,
+    "devices": 0.6,
+    "nodes": 0.6,
+    "samples": 0.8,
+    "bytes": 2.0,
+    "requests": 0.8,
+    "kwh": 1.0,
+}
 _MOST_SLIPS = 60
 
 
@@ -95,8 +103,8 @@ class Lexicon:
     values: Mapping[str, frozenset[Any]]
     forms: Mapping[str, Sequence[str]]
     """Forms of each field, and of each value as 'field=value'."""
-    asked: Mapping[str, Mapping[str, Sequence[str]]]
-    """Forms that name what is asked for, by group and name."""
+    wishes: Mapping[str, Sequence[str]]
+    """Forms that name what is to be done."""
     refused: Mapping[str, Any]
     """The value that a field takes when its values are refused, by the field's name."""
     ordinary: frozenset[str]
@@ -195,7 +203,7 @@ def lexicon() -> Lexicon:
         parts = _insert(root, form, sense)
         known.update(part for part in parts if len(part) >= 2)
         (empty if sense.kind in ("stop", "courtesy") else content).update(parts)
-    values = read_words("values")
+    values = _read("values")
     refused = {name: forms["not"] for name, forms in values.items() if "not" in forms}
     sets = tuple(frozenset(map(str, _words()[name])) for name in _SETS)
     known.update(word for group in sets for word in group)
@@ -203,10 +211,10 @@ def lexicon() -> Lexicon:
         root,
         frozenset(known),
         frozenset(content - empty),
-        {name: _quantity(name, row) for name, row in read_words("fields").items()},
+        {name: _quantity(name, row) for name, row in _read("fields").items()},
         {name: frozenset(forms) - {"not"} for name, forms in values.items()},
         _forms(),
-        {group: {name: _bare(forms) for name, forms in of.items()} for group, of in read_words("asked").items()},
+        {name: _bare(forms) for name, forms in _read("asked")["wish"].items()},
         refused,
         *sets,
     )
@@ -214,33 +222,33 @@ def lexicon() -> Lexicon:
 
 def _senses() -> Iterator[tuple[str, Sense]]:
     """Every form of the lexicon with what it means."""
-    for name, values in read_words("values").items():
+    for name, values in _read("values").items():
         for value, forms in values.items():
             yield from ((str(form), Sense("value", name, value)) for form in (forms if value != "not" else ()))
-    for name, row in read_words("fields").items():
+    for name, row in _read("fields").items():
         yield from ((str(form), Sense("field", name)) for form in row.get("names", ()))
-    for name, sizes in read_words("units").items():
+    for name, sizes in _read("units").items():
         for size, forms in sizes.items():
             yield from ((str(form), Sense("unit", name, float(size))) for form in forms)
-    for name, forms in read_words("operators").items():
+    for name, forms in _read("operators").items():
         yield from ((str(form), Sense("does", name)) for form in forms)
-    for group, names in read_words("asked").items():
+    for group, names in _read("asked").items():
         for name, forms in names.items():
             yield from ((str(form), Sense("asked", name, group)) for form in forms)
-    times = read_words("times")
+    times = _read("times")
     for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     for kind in ("by", "over", "from", "then"):
         yield from ((str(form), Sense(kind, kind)) for form in times[kind])
-    for name, forms in (*read_words("changes").items(), *read_words("questions").items()):
+    for name, forms in (*_read("changes").items(), *_read("questions").items()):
         yield from ((str(form), Sense(name, name)) for form in forms)
     yield from _numerals()
 
 
 def _forms() -> dict[str, list[str]]:
     """{Field, or 'field=value': its forms without marks}."""
-    found = {name: _bare(row.get("names", ())) for name, row in read_words("fields").items()}
-    for name, values in read_words("values").items():
+    found = {name: _bare(row.get("names", ())) for name, row in _read("fields").items()}
+    for name, values in _read("values").items():
         for value, forms in values.items():
             if value != "not":
                 found[f"{name}={value}"] = _bare(forms)
@@ -262,8 +270,7 @@ def _numerals() -> Iterator[tuple[str, Sense]]:
 
 
 @cache
-def read_words(name: str) -> dict[str, Any]:
-    """A file of the lexicon."""
+def _read(name: str) -> dict[str, Any]:
     with (FOLDER / f"{name}.yaml").open(encoding="utf-8") as file:
         return yaml.load(file, Loader=_Loader)
 
@@ -307,7 +314,7 @@ def compounds() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _words() -> dict[str, Any]:
-    return read_words("words")
+    return _read("words")
 
 
 def together(text: Sequence[Glyphs]) -> list[Glyphs]:
@@ -385,7 +392,7 @@ def _numbered(text: Sequence[Glyphs], at: int) -> bool:
 @cache
 def _plain_speech() -> frozenset[str]:
     """Ordinary words that look like slips of others: they are left as they are."""
-    return frozenset(word for words in read_words("plain").values() for word in words)
+    return frozenset(word for words in _read("plain").values() for word in words)
 
 
 @cache

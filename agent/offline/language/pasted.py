@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
 
-_ERRORS = ("torch.cuda.OutOfMemoryError:", "torch.OutOfMemoryError:", "OutOfMemoryError:", "RuntimeError:",
-           "CUDA out of memory. Tried")  # fmt: skip
 _NO_MEMORY = ("out of memory", "outofmemory")
 
 
@@ -129,7 +127,13 @@ def _before_log(line: str) -> str | None:
         return None
     if bare.startswith("[rank") and ":" in bare:
         line = line.partition(":")[2]
-    for mark in _ERRORS:
+    for mark in (
+        "torch.cuda.OutOfMemoryError:",
+        "torch.OutOfMemoryError:",
+        "OutOfMemoryError:",
+        "RuntimeError:",
+        "CUDA out of memory. Tried",
+    ):
         at = line.find(mark)
         if at >= 0:
             end = next((line.find(stop, at) for stop in (" -- ", " — ", " – ") if line.find(stop, at) > 0), len(line))
@@ -163,8 +167,13 @@ def _key(line: str) -> str | None:
     for sign in (":", "="):
         name, found, value = bare.partition(sign)
         name = name.strip().strip("\"'")
-        plain = name.replace("_", "").replace(".", "").replace("-", "")
-        if found and value.strip() and plain.isalnum() and not name[0].isdigit():
+        if (
+            found
+            and name
+            and value.strip()
+            and name.replace("_", "").replace(".", "").replace("-", "").isalnum()
+            and not name[0].isdigit()
+        ):
             return name
     return None
 
@@ -245,8 +254,12 @@ def _ends(words: list[str]) -> int:
         if "\n" in word and "\0" not in word:
             # What stands before the line's end is the last flag's value.
             return index + 1 if index else index
-        closes = index and word.endswith((",", ";", "?", "`"))
-        if closes and words[index + 1 :] and not words[index + 1].startswith("-"):
+        if (
+            index
+            and word.endswith((",", ";", "?", "`"))
+            and index + 1 < len(words)
+            and not words[index + 1].startswith("-")
+        ):
             return index + 1
         free = 0 if word.startswith("-") else free + 1
         if free > 3 and index > 3 and not any(one.startswith("-") for one in words[index:]):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.amounts import Amount, Unit
-from agent.offline.language.asking import is_asked, sentences
-from agent.offline.language.assign import Row, fields_named, value_of
+from agent.offline.language.asking import is_asked
+from agent.offline.language.assign import Row, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
@@ -74,9 +74,6 @@ def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> li
         part = rows[-1] if rows else None
         if part and _is_part(read, part, row):
             first, whole = part.amounts[-1], row.amounts[0]
-            if not plan and _added(read, Row((*part.amounts, *row.amounts))) == "minus":
-                # 'We lost 2 of the 10 nodes'
-                first = replace(first, value=whole.value - first.value)
             units = whole.units
             each = get(plan, "cluster.per_node")
             counted = ({devices / each: "nodes"} if devices and each else {}) | {devices: "devices"}
@@ -207,9 +204,7 @@ def factors(page: Page) -> list[Edit]:
         others = [other for other in page.marks if other is not mark]
         target = mark.field or _target(page, mark, others)
         span = page.read.span(mark.start, mark.end)
-        if (share := _share_of(page, mark)) and share != target:
-            edits.append(Edit(share, "set", mark.factor, span))
-        elif target is None:
+        if target is None:
             page.lost.append((mark.start, mark.end))
         elif not any(edit.field == target for edit in edits):
             edits.append(Edit(target, *_operation(target, mark), span))
@@ -226,20 +221,6 @@ def _of_a_figure(page: Page, mark: Mark) -> bool:
         return False
     figures = {at for at, _, name in page.read.asked_at("focus") if name in _FIGURES}
     return any(at in figures for at in range(mark.end, mark.end + _NEAR))
-
-
-def _share_of(page: Page, mark: Mark) -> str | None:
-    """The field of a share that a part is said to be of something: 'half of each prompt is cached'."""
-    found, quantities = page.read.found, page.read.found.lexicon.quantities
-    of = found.sense(mark.end, "part") or found.sense(mark.end - 1, "part")
-    if mark.amount or mark.factor >= 1 or not of:
-        return None
-    used = {at for number in page.filled if number.name for at in range(*number.name)}
-    sentence = next(part for part in sentences(page.read.tokens) if mark.start in part)
-    # 'Half of the prompts' is of them, whatever else 'of the prompts' may name.
-    named = [one for one in fields_named(found) if mark.end + 1 < one.start < sentence.stop and one.start not in used]
-    shares = [one.field for one in named if one.field in ALL_PATHS and "percent" in quantities[one.field].of]
-    return next((name for name in shares if _of_kind(page, name)), None)
 
 
 def _operation(target: str, mark: Mark) -> tuple[str, float]:
@@ -361,10 +342,7 @@ def _fields_at(page: Page, at: int) -> tuple[int, list[str]] | None:
         names += ["request_rate"] if "requests" in names else []
         own = [name for name in dict.fromkeys(names) if name in (*ALL_PATHS, *BESIDE) and _of_kind(page, name)]
         known = [name for name in own if _is_known(page, name)]
-        # 'On' and 'each' alone name nothing that is half.
-        small = word.end == at + 1 and page.read.tokens[at].norm in lexicon().placing | lexicon().apiece
-        stop = page.read.found.sense(at, "stop")
-        if own and not small and (known or not (stop or own[0] in _LIMITS)):
+        if known or (own and not page.read.found.sense(at, "stop") and own[0] not in _LIMITS):
             return word.end, [*known, *own]
     return None
 

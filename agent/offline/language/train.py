@@ -167,12 +167,19 @@ def generated() -> Iterator[Example]:
                 yield _generated(way.format(form), mode)
     for one in sentences():
         yield Example(one.text, features.Context(one.plan, one.before), one.mode, one.tools, "generated")
+    for text in _ELSEWHERE:
+        yield Example(text, features.Context(), None, (act.NO_TOOL,), "generated")
     for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
                        ("fine-tune qwen2.5-7b on 4 L40S", TRAINING), ("serve Llama-3.1-8B on 2 H100", SERVING),
                        ("serve qwen2.5-72b on 8 A100 with vLLM", SERVING)):  # fmt: skip
         yield Example(text, features.Context(), mode, _CHAIN[mode], "generated")
 
 
+# What is about nothing that is planned here.
+_ELSEWHERE = ("what is the weather in Rome?", "what time is it", "tell me a joke", "write a poem about autumn",
+              "who won the election?", "translate this into French", "book a flight to Berlin", "what is 12 times 7?",
+              "how old is the universe?", "recommend a restaurant", "draw a picture of a cat", "good morning",
+              "who are you?", "play some music", "summarize this article", "what is the capital of Peru?")  # fmt: skip
 # What answers where a plan is only changed: the chain of the question before.
 _CHAIN = {TRAINING: ("estimate_training", "check_fit"), SERVING: ("estimate_inference",)}
 

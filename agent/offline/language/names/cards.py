@@ -78,7 +78,7 @@ def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None
     if not (id or "").startswith("tpu") or end + 1 >= len(text) or text[end].text != "-" or text[end].space:
         return None, end
     number = text[end + 1]
-    if number.kind != "number" or not number.norm.isdigit():
+    if number.kind != "number" or number.space or "." in number.norm:
         return None, end
     return max(int(number.norm) // cores_of(str(id)), 1), end + 2
 
@@ -86,15 +86,20 @@ def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None
 def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     """Whether a number alone is a card's name: '4090', '2x3090', 'my 5090', not '4090 tokens'."""
     norm = text[at].norm
-    if end > at + 1 or (at and text[at - 1].norm in ("x", "×")):
+    if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"):
         return True
-    if at and (text[at - 1].norm in lexicon().articles or text[at - 1].text in "$€£=.:/"):
+    if at and text[at - 1].text in "$€£=.:/":
+        return False
+    if at and text[at - 1].norm in lexicon().articles and len(norm) == 4:
         # Of '4090 tokens' there is not one.
-        return _is_card_number(norm) and text[at - 1].norm in lexicon().articles
-    behind = lexicon().at(text, at + 1)
-    plural = at + 1 < len(text) and text[at + 1].norm == "s"
-    counts_ = any(word.get("scale") or any(one.name != "devices" for one in word.all("unit")) for word in behind)
-    return _is_card_number(norm) and (plural or not counts_)
+        return _is_card_number(norm)
+    plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    for word in lexicon().at(text, at + 1) if not plural else ():
+        if any(sense.name != "devices" for sense in word.all("unit")) or word.get("scale"):
+            return False
+        if any(sense.name in ("seq_len", "input_len", "output_len") for sense in word.all("field")):
+            return False
+    return _is_card_number(norm)
 
 
 def _is_card_number(norm: str) -> bool:
@@ -164,6 +169,8 @@ def _unknown_accelerator(
     if not (family or (letter and not number.space)) or (token.norm in ("gb", "mi") and number.space):
         return None
     end = at + 2
+    if runs_on(text, end) and text[end].norm in ("b", "k", "m"):
+        return None
     end = _tail(text, end)
     said = _card_text(text, at, end)
     id, note, options, problem = looked_up(catalogue, "accelerator", said)

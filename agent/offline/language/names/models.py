@@ -27,8 +27,7 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     exact = max(walked(known.models, text, at), default=None)
     head = text[at].norm
     if head not in known.heads:
-        sized = exact is not None and is_size(text, exact[0])
-        if exact and not _ends_glued(text, exact[0]) and (sized or _bears(text, at, exact[0])):
+        if exact and not _ends_glued(text, exact[0]) and _bears(text, at, exact[0]):
             return model_named(text, at, exact[0], exact[1], catalogue, whole)
         return _unknown_model(text, at, known, catalogue, whole)
     end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
@@ -48,12 +47,16 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
         if stop < end and any(one.kind == "number" and not one.space for one in text[stop:end]):
             # 'gpt-5' is no 'gpt'.
             return model_named(text, start, end, said_of(whole, text, at, end), catalogue, whole)
-        if text[stop - 1].joins:
+        if text[stop - 1].joins or (
+            stop < len(text) and not text[stop].space and text[stop].kind != "sign" and stop != end
+        ):
             continue
         name = model_named(text, start, stop, turned or said_of(whole, text, at, stop), catalogue, whole)
         if name.id or (name.options and not name.problem):
             ordinary = head in plain_words() and stop == at + 1 and not sized
             return None if ordinary else name
+        if turned:
+            break
     if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
     return None
@@ -94,7 +97,9 @@ def _of_a_program(text: Sequence[Glyphs], end: int) -> bool:
 def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
     """Where a model name that begins with a family's word ends."""
     at = end = start + 1
+    sized = False
     while at < len(text) and at - start < 2 * _MOST_WORDS:
+        token = text[at]
         joined = False
         while at < len(text) and (text[at].joins or text[at].text == ":") and not text[at].space:
             joined, at = True, at + 1
@@ -103,6 +108,9 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
         token = text[at]
         if token.kind == "number":
             if is_size(text, at):
+                if sized and token.space and not joined:
+                    break
+                sized = True
                 at += 4 if text[at + 1].norm == "x" else 2
                 end = at
                 continue

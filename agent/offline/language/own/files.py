@@ -14,7 +14,6 @@ from knowledge.scenarios import scenarios
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-_NO_FOLDER = ("called", "named", "is", "for", "with")
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
 
 
@@ -62,11 +61,22 @@ def folder_of(page: Page) -> str | None:
     for (_, before), (_, chunk) in zip([(0, ""), *chunks], chunks, strict=False):
         parts = [part for part in chunk.split("/") if part not in (".", "..", "~", "")]
         rooted = chunk.startswith(("./", "../", "~/", "/"))
-        named = parts and any(letter.isalpha() for letter in parts[0])
-        model = any(name.text in chunk for name in page.read.of("model"))
-        if "/" in chunk and named and (rooted or (before.lower() in lexicon().into and not model)):
-            return chunk.rstrip("/")
-        if before.lower() in ("folder", "directory", "dir") and chunk.lower() not in _NO_FOLDER:
+        if (
+            "/" in chunk
+            and parts
+            and (rooted or before.lower() in lexicon().into)
+            and all(any(c.isalpha() for c in part) for part in parts[:1])
+        ):
+            if page.read.of("model") and any(name.text in chunk for name in page.read.of("model")) and not rooted:
+                continue
+            return chunk.rstrip("/") if len(chunk) > 1 else chunk
+        if before.lower() in ("folder", "directory", "dir") and chunk.lower() not in (
+            "called",
+            "named",
+            "is",
+            "for",
+            "with",
+        ):
             return chunk
     return None
 
@@ -83,8 +93,11 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
         both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *new]))
         return dict(zip(("a", "b"), both, strict=False))
     if tool == "list_scenarios":
-        about = ("with", "about", "for", "named", "containing", "on")
-        words = [chunk for before, chunk in itertools.pairwise(chunks) if before.lower() in about]
+        words = [
+            chunk
+            for before, chunk in itertools.pairwise(chunks)
+            if before.lower() in ("with", "about", "for", "named", "containing", "on")
+        ]
         return {"query": words[-1]} if words and words[-1].lower() not in ("me", "it", "them") else {}
     named = new or said if tool == "save_scenario" else said or new
     return {"name": named[-1] if tool == "save_scenario" else named[0]} if named else {}
@@ -136,7 +149,7 @@ def price_row(page: Page, reading: Reading) -> dict[str, Any]:
         each = next(iter(page.values("per_node")), None)
         own |= {"accelerator": device.name.id, "count": device.count or int(device.per_node or each or 1)}
         own["instance"] = f"{own['count']} x {device.name.id}"
-    for before, chunk in itertools.pairwise(chunk for _, chunk in chunks_of(page)):
+    for before, chunk in zip((words := [chunk for _, chunk in chunks_of(page)]), words[1:], strict=False):
         if before.lower() in ("at", "from", "by", "with") and chunk[:1].isupper() and "provider" not in own:
             own["provider"] = chunk
     return own
@@ -144,10 +157,13 @@ def price_row(page: Page, reading: Reading) -> dict[str, Any]:
 
 def device_row(page: Page, reading: Reading) -> dict[str, Any]:
     own: dict[str, Any] = {}
-    if page.devices and page.devices[0].name.id:
-        own["like"] = page.devices[0].name.id
-    memory = [number.row.amounts[-1] for number in page.filled if number.row.amounts[-1].unit("bytes")]
-    own |= {"memory_gib": memory[0].value} if memory else {}
+    device = next(iter(page.devices), None)
+    if device and device.name.id:
+        own["like"] = device.name.id
+    memory = [number for number in page.filled if number.row.amounts[-1].unit("bytes")]
+    if memory:
+        amount = memory[0].row.amounts[-1]
+        own["memory_gib"] = amount.value
     words = [chunk for _, chunk in chunks_of(page)]
     for before, two, chunk in zip(words, words[1:], words[2:], strict=False):
         if before.lower() in ("call", "name") and two.lower() in ("it", "that", "this"):

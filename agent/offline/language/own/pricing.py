@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-_PRICES = ("usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device", "years",
-           "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
-           "checkpoint_interval_minutes")  # fmt: skip
+_PRICES = (
+    "usd_per_device_hour",
+    "usd_per_node_hour",
+    "usd_per_kwh",
+    "pue",
+    "capex_usd_per_device",
+    "years",
+    "utilisation",
+    "reserved_discount",
+    "interruptions_per_day",
+    "restart_minutes",
+    "checkpoint_interval_minutes",
+)
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 NEAR_DOLLARS = ("eur", "gbp", "chf")
 _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}

@@ -27,9 +27,9 @@ _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
 # From this share on the classifier knows better than a single word.
 _SURE = 0.7
-# What may as well be what was measured, and how many words before it say so.
-_MEASURED = ("token_rate", "request_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
-_REACH = 14
+# Rates that may as well be what was measured, and how many words before them say so.
+_MEASURED = ("token_rate", "request_rate", "user_rate", "load")
+_REACH = 7
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -197,14 +197,12 @@ def _is_told(read: Mentions, number: Filled) -> bool:
 
 
 def _broke_off(read: Mentions, steps: Filled) -> bool:
-    """Whether steps are told of as those that a run got through: 'OOM after about 20 steps'."""
+    """Whether steps are told of as those that a run got through: 'OOM after 20 steps'."""
     start = steps.row.start
-    behind = any(read.found.sense(at, "behind") for at in range(max(start - 2, 0), start))
-    if steps.field not in ("steps", "epochs") or not behind:
+    if steps.field not in ("steps", "epochs") or not start or not read.found.sense(start - 1, "behind"):
         return False
     sentence = next(token for token in sentences(read.tokens) if start in token)
-    ran = start in read.telling or start in read.past
-    return ran or any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
+    return any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
 
 
 # Why a number that seems to be a limit or a count is none.
@@ -217,7 +215,7 @@ def _is_refused(read: Mentions, at: int) -> bool:
 
 
 def _is_observed(read: Mentions, row: Row) -> bool:
-    """Whether a figure is what somebody measured, no wish: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
+    """Whether a rate is what somebody measured, not what is wished: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
     for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
         if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
             return False
@@ -258,13 +256,18 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
     rest: list[Row] = []
     for row in rows:
         last = row.amounts[-1]
-        first = rest[-1].amounts[-1] if rest and len(rest[-1].amounts) == len(row.amounts) == 1 else None
-        bare = not (last.units or last.names or last.per) and first and not (first.units or first.names)
-        if first and bare and last.before == "/" and min(first.value, last.value) >= 16:
-            rest.pop()
-            found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
-            found.append(Filled("output_len", (last.length,), row, 0.5))
-            continue
+        if len(row.amounts) == 1 and last.before == "/" and rest and not (last.units or last.names or last.per):
+            first = rest[-1].amounts[-1]
+            if (
+                len(rest[-1].amounts) == 1
+                and not (first.units or first.names)
+                and first.value >= 16
+                and last.value >= 16
+            ):
+                rest.pop()
+                found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
+                found.append(Filled("output_len", (last.length,), row, 0.5))
+                continue
         rest.append(row)
     return found, rest
 
