@@ -44,6 +44,12 @@ INEXPRESSIBLE = {
     "attention in 8 bits": {"workload.fp8_attention": True},
     "dropping of tokens beyond the capacity of experts": {"workload.moe_capacity": True},
     "this precision": {"workload.precision": "nvfp4"},
+    "layers over unlike devices of one machine": {"cluster.count": 1, "cluster.beside": ["rtx-3090"]},
+    "experts in the memory of a processor": {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "cluster.count": 1,
+        "workload.host_experts": 4,
+    },
     "tensor parallelism of a served model": {"layout.tp": 2},
     "pipeline stages of a served model": {"layout.pp": 2},
     "lanes of a served model that share its experts": {"layout.dp": 2},

@@ -21,7 +21,7 @@ PARSERS = commands_of(parser(every_flag=True))
 _TYPED = {
     "model": "qwen2.5-0.5b", "name": "mine", "software_version": "2.4", "lora_targets": "attention",
     "accelerator": "h200-sxm", "interconnect": "ib-ndr-400x8", "recompute": "block:3", "provider": "AWS",
-    "shard_group": "4", "zero_stage": "2", "image_size": "768x768", "overrides": "weights_gib=3",
+    "shard_group": "4", "zero_stage": "2", "image_size": "768x768", "beside": "rtx-3090", "overrides": "weights_gib=3",
 }  # fmt: skip
 _SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout")
 FIELDS = sorted(ALL_PATHS)
@@ -76,7 +76,7 @@ def typed(draw: st.DrawFn) -> tuple[str, str]:
 @given(field=typed(), style=st.sampled_from(["flag", "equals", "underscore", "set", "dotted"]))
 def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None:
     name, word = field
-    if name == "overrides" and style in ("set", "dotted"):
+    if name in ("overrides", "beside") and style in ("set", "dotted"):
         style = "flag"
     path = SERVING_PATHS[name] if name in ONLY_SERVING else FLAT_PATHS[name]
     words = {
@@ -92,7 +92,11 @@ def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None
     found: Any = plan.model_dump(mode="json")
     for key in path.split("."):
         found = found[key]
-    section = {"overrides": {"weights_gib": 3}} if name == "overrides" else _section(path, word)
+    section = (
+        {"overrides": {"weights_gib": 3}}
+        if name == "overrides"
+        else _section(path, [word] if name == "beside" else word)
+    )
     expected = Plan.parse({"model": "llama-3.1-8b"} | section)
     wanted: Any = expected.model_dump(mode="json")
     for key in path.split("."):
@@ -108,7 +112,7 @@ def test_a_field_of_both_kinds_takes_what_serving_takes_too(word: str, value: bo
     assert request.to_plan().model_dump(mode="json")["workload"]["cuda_graph"] == value  # type: ignore[attr-defined]
 
 
-def _section(path: str, word: str) -> dict[str, Any]:
+def _section(path: str, word: str | list[str]) -> dict[str, Any]:
     """The section of a plan with the word at the end of `path`; of serving where only that has the field."""
     *outer, last = path.split(".")
     section: dict[str, Any] = {last: word}

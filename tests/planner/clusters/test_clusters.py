@@ -307,7 +307,7 @@ def test_what_would_change_the_winner_changes_it(sort):
 
 
 def test_the_knee_is_on_the_front_and_between_its_ends():
-    found = find("recommend_cluster")(PLANS["full"] | {"limit": 30})
+    found = find("recommend_cluster")(PLANS["full"] | {"limit": 100})
     front = [option for option in found["options"] if option["pareto"]]
     knee = found["knee"]
     assert len(front) >= 3
@@ -335,8 +335,8 @@ def test_a_hopeless_budget_gets_plans_that_are_not(limits):
 
 
 def test_options_name_the_targets_that_can_write_them():
-    option = asked("full")["options"][0]
-    assert option["launch_targets"]
+    # Not every cheap device has a framework that a target of ours starts.
+    option = next(option for option in asked("full")["options"] if option["launch_targets"])
     for target in ("llamafactory", "torchtitan", "skypilot"):
         try:
             find("render_configs")({"plan": plan_of("full", option), "targets": [target]})
