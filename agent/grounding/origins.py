@@ -38,7 +38,7 @@ _NODES = ("plan.cluster.count", "plan.cluster.per_node")
 _LIMITED = ("value_s", "limit_s")
 _NEIGHBOURS = ("before", "after")
 _SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
-_OWN_UNITS = {"kwh": "kwh", "co2_kg": "kg", "tdp_w": "w"}
+_OWN_UNITS = {"kwh": ("kwh", 1.0), "co2_kg": ("kg", 1.0), "tdp_w": ("w", 1.0), "kw": ("w", 1e3), "max_kw": ("w", 1e3)}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,10 @@ def _share_or_own_unit(value: float, key: str, path: tuple[str, ...]) -> Sequenc
         return [Origin("fraction", abs(value - 1)), Origin("count", value)]
     if "tflops" in key or "peak_tflops" in path:
         return [Origin("tflops", value), Origin("count", value)]
-    return [Origin(_OWN_UNITS[key], value)] if key in _OWN_UNITS else ()
+    if key not in _OWN_UNITS:
+        return ()
+    unit, size = _OWN_UNITS[key]
+    return [Origin(unit, value * size)]
 
 
 def _plain(value: float) -> Sequence[Origin]:

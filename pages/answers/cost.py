@@ -63,7 +63,7 @@ def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:
     """Of an estimated deployment, at the cheapest offer or the user's own price."""
     if cost is None:
         return Prose("**Cost**: no price is known for this hardware.")
-    old = ", over 90 days old" if cost.stale and cost.price_date else ""
+    old = ", an old price" if cost.stale and cost.price_date else ""
     date = f"price of {cost.price_date}{old}" if cost.price_date else "price date unknown"
     dated = f" ({cost.provider} {cost.instance}, {date})"
     return Prose(

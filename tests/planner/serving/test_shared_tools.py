@@ -178,7 +178,7 @@ def test_serving_costs_by_the_hour_and_the_token() -> None:
     assert found["usd"] == pytest.approx(found["usd_per_hour"] * 730) == pytest.approx(found["usd_per_month"])
     assert found["usd_per_million_tokens"] == pytest.approx(speed["cost"]["usd_per_million_tokens"])
     assert found["usd_per_million_output_tokens"] == pytest.approx(speed["cost"]["usd_per_million_output_tokens"])
-    known = [row for row in found["by_provider"] if row["usd"] is not None and row["seller"] in ("hyperscaler", "cloud")]
+    known = [row for row in found["by_provider"] if row["usd"] and row["seller"] in ("hyperscaler", "cloud")]
     assert found["usd"] == min(row["usd"] for row in known)
     run = call("estimate_cost", SERVE | {"requests": 36_000_000, "usd_per_device_hour": 2.0})
     assert run["hours"] == pytest.approx(10_000 / speed["throughput"]["requests_per_s"], rel=0.1)
