@@ -99,9 +99,11 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
     origins_of: dict[str, list[Origin]] = {}
     for result in responses:
         for row in result.get("limits") or ():
-            if isinstance(row, Mapping) and isinstance(seconds := row.get("seconds"), int | float):
-                name = str(row.get("limit")).lower().replace(" ", "_")
-                own = [Origin("seconds", seconds), Origin("fraction", float(row.get("share") or 0.0))]
+            known = row if isinstance(row, Mapping) else {}
+            seconds, share, limit = (known.get(name) for name in ("seconds", "share", "limit"))
+            if isinstance(seconds, int | float):
+                name = str(limit).lower().replace(" ", "_")
+                own = [Origin("seconds", seconds), Origin("fraction", float(share or 0.0))]
                 origins_of.setdefault(name, []).extend(own)
         for whole in ("memory", "time"):
             part = result.get(whole)

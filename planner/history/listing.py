@@ -22,7 +22,7 @@ class HistoryRequest(BaseModel):
     model: str | None = Field(None, description="Only runs whose model has this in its name.")
     accelerator: str | None = Field(None, description="Only runs on accelerators with this in their name.")
     software: str | None = Field(None, description="Only runs on software with this in its name or version.")
-    tag: str | None = None
+    tag: str | None = Field(None, description="Only runs with this tag.")
     since: str | None = Field(None, description="Only runs from this day on, 2026-01-31.")
     estimates: bool = Field(True, description="Whether each is estimated too.")
 

@@ -468,7 +468,9 @@ def measured(settings, processes, ready):
     allocated, reserved, resident = peaks(processes)
     if benchmark["profile"]:
         profiled(run, processes)
-    counted = sum(parameter.numel() for parameter in run.model.parameters())
+    # The model's own: of adapters what they are laid over, which is frozen.
+    adapted_model = settings["training"]["method"] == "lora"
+    counted = sum(row.numel() for row in run.model.parameters() if not (adapted_model and row.requires_grad))
     name = (
         torch.cuda.get_device_name() if processes.device.type == "cuda" else platform.processor() or platform.machine()
     )
