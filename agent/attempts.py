@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
 from typing import Any, Protocol
 
@@ -21,6 +21,22 @@ from agent.models import Failure, ModelFailed, Thought, Turn, Waiting
 _REMARK_S = 10.0
 # What is sent of a conversation that was too long for the model.
 _SHORTER = 0.25
+
+
+class LoopClient:
+    """The library's client that a model talks through, made in a thread at its first use."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._client: Any = None
+        self._loop: Any = None
+
+    async def current(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # Connections belong to the event loop that opened them.
+            self._client, self._loop = await asyncio.to_thread(self._connect), loop
+        return self._client
 
 
 class Reply(Protocol):

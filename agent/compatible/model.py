@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from agent import settings
-from agent.attempts import attempted
+from agent.attempts import LoopClient, attempted
 from agent.budget import Usage
 from agent.compatible.failures import KEY_VARIABLE, finish_failure, read_failure, refused_option
 from agent.compatible.request import Message, messages, step_schema, tokens_of, tools
@@ -44,8 +44,7 @@ class Compatible:
         if settings.value("openai_tools") != "json":
             self._options.add("tools")
         self._may_fall_back = settings.value("openai_tools") == "auto"
-        self._client: Any = None
-        self._loop: Any = None
+        self._client = LoopClient(self._connect)
 
     @property
     def calls_as_json(self) -> bool:
@@ -59,7 +58,7 @@ class Compatible:
         return messages(turn, self.name, most_tokens, part, self.calls_as_json)
 
     async def stream(self, turn: Turn, contents: list[Message]) -> AsyncIterator[Any]:
-        client = await self._client_of(asyncio.get_running_loop())
+        client = await self._client.current()
         request: dict[str, Any] = {"model": self.name, "messages": contents, "stream": True}
         if "temperature" in self._options:
             request["temperature"] = 0.0
@@ -83,12 +82,6 @@ class Compatible:
             self._options.discard(option)
             return Failure(f"The model server takes no {option}.", put_otherwise=True)
         return read_failure(error, self.name)
-
-    async def _client_of(self, loop: Any) -> Any:
-        if self._loop is not loop:
-            # Connections belong to the event loop that opened them.
-            self._client, self._loop = await asyncio.to_thread(self._connect), loop
-        return self._client
 
     def _connect(self) -> Any:
         try:

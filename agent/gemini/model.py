@@ -13,7 +13,7 @@ from google import genai
 from google.genai import types
 
 from agent import settings
-from agent.attempts import attempted
+from agent.attempts import LoopClient, attempted
 from agent.budget import Usage
 from agent.gemini.failures import finish_failure, read_failure
 from agent.gemini.request import config, outbound, tokens_of
@@ -37,8 +37,7 @@ class Gemini:
         self.attempts: int = settings.value("gemini_attempts")
         self.input_tokens: int = settings.value("gemini_input_tokens")
         self.first_delay_s = _FIRST_DELAY_S if first_delay_s is None else first_delay_s
-        self._client: Any = None
-        self._loop: Any = None
+        self._client = LoopClient(self._connect)
 
     def think(self, turn: Turn) -> AsyncIterator[str | Waiting | Thought]:
         return attempted(self, turn)
@@ -47,7 +46,7 @@ class Gemini:
         return outbound(turn, self.name, most_tokens, part)
 
     async def stream(self, turn: Turn, contents: list[Any]) -> AsyncIterator[Any]:
-        client = await self._client_of(asyncio.get_running_loop())
+        client = await self._client.current()
         told = await asyncio.to_thread(config, turn.tools)
         return await client.aio.models.generate_content_stream(model=self.name, contents=contents, config=told)
 
@@ -56,12 +55,6 @@ class Gemini:
 
     def read_failure(self, error: Exception) -> Failure:
         return read_failure(error, self.name)
-
-    async def _client_of(self, loop: Any) -> Any:
-        if self._loop is not loop:
-            # Connections belong to the event loop that opened them.
-            self._client, self._loop = await asyncio.to_thread(self._connect), loop
-        return self._client
 
     def _connect(self) -> Any:
         name = settings.key_variable()
