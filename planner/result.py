@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +12,12 @@ class Result(BaseModel):
     """Base of all results; the validator of each is built when it is first needed, as most runs need few."""
 
     model_config = ConfigDict(defer_build=True)
+    shown: ClassVar[Callable[[Result], str] | None] = None
+    """Makes a notebook's page of a result; set by the room that knows pages."""
+
+    def _repr_html_(self) -> str | None:
+        page = type(self).shown
+        return page(self) if page else None
 
 
 class Assumption(Result):

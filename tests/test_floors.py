@@ -20,6 +20,7 @@ FLOORS = {
     "tools": 6,
     "agent": 7,
     "server": 7,
+    "shardwise": 7,
     "tui": 8,
 }
 OUTSIDE_ESTIMATOR = {"os", "io", "pathlib", "shutil", "tempfile", "subprocess", "socket", "urllib", "sys", "logging"}
@@ -83,7 +84,7 @@ def test_no_module_is_called_a_drawer() -> None:
         ),
         ("import knowledge.models.catalogue; knowledge.models.catalogue.find_model('gpt2')", ("langgraph", "textual",
         "rich")), ("import estimator.plan.schema", ("numpy", "yaml")), ("import tui.cli", ("pydantic", "numpy",
-        "textual", "langgraph", "rich")),
+        "textual", "langgraph", "rich")), ("import shardwise", ("numpy", "pydantic")),
     ],
 )  # fmt: skip
 def test_heavy_libraries_load_only_where_they_are_used(statement: str, unwanted: tuple[str, ...]) -> None:

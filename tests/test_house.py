@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("estimator", "knowledge", "launchers", "measure", "planner", "pages", "tools", "agent", "server", "tui")
+ROOMS = ("estimator", "knowledge", "launchers", "measure", "planner", "pages", "tools", "agent", "server", "shardwise",
+         "tui")  # fmt: skip
 MOST_MODULES, MOST_LINES, MOST_DEFERRED = 25, 60, 60
 # What is left reads partial Plans and arguments, which share names with results; it is to go down, never up.
 MOST_KEY_READS = 225

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "pages", "planner", "server", "tools", "tui")
+ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "pages", "planner", "server", "shardwise",
+         "tools", "tui")  # fmt: skip
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
@@ -53,6 +54,7 @@ def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) 
     assert "knowledge/data/models.jsonl" in names
     assert "knowledge/calibration.yaml" in names
     assert "tui/app.tcss" in names
+    assert {"shardwise/py.typed", "shardwise/__init__.pyi"} <= names
 
 
 def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -> None:
@@ -69,6 +71,10 @@ def test_the_wheel_says_what_it_needs_and_which_command_it_brings(wheel: Path) -
 def test_the_command_runs_from_the_wheel_in_another_folder(installed: Path, tmp_path: Path) -> None:
     where = run(sys.executable, "-c", "import tools; print(tools.__file__)", cwd=tmp_path, PYTHONPATH=str(installed))
     assert Path(where.strip()).is_relative_to(installed)
+    code = "import shardwise; print(shardwise.__file__, shardwise.describe_model('gpt2').parameters)"
+    file, parameters = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(installed)).split()
+    assert Path(file).is_relative_to(installed)
+    assert int(parameters) == 124_439_808
     command = installed / "bin" / "shardwise"
     said = run(sys.executable, command, "call", "describe_model", '{"model": "gpt2"}', cwd=tmp_path,
                PYTHONPATH=str(installed))  # fmt: skip

@@ -32,6 +32,12 @@ def render(blocks: Sequence[Block]) -> str:
     return "\n".join(map(_block, [*lead, *([page_blocks.Folded(details)] if details else [])]))
 
 
+def fragment(blocks: Sequence[Block]) -> str:
+    """The blocks as one element with a style of its own, for a page that is not ours, such as a notebook."""
+    style = files("pages.rendering").joinpath("fragment.css").read_text(encoding="utf-8")
+    return f'<div class="shardwise">\n<style>\n{style}</style>\n{render(blocks)}\n</div>'
+
+
 def _first(block: Block) -> str:
     """At the top of a page figures are cards, each with its interval below it."""
     if not isinstance(block, page_blocks.Figures):
