@@ -22,6 +22,7 @@ test: $(VENV)/.ready-dev
 
 fuzz: $(VENV)/.ready-dev
 	SHARDWISE_FUZZ=20000 SHARDWISE_KILLS=200 $(BIN)/pytest tests/test_fuzz.py tests/launchers/test_launch_writing.py
+	SHARDWISE_QUESTIONS_EVERY=1 $(BIN)/pytest -n 2 tests/agent/test_agent_questions.py
 
 # The programs that list are no part of what is listed.
 sbom: $(VENV)/.ready

@@ -168,11 +168,8 @@ class PlanArguments(BaseModel):
 
     def _data(self) -> dict[str, Any]:
         """The plan's data with the flat arguments laid over it."""
-        data = merge({}, self.plan or {})
-        for flat, path in self.paths.items():
-            if flat in self.model_fields_set and (value := getattr(self, flat)) is not None:
-                data = merge(data, {path: value})
-        return data
+        flat = {self.paths[name]: getattr(self, name) for name in self.paths if name in self.model_fields_set}
+        return merge(merge({}, self.plan or {}), {path: value for path, value in flat.items() if value is not None})
 
 
 class ServingArguments(PlanArguments):

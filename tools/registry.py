@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from estimator.errors import PlanError, nearest
+from knowledge.own.files import looked_at_once
 from planner.requests import parsed
 
 # The modules that define tools and the tools of each, in the order in which faces list them. Known without importing
@@ -65,7 +66,10 @@ class Tool:
         return parsed(self.request, arguments)
 
     def run(self, arguments: Mapping[str, Any]) -> BaseModel:
-        return self.function(self.parse(arguments))
+        if not self.read_only:
+            return self.function(self.parse(arguments))
+        with looked_at_once():
+            return self.function(self.parse(arguments))
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return self.run(arguments).model_dump(mode="json")

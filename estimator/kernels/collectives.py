@@ -18,7 +18,7 @@ All arrays have shape (n,), one entry a candidate; a factor may be such an array
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -373,10 +373,17 @@ def one_shot_all_reduce(members: Group, total_bytes: Floats, limits: KernelLimit
 
 def _limit(limits: tuple[tuple[int, float], ...], size: Floats) -> Floats:
     """Bytes that are listed for groups of `size`; 0 for other sizes."""
+    most = _by_size(limits)
+    return most[np.minimum(size, len(most) - 1).astype(np.intp)]
+
+
+@lru_cache
+def _by_size(limits: tuple[tuple[int, float], ...]) -> Floats:
+    """The same listed bytes by size of group, one size more than any listed."""
     most = np.zeros(max((devices for devices, _ in limits), default=0) + 2)
     for devices, size_bytes in limits:
         most[devices] = size_bytes
-    return most[np.minimum(size, len(most) - 1).astype(np.intp)]
+    return most
 
 
 @dataclass(frozen=True)

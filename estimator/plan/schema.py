@@ -400,7 +400,7 @@ class Plan(PlanPart):
     @classmethod
     def _valid(cls, data: dict[str, Any]) -> Self:
         """A Plan from data that nobody else holds."""
-        data = merge({}, data)
+        data = _merged({}, data)
         workload = data.get("workload")
         if isinstance(workload, dict):
             workload.setdefault("kind", "training")

@@ -8,12 +8,13 @@ engine's own. Arrays have shape (k, n): k passes of n deployments.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from estimator.kernels.attention import core_flop, flash_share
 from estimator.kernels.collectives import (
+    Group,
     all_gather,
     all_to_all,
     connect,
@@ -425,8 +426,8 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Fl
     size = tokens * job.architecture.hidden * job.wide_bytes
     if job.machine.count == 1:
         return seconds
-    device, ones = job.device, np.ones_like(these.tp)
-    tensor = connect(job.machine, device.network, these.tp, ones, device.scaleup, device.scaleout)
+    device = job.device
+    tensor = _tensor_group(job, these)
     sharing = these.dp > 1
     every, shared = sums(job.architecture)
     if not tensor.idle:
@@ -440,6 +441,13 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Fl
         pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp, device.scaleup, device.scaleout)
         seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)
     return seconds
+
+
+@lru_cache(maxsize=8)
+def _tensor_group(job: ServingJob, these: Deployments) -> Group:
+    """The devices that share each layer's matmuls. Every pass of an estimate asks for the same ones."""
+    device = job.device
+    return connect(job.machine, device.network, these.tp, np.ones_like(these.tp), device.scaleup, device.scaleout)
 
 
 def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
@@ -470,6 +478,6 @@ def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     dispatch = all_to_all(direct, sent * job.expert_operand_bytes[0], crossing)
     combine = all_to_all(direct, sent * job.wide_bytes, crossing)
     # Devices of a tensor group have a part of their lane's tokens each.
-    tensor = connect(job.machine, device.network, these.tp, np.ones_like(these.tp), device.scaleup, device.scaleout)
+    tensor = _tensor_group(job, these)
     whole = all_gather(tensor, tokens * hidden * job.wide_bytes)
     return np.where(chosen, dispatch + combine + 2.0 * _EXCHANGE_S + whole, gathered)

@@ -168,13 +168,13 @@ def _entry(name: str, architecture: Architecture, runs: Engine) -> str:
 def _engine(plan: Plan, accelerator: Accelerator, architecture: Architecture) -> Engine:
     """The plan's engine. Raises PlanError where it does not run on the accelerator, or not this model."""
     runs = engine(plan.inference.engine, plan.inference.software_version, accelerator)
+    if runs_on(runs, accelerator) and kernels_for(runs, architecture):
+        return runs
     able = [other for other in engines_known() if kernels_for(engine(other, None, accelerator), architecture)]
-    if not runs_on(runs, accelerator):
-        raise PlanError("workload.engine", f"{runs.name} does not run on {accelerator.name}", able)
-    if not kernels_for(runs, architecture):
+    problem = f"{runs.name} does not run on {accelerator.name}"
+    if runs_on(runs, accelerator):
         problem = f"{runs.name} has no kernels on {accelerator.name} for the attention of {architecture.id}"
-        raise PlanError("workload.engine", problem, able)
-    return runs
+    raise PlanError("workload.engine", problem, able)
 
 
 def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:

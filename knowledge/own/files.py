@@ -21,6 +21,7 @@ import stat
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -191,8 +192,32 @@ def shipped_alone() -> Iterator[None]:
                 os.environ["SHARDWISE_CONFIG"] = before
 
 
+# Stamps taken so far by what looks at the user's files once.
+_looked: ContextVar[dict[object, Stamp] | None] = ContextVar("looked", default=None)
+
+
+@contextlib.contextmanager
+def looked_at_once() -> Iterator[None]:
+    """Within it files with the user's rows are looked at once: all parts of an answer see the same rows."""
+    before = _looked.set({})
+    try:
+        yield
+    finally:
+        _looked.reset(before)
+
+
 def stamp(kind: str) -> Stamp:
     """Of the files with the user's rows of a kind; () where there are none."""
+    looked = _looked.get()
+    if looked is None:
+        return _stamp_now(kind)
+    surroundings = (kind, *map(os.environ.get, _PLACES))
+    if surroundings not in looked:
+        looked[surroundings] = _stamp_now(kind)
+    return looked[surroundings]
+
+
+def _stamp_now(kind: str) -> Stamp:
     stamps = [row for folder in row_folders(kind) for row in _stamp_of(folder)]
     stamps += _stat(user_folder() / _TRUSTS) if stamps else ()
     followed = [row for path in sorted(_followed[kind]) for row in _stat(path)] if stamps else []

@@ -282,11 +282,12 @@ def home() -> Iterator[None]:
         yield
 
 
-def run(file: Path, show: bool = False, planner: Step = step) -> tuple[dict[str, float], list[Said]]:
-    """({turns, tool, values, invented, asked} as shares and counts, every turn as it went)."""
+def run(file: Path, show: bool = False, planner: Step = step, every: int = 1) -> tuple[dict[str, float], list[Said]]:
+    """({turns, tool, values, invented, asked} as shares and counts, every turn as it went) of each `every`th
+    conversation."""
     turns = hits = values = right = invented = 0
     went: list[Said] = []
-    for conversation in conversations(file):
+    for conversation in conversations(file)[::every]:
         with home():
             took = list(talk([turn["say"] for turn in conversation], planner))
         expected: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from estimator.plan.layouts import Floats
 USUAL_NODE = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Deployments:
     """n deployments; every field has shape (n,) and dtype float64, whole numbers too.
 

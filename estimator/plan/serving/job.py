@@ -25,7 +25,7 @@ from estimator.units import BITS_PER_BYTE, FP32_BYTES, GIB
 _CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServingJob:
     """Everything that does not depend on the deployment; `plan` has a complete workload, its layout is as given.
 
