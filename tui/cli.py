@@ -171,12 +171,11 @@ def _add_planning(commands: Any, rows: Mapping[str, Planning], command: str | No
 
         if planning.files:
             sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
-        else:
-            _add_forms(sub, "the tool's result as one JSON object")
-        if planning.files:
+            _add_check(sub, name)
             what = "config, script or command line; - is standard input"
             sub.add_argument("files", nargs="+", metavar="FILE", help=what)
         else:
+            _add_forms(sub, "the tool's result as one JSON object")
             sub.add_argument("--plot", action="store_true", help="draw the figures as well")
         sub.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
         if takes_plan(planning):
@@ -191,6 +190,17 @@ def _add_planning(commands: Any, rows: Mapping[str, Planning], command: str | No
         if planning.strict:
             sub.add_argument("--strict", action="store_true", help="exit code 1 when it does not fit")
         add_flags(sub, planning)
+
+
+def _add_check(command: argparse.ArgumentParser, name: str) -> None:
+    """What `check` has beside `import`, which prints a plan."""
+    if name != "check":
+        return
+    command.add_argument("--md", action="store_true", help="print Markdown, such as for a comment")
+    each = "every config by itself, those below folders too; flags complete what one leaves open"
+    command.add_argument("--each", action="store_true", help=each)
+    against = "with each what it changes against this revision of git; exit code 1 for what fitted there"
+    command.add_argument("--against", metavar="REF", help=against)
 
 
 def _add_forms(command: argparse.ArgumentParser, as_json: str) -> None:

@@ -1,0 +1,138 @@
+"""Launch files as they lie in the working folder, or as they were in a revision of git."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from estimator.errors import PlanError
+from knowledge.own.files import open_regular, working_folder
+from pages.rendering.clean import one_line
+from planner.files.importing import ImportedConfig
+from tools.registry import find
+
+LARGEST = 200_000
+_NAMED = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
+# A job starts a script, which names a config, which names another.
+_DEEPEST = 3
+
+
+class FileTree(Protocol):
+    def is_file(self, path: Path) -> bool: ...
+
+    def text(self, path: Path) -> str: ...
+
+    def configs(self, folder: Path) -> list[Path]:
+        """Files below a folder that may be configs."""
+        ...
+
+
+class WorkingTree:
+    """The files as they are now."""
+
+    def is_file(self, path: Path) -> bool:
+        return path.is_file()
+
+    def text(self, path: Path) -> str:
+        """One character more than may be: what is longer is refused with all that is wrong."""
+        if path.is_dir():
+            raise PlanError("files", f"{one_line(path)} is a folder", ["the files in it", "--each"])
+        try:
+            with io.TextIOWrapper(open_regular(path, "files"), encoding="utf-8") as stream:
+                return stream.read(LARGEST + 1)
+        except UnicodeDecodeError:
+            raise PlanError("files", f"{one_line(path)} is not a text file") from None
+
+    def configs(self, folder: Path) -> list[Path]:
+        """Of git's files those that it knows or would take, else all that are not hidden."""
+        listed = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", str(folder))
+        if listed is None:
+            walk = ((Path(place), folders, names) for place, folders, names in os.walk(folder))
+            paths = []
+            for place, folders, names in walk:
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                paths += [place / name for name in names]
+        else:
+            paths = [Path(name) for name in listed.split("\0") if name]
+        return sorted({path for path in paths if _is_config(path) and path.is_file() and not path.is_symlink()})
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The files below the working folder as a revision of git has them."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if _git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{self.name}^{{commit}}") is None:
+            raise PlanError("--against", f"git knows no revision {self.name!r} here", ["main", "HEAD~1"])
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset((_git("ls-tree", "-r", "-z", "--name-only", self.name) or "").split("\0"))
+
+    def configs(self, folder: Path) -> list[Path]:
+        paths = [Path(name) for name in sorted(self._names) if name]
+        return [path for path in paths if _is_config(path) and path.is_relative_to(os.path.normpath(folder))]
+
+    def is_file(self, path: Path) -> bool:
+        return os.path.normpath(path) in self._names
+
+    def text(self, path: Path) -> str:
+        text = _git("cat-file", "blob", f"{self.name}:./{os.path.normpath(path)}")
+        if text is None:
+            raise PlanError("files", f"{one_line(path)} is not readable in {self.name}")
+        return text[: LARGEST + 1]
+
+
+def _git(*words: str) -> str | None:
+    """What git prints; None where there is no git, no repository or no such thing."""
+    try:
+        done = subprocess.run(["git", *words], capture_output=True, check=True, timeout=60)
+        return done.stdout.decode("utf-8")
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+
+
+def _is_config(path: Path) -> bool:
+    return path.suffix in _NAMED and not any(part.startswith(".") for part in path.parts if part not in (".", ".."))
+
+
+def read_whole(files: Mapping[str, str], options: Mapping[str, Any], tree: FileTree) -> ImportedConfig:
+    """What files run, with those that they name and that lie beside them. Raises PlanError."""
+    read = find("import_config")
+    texts = dict(files)
+    result = read.run({**options, "files": texts})
+    for _ in range(_DEEPEST):
+        assert isinstance(result, ImportedConfig)
+        if not (more := _beside(files, result.refers, texts, tree)):
+            break
+        texts |= more
+        result = read.run({**options, "files": texts})
+    assert isinstance(result, ImportedConfig)
+    return result
+
+
+def _beside(paths: Iterable[str], named: list[str], files: Mapping[str, str], tree: FileTree) -> dict[str, str]:
+    """Files that the given ones name: in or below their folders, or the working folder, from where they are started."""
+    beside: dict[str, str] = {}
+    here = working_folder()
+    folders = dict.fromkeys([*(Path(path).parent for path in paths), Path()])
+    read = {Path(path).resolve() for path in files}
+    for name in named:
+        relative = Path(name)
+        if relative.is_absolute() or relative.suffix not in _NAMED:
+            continue
+        for place in (folder / part for folder in folders for part in (relative, relative.name)):
+            whole = place.resolve()
+            inside = ".." not in place.parts or whole.is_relative_to(here)
+            if inside and whole not in read and tree.is_file(place):
+                beside[str(place)] = tree.text(place)
+                break
+    return beside
