@@ -31,6 +31,7 @@ from estimator.plan.schema import (
     refuse_bools,
 )
 from knowledge.scenarios import find_scenario
+from planner.measuring.here import HERE, here
 
 # Fields inside the Plan whose own name would be unclear or taken when flat.
 _RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
@@ -59,6 +60,7 @@ Request = TypeVar("Request", bound=BaseModel)
 # What nobody trains, serves or pays lies far inside; beyond, arithmetic overflows.
 _LEAST, _MOST = 1e-9, 1e42
 _DEEPEST = 64
+_ACCELERATOR = "accelerator"
 _TINY = re.compile(r"[+-]?[\d.]{1,20}e-?\d{1,6}", re.IGNORECASE)
 
 
@@ -69,9 +71,27 @@ def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
     _refuse_unfit(arguments)
     refuse_bools(request, arguments)
     try:
-        return request.model_validate(dict(arguments))
+        return request.model_validate(_placed(arguments, "count" in request.model_fields))
     except ValidationError as error:
         raise plan_error(error, request) from None
+
+
+def _placed(arguments: Mapping[str, Any], counted: bool = True) -> dict[str, Any]:
+    """The arguments with this machine's devices where they say "here", and how many there are where no number stands
+    beside it and one can (`counted`). Raises PlanError where nothing is known of them."""
+    placed: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name == _ACCELERATOR and value == HERE:
+            placed[name], count = here()
+            if counted and arguments.get("count") is None:
+                placed["count"] = count
+        elif name == f"{_ACCELERATOR}s" and isinstance(value, list):
+            placed[name] = [here()[0] if each == HERE else each for each in value]
+        elif isinstance(value, Mapping):
+            placed[name] = _placed(value)
+        elif name not in placed or value is not None:
+            placed[name] = value
+    return placed
 
 
 def _refuse_unfit(arguments: Mapping[str, Any]) -> None:

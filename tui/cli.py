@@ -112,6 +112,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     measure = commands.add_parser("measure", help="what this machine is and does, and what estimates are fitted to")
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
     _add_planning(what, MEASURING, command, every_flag)
+    _add_hardware(what)
     _add_load(what)
     _add_history(what)
     fitting = what.add_parser("fit", help="fit estimates to your own runs: a local calibration that they then rest on")
@@ -295,6 +296,24 @@ def _add_portfolio(commands: Any) -> None:
     queue.add_argument("--plot", action="store_true", help="draw the timeline as a plot as well")
     queue.add_argument("--json", action="store_true", help="print the result as one JSON object")
     queue.set_defaults(run="tui.commands.portfolio")
+
+
+def _add_hardware(commands: Any) -> None:
+    hardware = commands.add_parser(
+        "hardware", help="measure products, memory, links and disk of this machine; plans then have it as your own"
+    )
+    hardware.add_argument("--seconds", type=float, metavar="S", help="of measuring (default: 30)")
+    hardware.add_argument("--device", choices=("auto", "cuda", "mps", "cpu"), help="what PyTorch computes on")
+    hardware.add_argument("--processes", type=int, metavar="N", help="for collectives (default: one a device)")
+    hardware.add_argument("--folder", metavar="DIR", help="where to run it (default: below ./runs/measured)")
+    hardware.add_argument(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        help="have plans use it (default: where nothing else kept the machine busy)",
+    )
+    hardware.add_argument("--plot", action="store_true", help="draw the roofline as well")
+    _add_forms(hardware, "the result as one JSON object")
+    hardware.set_defaults(run="tui.commands.hardware")
 
 
 def _add_load(commands: Any) -> None:

@@ -18,7 +18,7 @@ from estimator.plan.training.stages import Floats, StageShape, recomputed_share
 from estimator.units import FP32_BYTES
 
 # Part of the host link's rate that copies from page-locked memory reach: about 12.5 of 15.75 GB/s over PCIe 3 x16.
-_LINK = 0.8
+LINK_SHARE = 0.8
 # Bytes/s of a node's memory at which fused Adam reads and writes its states there: the median of published steps. They
 # are far apart: 1.1e11 (10B parameters in 2.57 s on two Xeon 8168, Ren et al. 2021, table 4), 5.1e10 (72B over four
 # nodes of eight A100 in 10 s, DeepSpeed issue 6834), 5e10 (3B over two A100, DeepSpeed pull request 7474), 2.2e10 (1.2B
@@ -34,7 +34,7 @@ _PACKED = 0.25
 
 def link_rate(job: Job) -> float:
     """Bytes/s that copies between a device and its host reach, one way."""
-    return _LINK * job.machine.accelerator.host_bandwidth
+    return LINK_SHARE * job.machine.accelerator.host_bandwidth
 
 
 def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from estimator.units import MS_PER_S
-from knowledge.figures import NONE, gib, number, seconds, shown
-from pages.blocks import Block, Figures, Headline, Note, Row, Text
+from knowledge.figures import NONE, gib, number, percent, seconds, shown
+from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Row, Text
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.matrix import MEASURED
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
+    from planner.measuring.hardware import HardwareMeasurement, MeasuredRate
     from planner.measuring.here import MachineDescription, MachineDevice, MachineHost
     from planner.measuring.serving import ServingMeasurement
     from planner.measuring.training import RenderedBenchmark, TrainingMeasurement
 
-_GHZ = 1e9
+_GHZ = _GIGA = 1e9
+_TERA = 1e12
 
 
 def machine(result: MachineDescription) -> list[Block]:
@@ -105,6 +107,64 @@ def _host(host: MachineHost) -> list[Row]:
         ("load", number(host.load) if host.load is not None else NONE),
         ("temperature", f"{host.temperature_c:g} °C" if host.temperature_c is not None else NONE),
         ("system", host.system),
+    ]
+    return [row for row in rows if row[1] != NONE]
+
+
+def hardware(result: HardwareMeasurement) -> list[Block]:
+    columns: list[Column] = [
+        ("part", "part"), ("what", "what"), ("size", "size"), ("measured", lambda row: _rate(row, row.rate)),
+        ("catalogue", lambda row: _rate(row, row.catalogue)),
+        ("share", lambda row: NONE if row.share is None else percent(row.share)),
+    ]  # fmt: skip
+    own, sensed = result.profile, list[Row]()
+    if own:
+        named = f"Plans have it as {own.id}, or as here."
+        kept = [f"Written to {own.file}. {named}"] if own.file else ["Not kept for plans; --keep keeps it."]
+        sensed += [
+            (name, f"{value:g}" if isinstance(value, float) else str(value)) for name, value in own.fields.items()
+        ]
+    else:
+        kept = ["Too little was measured to plan with it: give it more --seconds."]
+    return [
+        Headline(_reached(result)),
+        *table(result.best, columns, "The best of each"),
+        Figures(_meanwhile(result), "The machine meanwhile"),
+        *([Figures(sensed, f"Your own {own.id}")] if own else []),
+        Note("", kept),
+        *notes("Watch out", result.warnings),
+        *notes("Not measured", result.skipped),
+        *(Chart(plot) for plot in result.plots),
+        Folded([*table(result.rates, columns, "All of them"), *notes("How the row was found", own.why if own else [])]),
+        Note("", [f"In {result.folder}."], quiet=True),
+    ]
+
+
+def _reached(result: HardwareMeasurement) -> str:
+    products = [row for row in result.best if row.part == "matmul"]
+    copies = next((row for row in result.best if row.part == "memory" and row.what == "copy"), None)
+    parts = []
+    if products:
+        best = max(products, key=lambda row: row.rate)
+        parts.append(f"{_rate(best, best.rate)} in {best.what} products")
+    if copies:
+        parts.append(f"{_rate(copies, copies.rate)} of memory")
+    return f"{result.device} reaches {' and '.join(parts)}." if parts else f"{result.device}: nothing was measured."
+
+
+def _rate(row: MeasuredRate, value: float | None) -> str:
+    if value is None:
+        return NONE
+    flops = row.part in ("matmul", "attention")
+    return f"{number(value / _TERA)} TFLOP/s" if flops else f"{number(value / _GIGA)} GB/s"
+
+
+def _meanwhile(result: HardwareMeasurement) -> list[Row]:
+    rows: list[Row] = [
+        ("power of a device", f"{number(result.power_w)} W" if result.power_w else NONE),
+        ("lowest clock", f"{number(result.lowest_clock_hz / _GHZ)} GHz" if result.lowest_clock_hz else NONE),
+        ("highest temperature", f"{result.highest_temperature_c:g} °C" if result.highest_temperature_c else NONE),
+        ("versions", ", ".join(f"{name} {version}" for name, version in result.versions.items()) or NONE),
     ]
     return [row for row in rows if row[1] != NONE]
 

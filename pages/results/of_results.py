@@ -58,6 +58,7 @@ VIEWS: Mapping[str, Callable[[Any], list[Block]]] = {
     "WrittenMatrix": matrix.matrix,
     "MatrixResults": matrix.results,
     "MachineDescription": measured.machine,
+    "HardwareMeasurement": measured.hardware,
     "RenderedBenchmark": measured.benchmark,
     "TrainingMeasurement": measured.training,
     "ServingMeasurement": measured.serving,

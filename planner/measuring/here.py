@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
-from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.machines.catalogue import accelerators, find_accelerator, own_accelerators
 from knowledge.machines.networks import network
+from launchers.launch.names import slug
 from measure.machine.devices import Device
 from measure.machine.host import Host, Port
 from measure.machine.inventory import Inventory, inventory
@@ -26,6 +27,7 @@ _MEMORY_ALIKE = 0.08
 _TAKEN_SHARE = 0.05
 _POWER_ALIKE = 0.97
 # What makers write into a processor's name that no catalogue has.
+_LONGEST_ID = 64
 _NOISE = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|@.*|\b\d+-Core\b|\bProcessor\b", re.IGNORECASE)
 
 
@@ -94,42 +96,64 @@ def describe_machine(request: MachineQuestion) -> MachineDescription:
 
 
 def here() -> tuple[str, int]:
-    """(The catalogue's id of this machine's devices, their number). Raises PlanError where none is known."""
-    devices = _here()
-    if devices is None:
-        raise PlanError(
-            "cluster.accelerator",
-            "no device of this machine is in the catalogue; shardwise measure here tells what there is",
-            ["h100-sxm", "shardwise hardware add"],
-        )
-    return devices
+    """(The id of this machine's devices, their number): the user's own row where they were measured, else the
+    catalogue's. Raises PlanError where none is known."""
+    for with_torch in (False, True):
+        name, count = _planned(_machine(with_torch))
+        if name:
+            return name, count
+    raise PlanError(
+        "cluster.accelerator",
+        "no device of this machine is in the catalogue; shardwise measure hardware measures it and adds it",
+        ["h100-sxm", "shardwise measure hardware", "shardwise hardware add"],
+    )
 
 
 @cache
-def _here() -> tuple[str, int] | None:
-    description = description_of(inventory(with_torch=False))
-    if description.accelerator is None:
-        description = description_of(inventory())
-    return (description.accelerator, description.count) if description.accelerator else None
+def _machine(with_torch: bool) -> Inventory:
+    return inventory(with_torch)
+
+
+def own_id(name: str) -> str:
+    """What a device that was measured is called among the user's own: my-h100-sxm."""
+    return f"my-{slug(name)}"[:_LONGEST_ID].rstrip("-._").lower()
+
+
+def _kind(machine: Inventory) -> tuple[str | None, int]:
+    """(The catalogue's id of most of a machine's devices, or else of its processor; how many of these it has)."""
+    kinds = Counter(device.id for row in machine.devices if (device := known_as(row)))
+    if kinds:
+        return kinds.most_common(1)[0]
+    if not machine.devices and (processor := processor_as(machine.host)):
+        return processor.id, max(machine.host.sockets or 1, 1)
+    return None, len(machine.devices)
+
+
+def _planned(machine: Inventory) -> tuple[str | None, int]:
+    """The same as plans name it: the row that `measure hardware` wrote, where there is one."""
+    kind, count = _kind(machine)
+    named = machine.devices[0].name if machine.devices else machine.host.processor
+    own = own_id(kind or named or "")
+    if own not in own_accelerators():
+        return kind, count
+    # A processor was measured with all its sockets together.
+    return own, count if machine.devices else 1
 
 
 def description_of(machine: Inventory) -> MachineDescription:
     """An inventory as the planner and people read it."""
     known = [known_as(device) for device in machine.devices]
     kinds = Counter(device.id for device in known if device)
-    kind = kinds.most_common(1)[0][0] if kinds else None
-    count = kinds[kind] if kind else len(machine.devices)
-    if not machine.devices and (processor := processor_as(machine.host)):
-        kind, count = processor.id, max(machine.host.sockets or 1, 1)
+    kind, count = _kind(machine)
+    planned, places = _planned(machine)
     first = machine.accelerators[0] if machine.accelerators else None
     torch = machine.torch
     interconnect = _interconnect(machine.host.ports)
-    cluster = {"accelerator": kind, "count": count} if kind else {}
     return MachineDescription(
         devices=[_device(device, match) for device, match in zip(machine.devices, known, strict=True)],
         accelerator=kind,
         count=count,
-        plan_cluster=cluster,
+        plan_cluster={"accelerator": planned, "count": places} if planned else {},
         driver=next((device.driver for device in machine.devices if device.driver), None),
         runtime=(first and first.runtime) or (torch and torch.runtime),
         links=dict(Counter(machine.links.values())),
@@ -142,7 +166,7 @@ def description_of(machine: Inventory) -> MachineDescription:
         torch_backends=list(torch.backends) if torch else [],
         host=_host(machine.host),
         told_by=[group.told_by for group in machine.accelerators] + ["the operating system"] + ["torch"] * bool(torch),
-        warnings=[*_warnings(machine, known), *_of_kinds(kinds)],
+        warnings=[*_warnings(machine, known, planned != kind), *_of_kinds(kinds)],
     )
 
 
@@ -220,11 +244,11 @@ def _host(host: Host) -> MachineHost:
     )
 
 
-def _warnings(machine: Inventory, known: Sequence[Accelerator | None]) -> Iterator[str]:
+def _warnings(machine: Inventory, known: Sequence[Accelerator | None], measured: bool) -> Iterator[str]:
     """What would make a measurement here other than one of the catalogue's device."""
     for index, (device, match) in enumerate(zip(machine.devices, known, strict=True)):
-        if match is None:
-            yield f"device {index}: {device.name} is not in the catalogue; shardwise hardware add puts it there"
+        if match is None and not measured:
+            yield f"device {index}: {device.name} is not in the catalogue; shardwise measure hardware puts it there"
         if device.split:
             yield f"device {index}: it is divided (MIG), and a program sees one part of it"
         taken = (device.memory_used_bytes or 0.0) / device.memory_bytes if device.memory_bytes else 0.0
