@@ -6,13 +6,10 @@ every turn as it was said, which is what is shown, exported and searched. Nothin
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import secrets
-import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -24,6 +21,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from agent.unkept import folders, unkept
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import data_folder, refusal
 from pages.rendering.clean import plain
@@ -285,12 +283,10 @@ def _refuse_full(place: Path) -> None:
 
 
 def _aside_folder() -> Path | None:
-    """A folder of this process alone, in memory where the system has one there; it goes with the process."""
-    for parent in ("/dev/shm", tempfile.gettempdir()):
+    """A folder of this process alone; it goes with the process."""
+    for parent in folders():
         with suppress(OSError, PlanError):
-            place = Path(tempfile.mkdtemp(prefix="shardwise-", dir=parent))
-            atexit.register(shutil.rmtree, place, ignore_errors=True)
-            _refuse_full(place)
+            _refuse_full(place := unkept(parent))
             return place
     return None
 

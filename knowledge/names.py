@@ -156,7 +156,7 @@ class NameCatalogue:
         if not name.strip():
             raise PlanError(self.place, f"a {self.kind} name is needed", self._some())
         if len(name) > _LONGEST:
-            raise PlanError(self.place, f"{shown!r} is too long for a {self.kind} name")
+            raise PlanError(self.place, f"{shown!r} is too long for the name of a {self.kind}")
         wanted = self.read(name)
         self._refuse_others(wanted.words | wanted.numbers | self.language.words(name), shown)
         if match := self._read(wanted, shown, elsewhere="/" in name):

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
-from knowledge.own.files import refusal
+from knowledge.own.files import open_regular, refusal
 from launchers.pieces import File, Rendered
 from launchers.placing import Placed, handed_over
 
 # Lines of a file up to which it is compared line by line.
 _MOST_COMPARED = 2000
+_MOST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,12 @@ def _places(files: tuple[File, ...], root: Path) -> dict[str, Path]:
 
 
 def _content(place: Path) -> bytes | None:
-    """What lies at `place`; None when nothing readable does."""
+    """What lies at `place`; None when nothing readable does. Of what is far larger than any file of ours, the
+    beginning."""
     try:
-        return place.read_bytes()
-    except OSError:
+        with open_regular(place, "files") as file:
+            return file.read(_MOST_BYTES)
+    except PlanError:
         return None
 
 

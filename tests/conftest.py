@@ -4,6 +4,7 @@ developer's own sessions, scenarios and catalogue rows stay out of it."""
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 
 from hypothesis import HealthCheck, settings
@@ -16,3 +17,8 @@ settings.load_profile("shardwise")
 _EMPTY = tempfile.mkdtemp(prefix="shardwise-tests-")
 os.environ["SHARDWISE_HOME"] = os.environ["SHARDWISE_CONFIG"] = _EMPTY
 os.environ.pop("SHARDWISE_DATA", None)
+
+
+def pytest_unconfigure() -> None:
+    """Also where the process is one of several that share the tests."""
+    shutil.rmtree(_EMPTY, ignore_errors=True)

@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from estimator.errors import PlanError
+from knowledge.own.files import open_regular
 from measure.machine import amd, nvidia
 from measure.machine.devices import DeviceGroup
 
 EVENTS, SAMPLES, LOG, MEASURED = "events.jsonl", "samples.jsonl", "run.log", "measured.json"
 _LOOK_S, _SAMPLE_S, _END_S = 0.3, 1.0, 10.0
 _LAST_LINES = 30
+_MOST_BYTES = 64 * 2**20
 Watch = Callable[[Mapping[str, Any]], None]
 Sensor = Callable[[], "DeviceGroup | None"]
 
@@ -85,7 +88,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 def last_lines(folder: Path) -> str:
     """The end of what the run printed."""
-    with contextlib.suppress(OSError), (folder / LOG).open("rb") as log:
+    with contextlib.suppress(OSError, PlanError), open_regular(folder / LOG, "folder") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
         return "\n".join(log.read().decode(errors="replace").splitlines()[-_LAST_LINES:])
     return ""
@@ -93,9 +96,9 @@ def last_lines(folder: Path) -> str:
 
 def _new_events(path: Path, offset: int, watch: Watch) -> int:
     """Tells the whole lines behind `offset`, and where the next begins."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
+    with contextlib.suppress(OSError, PlanError), open_regular(path, "folder") as file:
         file.seek(offset)
-        text = file.read()
+        text = file.read(_MOST_BYTES)
         whole = text.rfind(b"\n") + 1
         for line in text[:whole].splitlines():
             with contextlib.suppress(ValueError):
@@ -118,8 +121,8 @@ def _sample(path: Path, sensor: Sensor, over: threading.Event) -> None:
 def lines_of(path: Path) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines; a line that was cut off is left out."""
     rows: list[dict[str, Any]] = []
-    with contextlib.suppress(OSError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    with contextlib.suppress(OSError, PlanError), open_regular(path, "folder") as file:
+        for line in file.read(_MOST_BYTES).decode(errors="replace").splitlines():
             with contextlib.suppress(ValueError):
                 row = json.loads(line)
                 if isinstance(row, dict):

@@ -7,6 +7,7 @@ a body (extensions of chunks, trailers), is bounded here.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -17,19 +18,34 @@ MOST_HEAD_BYTES = 64 * 1024
 # More than any body that is still read to its end.
 _MOST_BYTES = 48 * 2**20
 _HEAD_S = 30.0
+MOST_CONNECTIONS = 900
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """HTTP/1.1 with a limit to the size of a head and to the time that it may take."""
+    """HTTP/1.1 with a limit to the size of a head and to the time that it may take. Whoever opens connections and says
+    nothing keeps nobody out: one too many closes that on which a client has been awaited the longest."""
 
     _bytes = 0
     _head_bytes = 0
     _in_head = True
     _due: asyncio.TimerHandle | None = None
+    _awaited_since: float | None = None
+    """Since when the client has owed us the rest of a request, or its next one."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._awaited_since = time.monotonic()
         self._expect()
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._make_room()
+
+    def on_message_complete(self) -> None:
+        self._awaited_since = None
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._awaited_since = time.monotonic()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._arrived()
@@ -68,6 +84,12 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_head = False
         self._arrived()
         super().on_headers_complete()
+
+    def _make_room(self) -> None:
+        open_ = [each for each in self.connections if isinstance(each, BoundedHttp) and not each.transport.is_closing()]
+        awaited = [(each._awaited_since, each) for each in open_ if each._awaited_since is not None]
+        if len(open_) > MOST_CONNECTIONS and awaited:
+            min(awaited, key=lambda pair: pair[0])[1].transport.close()
 
     def _expect(self) -> None:
         if self._due is None:

@@ -16,6 +16,7 @@ from conversations import of, say
 from agent import store
 from agent.events import Remark
 from agent.session import Session, find_session, list_sessions, open_session, transcript
+from agent.unkept import unkept
 from estimator.errors import PlanError
 
 QUESTION = "does llama-3.1-8b fit on 8 H100?"
@@ -152,3 +153,20 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
     assert "was deleted" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert not gone.exists()
+
+
+def test_what_a_killed_process_left_goes_with_the_next(tmp_path: Path) -> None:
+    code = "import sys, time; from pathlib import Path; from agent.unkept import unkept; "
+    code += "print(unkept(Path(sys.argv[1])), flush=True); time.sleep(60)"
+    other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    left = Path(other.stdout.readline().strip())
+    mine = unkept(tmp_path)
+    assert left.is_dir()
+    other.kill()
+    other.communicate()
+    (tmp_path / "shardwise-unkept-link").symlink_to(mine)
+    new = unkept(tmp_path)
+    assert not left.exists()
+    assert mine.is_dir()
+    assert new.is_dir()

@@ -195,7 +195,8 @@ def test_a_killed_process_leaves_a_whole_set_or_none(is_there: bool, tmp_path: P
             process.stdout.readline()
             process.stdin.write(b"\n")
             process.stdin.flush()
-            if not (is_there and not turn):
+            # The last is left to end, however slow the machine is.
+            if turn < KILLS // 2 - 1 and not (is_there and not turn):
                 time.sleep(longest_s * turn / (KILLS // 2))
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -153,13 +153,13 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
-def connected(received: list[int]) -> tuple[BoundedHttp, Wire]:
+def connected(received: list[int], state: ServerState | None = None) -> tuple[BoundedHttp, Wire]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         received.append(len(scope["headers"]))
 
     config = uvicorn.Config(app, http=BoundedHttp, log_config=None)  # type: ignore[arg-type]
     config.load()
-    wire, found = Wire(), BoundedHttp(config, ServerState(), {})
+    wire, found = Wire(), BoundedHttp(config, state or ServerState(), {})
     found.connection_made(wire)
     return found, wire
 
@@ -211,3 +211,23 @@ async def test_a_head_that_does_not_come_closes_the_connection(monkeypatch: pyte
     await asyncio.sleep(0.05)
     assert wire.closed
     found.connection_lost(None)
+
+
+async def test_who_opens_connections_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.http.limits.MOST_CONNECTIONS", 20)
+    state = ServerState()
+    asked, asked_wire = connected([], state)
+    asked.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")  # the answer is owed to it
+    silent = [connected([], state) for _ in range(60)]
+    for each, wire in silent:
+        if not wire.closed:
+            each.data_received(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234")
+    found, wire = connected([], state)
+    found.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert [each.closed for _, each in silent] == [True] * 42 + [False] * 18
+    assert not wire.closed
+    assert not asked_wire.closed
+    for task in state.tasks:
+        task.cancel()
+    for each in (asked, found, *(each for each, _ in silent)):
+        each.connection_lost(None)

@@ -90,6 +90,10 @@ _ANSWERS = {
 }
 
 
+# Characters of what was said that an answer repeats, and of how many such words.
+_LONGEST_SAID, _MOST_SAID = 200, 20
+
+
 def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: list[str]) -> str:
     """All open questions in one message, with what has been understood so far. `lead` comes first."""
     texts = [question.partition(": ")[2] for question in questions]
@@ -110,7 +114,9 @@ def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: l
 
 
 def not_placed(unread: list[str]) -> str:
-    return f"I could not place {', '.join(repr(words) for words in unread)} and did not use it."
+    shown = [repr(words if len(words) <= _LONGEST_SAID else f"{words[: _LONGEST_SAID - 1]}…") for words in unread]
+    more = f" and {len(shown) - _MOST_SAID} more" if len(shown) > _MOST_SAID else ""
+    return f"I could not place {', '.join(shown[:_MOST_SAID])}{more} and did not use it."
 
 
 # Beside model and devices: the path, and how its value is told.

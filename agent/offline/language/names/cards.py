@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names.known import (
+    MOST_GLUED,
     Known,
     Looked,
     Name,
@@ -182,8 +183,8 @@ def _strange_card(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
     as letters and digits in one, or stand before a word such as 'cards'; two of the three."""
     before = text[at - 1] if at else None
     counted = before is not None and before.kind == "number" and before.norm.isdigit() and text[at].space
-    end, glued = at, False
-    while end < len(text) and (is_strange(text, end, known) or (end > at and text[end].kind == "number")):
+    end, last, glued = at, min(len(text), at + MOST_GLUED), False
+    while end < last and (is_strange(text, end, known) or (end > at and text[end].kind == "number")):
         glued |= end > at and text[end].kind == "number" and not text[end].space
         end += 1
     if end == at or (text[end - 1].kind == "number" and end == at + 1):

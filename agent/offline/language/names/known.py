@@ -12,6 +12,9 @@ from agent.offline.language.tokens import Glyphs, tokens
 from estimator.errors import PlanError
 from knowledge.prices.energy import place_names
 
+# Tokens of the longest name: to follow what nobody knows from each of its words to its end would never end.
+MOST_GLUED = 24
+
 # (Id, note, what it may mean where that is several, the problem where it is none).
 Looked = tuple[str | None, str | None, tuple[str, ...], str | None]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon, plain_words
 from agent.offline.language.names.known import (
+    MOST_GLUED,
     Known,
     Name,
     counts,
@@ -20,7 +21,6 @@ from agent.offline.language.names.known import (
 from agent.offline.language.tokens import Glyphs
 
 _MOST_WORDS = 9
-MOST_GLUED = 24
 
 
 def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
@@ -177,8 +177,8 @@ def _strange_model(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
     """Where words that nobody knows end together with the size that is said of them."""
     if len(text[at].norm) < 4:
         return None
-    end = at
-    while end < len(text) and (is_strange(text, end, known) or (end > at and goes_on(text, end))):
+    end, last = at, min(len(text), at + MOST_GLUED)
+    while end < last and (is_strange(text, end, known) or (end > at and goes_on(text, end))):
         if is_size(text, end):
             return end + 2 if text[end + 1].norm == "b" else None
         end += 1

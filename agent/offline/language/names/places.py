@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.offline.language.lexicon import lexicon, plain_words
-from agent.offline.language.names.known import Known, Name, runs_on, said_of, walked
-from agent.offline.language.names.models import MOST_GLUED
+from agent.offline.language.names.known import MOST_GLUED, Known, Name, runs_on, said_of, walked
 from agent.offline.language.tokens import Glyphs
 
 
