@@ -12,11 +12,13 @@ MONTHS_PER_YEAR = 12.0
 @dataclass(frozen=True)
 class Ownership:
     """Of one device. `capex_usd` is the accelerator alone and the two shares what comes on top of it (hosts on it, the
-    network on both); `kw` is the device with its part of host and network, before the building's `pue`."""
+    network on both); `resale_share` of the accelerator's price comes back after its `years`; `kw` is the device with
+    its part of host and network, before the building's `pue`."""
 
     capex_usd: float
     host_capex_share: float
     network_capex_share: float
+    resale_share: float
     years: float
     utilisation: float
     kw: float
@@ -35,14 +37,31 @@ class Ownership:
         return HOURS_PER_YEAR * self.utilisation
 
     @property
-    def hourly_usd(self) -> dict[str, float]:
-        """USD per hour of use by part. Everything but power is paid whether the device works or not; power is that of
-        the hours of use alone, at the meter, so that cooling is in it and nowhere else."""
-        yearly = {
-            "hardware": self.capex_whole_usd / self.years,
+    def yearly_usd(self) -> dict[str, float]:
+        """What is paid every year by part, whether the device works or not."""
+        return {
+            "hardware": (self.capex_whole_usd - self.capex_usd * self.resale_share) / self.years,
             "colocation": self.kw * self.colocation_usd_per_kw_month * MONTHS_PER_YEAR,
             "maintenance": self.capex_whole_usd * self.maintenance_share,
             "staff": self.staff_usd_per_year,
         }
-        hourly = {name: usd / self.hours_used_per_year for name, usd in yearly.items()}
-        return hourly | {"power": self.kw * self.pue * self.usd_per_kwh}
+
+    @property
+    def power_usd_per_hour(self) -> float:
+        """Of an hour of use, at the meter, so that cooling is in it and nowhere else."""
+        return self.kw * self.pue * self.usd_per_kwh
+
+    @property
+    def hourly_usd(self) -> dict[str, float]:
+        """USD per hour of use by part."""
+        hourly = {name: usd / self.hours_used_per_year for name, usd in self.yearly_usd.items()}
+        return hourly | {"power": self.power_usd_per_hour}
+
+
+def break_even_hours(yearly_usd: float, hourly_usd: float, other_hourly_usd: float) -> float | None:
+    """Hours of use a year from which paying `yearly_usd` and `hourly_usd` for each of them costs less than
+    `other_hourly_usd` alone; None where no year has as many."""
+    if hourly_usd >= other_hourly_usd:
+        return None
+    hours = yearly_usd / (other_hourly_usd - hourly_usd)
+    return hours if hours <= HOURS_PER_YEAR else None

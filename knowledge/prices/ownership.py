@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
 from knowledge.data_files import document
 from knowledge.prices.energy import Fact
 
@@ -12,7 +14,14 @@ from knowledge.prices.energy import Fact
 def ownership_assumptions() -> dict[str, Fact]:
     """years, utilisation, host_capex_share, network_capex_share, colocation_usd_per_kw_month, maintenance_share,
     staff_usd_per_person_year and devices_per_person."""
-    return {name: Fact(**row) for name, row in document("ownership.yaml").items() if name != "whole_machines"}
+    table = document("ownership.yaml")
+    return {name: Fact(**row) for name, row in table.items() if name not in ("whole_machines", "resale")}
+
+
+def resale_share(years: float) -> Fact:
+    """What accelerators of that age sell for, as a share of their price."""
+    table = document("ownership.yaml")["resale"]
+    return Fact(float(np.interp(years, table["years"], table["share"])), table["source"])
 
 
 @cache

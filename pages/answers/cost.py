@@ -8,8 +8,9 @@ from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import cheaper, over_api, owned, providers
-from planner.money.results import CostEstimate
+from pages.results.money import BOUGHT, FASTER, break_even, cheaper, over_api, owned, providers, ways
+from planner.money.offers import of_strangers
+from planner.money.results import CostEstimate, OwnedCost
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
@@ -34,6 +35,14 @@ def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | N
     if cost.price == "owned" and (sides := _owned_or_rented(cost, offers)):
         return [*sides, *_energy(cost)]
     return [Prose(text), *cheaper(cost.savings), *providers(offers[:_MOST_OFFERS]), *_energy(cost)]
+
+
+def beside(cost: CostEstimate) -> list[Block]:
+    """What the first lines say beside the price: owning against renting, what would be sooner, what more money buys."""
+    sides: list[Block] = []
+    if cost.price == "owned" and (pair := _own_and_rent(cost, cost.by_provider)):
+        sides = [Prose(_cheaper_of(cost, *pair)), *break_even(cost)]
+    return [*sides, *ways(cost.faster, FASTER), *ways(cost.bought, BOUGHT)]
 
 
 def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
@@ -99,15 +108,26 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
 
 def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list[Block]:
     """The same run on hardware of one's own and rented, side by side; empty where one of the two has no price."""
-    own = cost.owned
-    priced = [(offer.usd, offer) for offer in offers if offer.usd is not None]
-    if own is None or not priced:
+    pair = _own_and_rent(cost, offers)
+    if pair is None:
         return []
-    usd, rented = min(priced, key=lambda pair: pair[0])
-    head = (
-        f"**{'Owning' if own.usd <= usd else 'Renting'} is cheaper for this run**: about {figures.usd(own.usd)} on "
-        f"hardware of your own against {figures.usd(usd)} renting from {rented.provider}, for "
-        f"{figures.hours(cost.hours)}."
-    )
+    own, rented = pair
     counts = f"Owned counts {figures.plain(own.years)} years at {figures.percent(own.utilisation)} use; {_OWNED_COUNTS}"
-    return [Prose(head), *owned(own), *providers([rented]), Prose(counts)]
+    return [Prose(_cheaper_of(cost, own, rented)), *break_even(cost), *owned(own), *providers([rented]),
+            Prose(counts)]  # fmt: skip
+
+
+def _own_and_rent(cost: CostEstimate, offers: Sequence[ProviderCost]) -> tuple[OwnedCost, ProviderCost] | None:
+    """What owning costs, and the cheapest offer of those that can do the run."""
+    priced = [offer for offer in offers if offer.usd is not None and offer.joined is not False]
+    priced = [offer for offer in priced if not of_strangers(offer.seller)] or priced
+    return (cost.owned, min(priced, key=lambda offer: offer.usd or 0.0)) if cost.owned and priced else None
+
+
+def _cheaper_of(cost: CostEstimate, own: OwnedCost, rented: ProviderCost) -> str:
+    usd = rented.usd or 0.0
+    return (
+        f"**{'Owning' if own.usd <= usd else 'Renting'} is cheaper for this run**: about {figures.usd(own.usd)} on "
+        f"hardware of your own, busy {figures.percent(own.utilisation)} of {figures.plain(own.years)} years, against "
+        f"{figures.usd(usd)} renting from {rented.provider}, for {figures.hours(cost.hours)}."
+    )

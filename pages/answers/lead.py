@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from estimator.plan.schema import Training
 from knowledge import figures
+from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, ranked
@@ -27,6 +28,7 @@ _WIDEST = 72
 # Between two columns, as Markdown is shown.
 _GAP, _SHORT_TITLE = 3, 12
 _STEP = ("step_s", "tokens_per_s", "mfu")
+_ALWAYS = ("hours", "usd", *_STEP)
 # What people name, by the question that it belongs to.
 _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
            "device_hours": ("device_hours", "usd", "hours")}  # fmt: skip
@@ -69,7 +71,7 @@ def training(
     rest = [f"{_sentence(run)}: {values}.", f"{decides}. {layout}"]
     if "layout" in asked:
         rest = [layout, rest[0], f"{decides}."]
-    return [head, *map(Prose, rest)]
+    return [head, *map(Prose, rest), *(money.beside(bill) if bill else [])]
 
 
 def _sentence(words: str) -> str:
@@ -110,11 +112,13 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
         "hours": figures.held(run or bill, "hours") if run or bill else "",
         "usd": figures.held(bill, "usd") if bill and bill.usd is not None else "",
         "device_hours": f"{figures.shown('device_hours', bill.device_hours)} device-hours" if bill else "",
+        "co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2" if bill and bill.co2_kg is not None else "",
+        "kwh": figures.shown("kwh", bill.kwh) if bill and bill.kwh is not None else "",
     }
     named = [name.rpartition(".")[2] for name in asked]
     wished = [name for each in named for name in ((each,) if each in values else _ORDERS.get(each, ()))]
-    order = list(dict.fromkeys([*wished, "hours", "usd", *_STEP]))
-    words = [values[name] for name in order if values[name] and (name != "device_hours" or name in wished)]
+    order = list(dict.fromkeys([*wished, *_ALWAYS]))
+    words = [values[name] for name in order if values[name] and (name in _ALWAYS or name in wished)]
     return ", ".join([f"**{words[0]}**", *words[1:]])
 
 

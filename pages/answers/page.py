@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pages.answers import lead
 from pages.answers.serving import verdict
 from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Table
-from pages.results import deciding
+from pages.results import deciding, money
 from pages.results.advice import gain_words
 from pages.results.columns import listed
 from pages.results.estimate import ROOM, fit_verdict, remedies
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # has all that can be estimated behind it
 _LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProjection", "CostEstimate",
          "RecommendedCluster", "AutoConfigured", "Comparison", "Sweep", "ScalingProjection", "AppliedStrategies",
          "PeakThroughput")  # fmt: skip
+# Tables that a page has only where they were asked for.
+_ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT)
 # Notes whose first sentence belongs to the verdict, and tables that are how a figure is made.
 _REASONS, _BEHIND = ("Why", "Why not more", "What matters"), ("Made of", "Decisions")
 _MOST_ROWS, _MOST_FIGURES, _MOST_WARNINGS, _MOST_REMEDIES, _MOST_TIPS = 8, 6, 2, 3, 3
@@ -95,6 +97,8 @@ def _first(blocks: Sequence[Block], width: int) -> list[Block]:
             case Figures(rows=rows, title=title) if title and Figures not in kinds:
                 front.append(replace(block, rows=rows[:_MOST_FIGURES]))
                 kinds.add(Figures)
+            case Table(title=title) if title in _ASKED:
+                front.append(block)
             case Table(title=title) if title not in _BEHIND and Table not in kinds:
                 front.append(replace(lead.slim(block, _MOST_ROWS, width, True), title=""))
                 kinds.add(Table)

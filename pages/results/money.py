@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from knowledge import figures
 from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
-from pages.blocks import Block, Headline, Prose
+from pages.blocks import Block, Chart, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.plan import plan_figures
@@ -21,8 +21,10 @@ from planner.clusters.results import (
     RecommendedCluster,
 )
 from planner.money.offers import of_strangers
-from planner.money.results import ApiComparison, CostEstimate, OwnedCost, Saving
+from planner.money.results import ApiComparison, BreakEven, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
+
+CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 
 def cost(result: CostEstimate) -> list[Block]:
@@ -37,11 +39,13 @@ def cost(result: CostEstimate) -> list[Block]:
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Made of"),
         *cheaper(result.savings),
-        *ways(result.faster, "Faster"),
-        *ways(result.bought, "What more money would buy"),
+        *ways(result.faster, FASTER),
+        *ways(result.bought, BOUGHT),
         *providers(result.by_provider),
         *owned(result.owned),
+        *break_even(result),
         *over_api(result.api, "Over an API"),
+        *map(Chart, result.plots),
         *notes("Not included", result.not_included),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
@@ -62,7 +66,7 @@ def providers(rows: Sequence[ProviderCost]) -> list[Block]:
 
 def cheaper(rows: Sequence[Saving]) -> list[Block]:
     """What would cost less, what gives up least first."""
-    return ways(rows, "Cheaper")
+    return ways(rows, CHEAPER)
 
 
 def ways(rows: Sequence[Saving], title: str) -> list[Block]:
@@ -139,6 +143,26 @@ def owned(cost: OwnedCost | None) -> list[Block]:
         "capex_usd", "years", "utilisation", "usd_per_device_hour", "usd", "usd_per_year", ("parts", lambda _: parts),
     ]  # fmt: skip
     return listed(cost, rows, f"Owned: {cost.machine}")
+
+
+OWN_OR_RENT = "Owned or rented, by hours of use"
+
+
+def break_even(cost: CostEstimate) -> list[Block]:
+    """From when on what is paid for a year costs less than by the hour."""
+    rows = cost.break_even
+    if not rows:
+        return []
+    columns: list[Column] = [
+        ("paid for", "what"), ("a year", "usd_per_year"), (f"costs less than {rows[0].than}", _from_when),
+    ]  # fmt: skip
+    return table(rows, columns, OWN_OR_RENT if cost.price == "owned" else "By hours of use")
+
+
+def _from_when(row: BreakEven) -> str:
+    if row.hours_per_year is None or row.share is None:
+        return "at no number of hours"
+    return f"from {whole(row.hours_per_year)} hours a year on ({percent(row.share)})"
 
 
 # ---------------------------------------------------------------------------------------------------------- clusters

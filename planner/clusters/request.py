@@ -80,6 +80,11 @@ class Asked:
         limits.append(None if self.max_kw is None or kw is None else int(self.max_kw / kw))
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def kw(self, device: Accelerator, count: int) -> float | None:
+        """Of so many of them, where power is limited."""
+        each = None if self.max_kw is None else metered_kw(device)
+        return None if each is None else each * count
+
     def estimates(self, accelerator: str) -> bool:
         """Whether it is estimated: those without a price only where they, or their vendor, were named."""
         return self.named or self.rents(accelerator)

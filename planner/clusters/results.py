@@ -53,7 +53,7 @@ class ClusterOption(Result):
     micro_batch: int | None = None
     global_batch: int | None = None
     replicas: int | None = None
-    kw: float | None = Field(default=None, description="At the meter, devices at their limit; null where not known.")
+    kw: float | None = Field(default=None, description="At the meter, devices at their limit; where power is limited.")
     step_s: float | None = None
     mfu: float | None = None
     ttft_s: float | None = None

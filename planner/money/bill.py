@@ -14,6 +14,7 @@ from knowledge.prices.energy import WORLD, Fact, energy_assumptions
 from planner.clock import today
 from planner.estimates import PlanEstimate, warnings_of
 from planner.evidence import evidence_of
+from planner.money.break_even import break_evens, by_hours_of_use
 from planner.money.choice import Chosen, Hours, choose
 from planner.money.offers import PriceKind, in_order
 from planner.money.owned import owned_cost
@@ -92,6 +93,8 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         co2_kg=None if kwh is None else kwh * payment.energy["kg_co2_per_kwh"].value,
         by_provider=payment.rows,
         owned=payment.owned,
+        break_even=break_evens(payment.rows, payment.owned, chosen),
+        plots=by_hours_of_use(payment.rows, payment.owned, chosen),
         within_budget=None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
         within_deadline=None if goal.deadline_h is None else chosen.hours <= goal.deadline_h,
         warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],

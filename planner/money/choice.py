@@ -32,7 +32,7 @@ _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
     "community": (*_RENTED, "machines that their owners take back"),
     "own": ("whatever your price does not cover", *_RENTED[:2]),
     "owned": (
-        "interest on the capital, and what the hardware sells for in the end", "power of devices that stand idle",
+        "interest on the capital", "power of devices that stand idle",
         "storage and software licences", "runs that go wrong and are repeated",
     ),
 }  # fmt: skip

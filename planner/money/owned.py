@@ -9,7 +9,7 @@ from estimator.money.cost import device_kw
 from estimator.money.ownership import Ownership
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Fact, Place, energy_assumptions
-from knowledge.prices.ownership import ownership_assumptions, whole_machines
+from knowledge.prices.ownership import ownership_assumptions, resale_share, whole_machines
 from planner.money.results import OwnedCost
 from planner.money.terms import CostTerms
 from planner.result import Assumption
@@ -42,11 +42,13 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
         host = value("host_capex_share", None, facts["host_capex_share"])
     staff = facts["staff_usd_per_person_year"].value / facts["devices_per_person"].value
     why = f"{facts['staff_usd_per_person_year'].source}; a person for {facts['devices_per_person'].value:.0f} devices: "
+    years = value("years", terms.years, facts["years"])
     owned = Ownership(
         capex_usd=price,
         host_capex_share=host,
         network_capex_share=network,
-        years=value("years", terms.years, facts["years"]),
+        resale_share=value("resale_share", terms.resale_share, resale_share(years)),
+        years=years,
         utilisation=value("utilisation", terms.utilisation, facts["utilisation"]),
         kw=kw,
         pue=value("pue", terms.pue, energy_assumptions()["pue"]),
@@ -68,7 +70,7 @@ def _result(
     owned: Ownership, count: int, name: str, source: str, assumptions: list[Assumption], hours: Sequence[float]
 ) -> OwnedCost:
     hourly = {part: usd * count for part, usd in owned.hourly_usd.items()}
-    total = sum(hourly.values())
+    total, yearly = sum(hourly.values()), sum(owned.yearly_usd.values()) * count
     run, low, high = hours
     return OwnedCost(
         machine=name,
@@ -82,6 +84,8 @@ def _result(
         low_usd=total * low,
         high_usd=total * high,
         usd_per_year=total * owned.hours_used_per_year,
+        fixed_usd_per_year=yearly,
+        power_usd_per_hour=owned.power_usd_per_hour * count,
         parts={part: usd * run for part, usd in hourly.items()},
         source=source,
         assumptions=assumptions,

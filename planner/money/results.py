@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from planner.plots import Plot
 from planner.result import Assumption, Evidence, ProviderCost, Result
 
 
@@ -32,9 +33,21 @@ class OwnedCost(Result):
     low_usd: float
     high_usd: float
     usd_per_year: float = Field(description="At this utilisation.")
+    fixed_usd_per_year: float = Field(description="Of usd_per_year what is paid whether they work or not.")
+    power_usd_per_hour: float = Field(description="Of usd_per_hour what is paid for each hour of use.")
     parts: dict[str, float] = Field(description="USD for the hours of the run; they add up to usd.")
     source: str
     assumptions: list[Assumption]
+
+
+class BreakEven(Result):
+    """From how many hours of use a year a way to pay, that costs the same for every year, costs less than another."""
+
+    what: str
+    than: str
+    usd_per_year: float = Field(description="Paid whether the machines work or not.")
+    hours_per_year: float | None = Field(description="Null where no year has as many.")
+    share: float | None = Field(description="Of the hours of a year.")
 
 
 class Saving(Result):
@@ -117,6 +130,10 @@ class CostEstimate(Result):
     owned: OwnedCost | None = Field(
         default=None, description="The same devices bought; null where their price or power is not known."
     )
+    break_even: list[BreakEven] = Field(
+        default_factory=list, description="Terms and owning against paying by the hour, by the hours of use."
+    )
+    plots: list[Plot] = Field(default_factory=list, description="The same as pictures.")
     api: ApiComparison | None = Field(
         default=None, description="Of serving: the model over an API; null where nobody is known to offer it."
     )

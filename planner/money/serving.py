@@ -7,6 +7,7 @@ from dataclasses import replace
 from estimator.plan.schema import Plan
 from planner.money.apis import compared
 from planner.money.bill import Work, bill, paid, per
+from planner.money.break_even import by_volume
 from planner.money.choice import not_included
 from planner.money.offers import OfferTerms, offer
 from planner.money.results import CostEstimate
@@ -49,6 +50,7 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
     month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
     cost.api = compared(served.job.architecture.id, served.job.inference, cost.usd_per_month, month_tokens)
+    cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen, stored=False)
     return cost
 

@@ -7,7 +7,6 @@ from typing import Any
 from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.money.owned import metered_kw
 from planner.serving.planned import Served, latency_of, memory_of, per_replica, plan_serving, throughput_of
 from planner.serving.prices import HOURS_PER_MONTH, cost_of, offers_of
 
@@ -56,7 +55,7 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         instances=offer.instances if offer else None,
         price_date=offer.price_date if offer else None,
         stale=offer.stale if offer else None,
-        kw=None if (kw := metered_kw(machine.accelerator)) is None else kw * machine.count,
+        kw=ask.kw(machine.accelerator, machine.count),
         usd_per_hour=hourly,
         hours=hours,
         low_hours=hours / spread,

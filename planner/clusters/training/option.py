@@ -10,7 +10,6 @@ from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
-from planner.money.owned import metered_kw
 from planner.training.planned import Planned, memory_of, plan_training
 from planner.training.run import run_of
 
@@ -55,7 +54,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         instances=offer.instances if offer else None,
         price_date=offer.price_date if offer else None,
         stale=offer.stale if offer else None,
-        kw=None if (kw := metered_kw(shape.accelerator)) is None else kw * shape.count,
+        kw=ask.kw(shape.accelerator, shape.count),
         usd_per_hour=hourly,
         hours=run.hours if run else None,
         low_hours=run.low_hours if run else None,

@@ -138,8 +138,8 @@ def test_owned_follows_its_arguments() -> None:
     assert owned["usd_per_year"] == pytest.approx(owned["usd_per_hour"] * 8760 * owned["utilisation"])
     assert said(found)["colocation_usd_per_kw_month"] > 0
     bare = cost(
-        capex_usd_per_device=35_040, years=4, utilisation=1, usd_per_kwh=0, colocation_usd_per_kw_month=0,
-        maintenance_share=0, staff_usd_per_device_year=0,
+        capex_usd_per_device=35_040, resale_share=0, years=4, utilisation=1, usd_per_kwh=0,
+        colocation_usd_per_kw_month=0, maintenance_share=0, staff_usd_per_device_year=0,
     )  # fmt: skip
     assert bare["price"] == "owned"
     assert bare["usd_per_device_hour"] == pytest.approx(1.0)
@@ -147,6 +147,28 @@ def test_owned_follows_its_arguments() -> None:
     hours = [cost(price="owned", years=years)["owned"]["usd_per_device_hour"] for years in (2, 4, 6)]
     assert hours == sorted(hours, reverse=True)
     assert cost(provider="owned")["price"] == "owned"
+    assert cost(price="owned", resale_share=0)["owned"]["usd"] > owned["usd"]
+
+
+def test_at_the_break_even_owning_costs_what_renting_does() -> None:
+    """Whoever uses the machines for longer than that a year pays less for owning, whoever does for less pays more."""
+    found = cost(price="owned")
+    (own,) = [row for row in found["break_even"] if row["what"] == "owned"]
+    rent = plain()["usd_per_hour"]
+    at = cost(price="owned", utilisation=own["share"])["owned"]
+    assert at["usd_per_hour"] == pytest.approx(rent)
+    assert cost(price="owned", utilisation=own["share"] * 0.9)["owned"]["usd_per_hour"] > rent
+    (picture,) = found["plots"]
+    curves = {curve["name"]: curve["y"] for curve in picture["series"]}
+    assert curves["owned"][0] == pytest.approx(own["usd_per_year"])
+    assert curves[own["than"]][-1] == pytest.approx(rent * 8760)
+
+
+def test_a_reservation_pays_from_its_share_of_the_hourly_price_on() -> None:
+    rows = cost(providers=["AWS"])["break_even"]
+    (term,) = [row for row in rows if row["what"].startswith("three-year")]
+    (offer,) = [row for row in cost(providers=["AWS"])["by_provider"] if row["reserved_3y_usd_per_hour"]][:1]
+    assert term["share"] == pytest.approx(offer["reserved_3y_usd_per_hour"] / offer["usd_per_hour"])
 
 
 def test_what_is_not_known_is_not_guessed() -> None:
