@@ -646,6 +646,8 @@ class _CostTerms(TypedDict, total=False):
     """What a device costs you to buy, with its part of server and network."""
     years: float | None
     """In which owned hardware is written off."""
+    resale_share: float | None
+    """Of devices' price, what they sell for after years."""
     utilisation: float | None
     """Part of all hours that owned hardware works."""
     usd_per_kwh: float | None
