@@ -63,7 +63,7 @@ def sets(target: str) -> list[tuple[int, int, tuple[File, ...]]]:
         try:
             files = scheduled(target, serving(count, tp=tp, pp=pp), ENGINE, **SITES[tp % 2]).files
         except PlanError:
-            assert target in ("compose", "kubernetes-deployment", "kubernetes-kserve")
+            assert target in ("compose", "dstack", "kubernetes-deployment", "kubernetes-kserve")
             continue
         found.append((count, count // min(8, tp * pp), files))
     return found
@@ -133,14 +133,16 @@ def test_shell_scripts_are_clean(ask: Ask):
 
 
 def _inner(file: File) -> list[str]:
-    """Scripts inside YAML: those of nodes in a ConfigMap, and SkyPilot's command."""
+    """Scripts inside YAML: those of nodes in a ConfigMap, and the commands of SkyPilot and dstack."""
     import yaml
 
     found = []
-    for document in yaml.safe_load_all(file.text) if file.path.endswith(".yaml") else ():
+    for document in yaml.safe_load_all(file.text) if file.path.endswith((".yaml", ".yml")) else ():
         found += [value for value in document.get("data", {}).values() if value.startswith("#!")]
         if file.target == "skypilot":
             found.append("#!/bin/bash\n" + document["run"])
+        if file.target == "dstack":
+            found += ["#!/bin/bash\n" + command for command in document["commands"]]
     return found
 
 
@@ -164,12 +166,38 @@ def test_skypilot_reads_the_plan(ask: Ask):
     made = sets("skypilot")
     good = made[0][2][0].text
     broken = [good.replace("num_nodes:", "num_node:"), good.replace("workdir:", "workdirs:")]
-    questions = [{"text": files[0].text} for _, _, files in made] + [{"text": one} for one in broken]
+    texts = [files[0].text for _, _, files in made]
+    managed = [text.replace("# file_mounts: ", "file_mounts: ") for text in texts if "# file_mounts: " in text]
+    assert len(managed) > 3
+    questions = [{"text": one} for one in [*texts, *broken, *managed]]
     answers = ask("skypilot", "skypilot", questions)
+    taken = answers[len(texts) + len(broken) :]
+    assert [answer["error"] for answer in taken] == [None] * len(managed)
+    assert all(answer["restarts"] and answer["mounts"] == ["~/sky_workdir/saves"] for answer in taken)
     for (count, nodes, files), answer in zip(made, answers, strict=False):
         assert answer["error"] is None, files[0].text
         each = sum(answer["accelerators"].values())
         assert each * answer["nodes"] * (answer["replicas"] or 1) == count
         assert answer["replicas"] or answer["nodes"] == nodes
         assert "exec env " in answer["run"]
+    assert all(answer["error"] for answer in answers[len(texts) :][: len(broken)])
+
+
+def test_dstack_reads_the_plan(ask: Ask):
+    made = sets("dstack")
+    good = made[0][2][0].text
+    broken = [
+        good.replace("nodes:", "node:"),
+        good.replace('gpu: "', 'gpu: "::'),
+        good.replace("no-capacity", "no-room"),
+    ]
+    assert good not in broken
+    questions = [{"text": files[0].text} for _, _, files in made] + [{"text": one} for one in broken]
+    answers = ask("dstack", "dstack", questions)
+    for (count, nodes, files), answer in zip(made, answers, strict=False):
+        assert answer["error"] is None, files[0].text
+        assert answer["each"] * answer["nodes"] * answer["replicas"] == count
+        assert answer["replicas"] > 1 or answer["nodes"] == nodes
+        assert len(answer["commands"]) == 1
+        assert "exec env " in answer["commands"][0]
     assert all(answer["error"] for answer in answers[len(made) :])

@@ -78,10 +78,18 @@ def is_cpu(launch: Launch) -> bool:
 
 def skypilot_name(launch: Launch) -> str:
     """SkyPilot's name of the plan's accelerator. Raises PlanError where it is not known to have one."""
-    accelerator = accelerator_of(launch)
-    names = table("data/devices")["skypilot"]
+    return _listed(launch, "skypilot", "SkyPilot")
+
+
+def dstack_name(launch: Launch) -> str:
+    """dstack's, with the memory where devices of several sizes share it. Raises PlanError where none is known."""
+    return _listed(launch, "dstack", "dstack")
+
+
+def _listed(launch: Launch, scheduler: str, title: str) -> str:
+    accelerator, names = accelerator_of(launch), table("data/devices")[scheduler]
     if accelerator.id not in names:
-        raise PlanError(FIELD, f"SkyPilot's name of {accelerator.id} is not known", list(names))
+        raise PlanError(FIELD, f"{title}'s name of {accelerator.id} is not known", list(names))
     return names[accelerator.id]
 
 

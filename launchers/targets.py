@@ -233,10 +233,17 @@ TARGETS: dict[str, Target] = {
     "skypilot": Target(
         "schedulers/skypilot",
         "scheduler",
-        "SkyPilot task, or service where a model is served, on any cloud",
+        "SkyPilot task or managed job, or service where a model is served, on any cloud",
         kinds=("training", "inference"),
         launch="sky launch skypilot.yaml",
         serve="sky serve up skypilot.yaml",
+    ),
+    "dstack": Target(
+        "schedulers/dstack",
+        "scheduler",
+        "dstack task, or service where a model is served, on any cloud or cluster of one's own",
+        kinds=("training", "inference"),
+        launch="dstack apply -f job.dstack.yml",
     ),
     "ssh": Target(
         "schedulers/ssh",

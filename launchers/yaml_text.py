@@ -87,7 +87,7 @@ def _field(key: str, value: Tree, comments: Mapping[str, str]) -> list[str]:
 
 def _one_line(values: Sequence[Tree]) -> str | None:
     """A list as `[a, b]`; None for one that is long, or holds more than plain values."""
-    if any(isinstance(value, YamlNote | Mapping) or not isinstance(value, Value) for value in values):
+    if any(isinstance(value, YamlNote | TextBlock | Mapping) or not isinstance(value, Value) for value in values):
         return None
     text = f"[{', '.join(scalar(value) for value in values if isinstance(value, Value))}]"
     return text if len(text) <= _LIST_LINE else None
@@ -99,6 +99,8 @@ def _item(item: Tree, comments: Mapping[str, str]) -> list[str]:
     if isinstance(item, Mapping):
         first, *rest = _deeper(tree(item, comments)) or ["  {}"]
         return [f"- {first.lstrip()}", *rest]
+    if isinstance(item, TextBlock) and (literal := _literal(item)):
+        return ["- |", *_deeper(literal)]
     if isinstance(item, Value):
         return [f"- {scalar(item)}"]
     raise TypeError("lists of lists are not written")

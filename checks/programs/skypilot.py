@@ -26,4 +26,6 @@ def answer(question):
         "image": resources.image_id,
         "run": task.run,
         "replicas": service and service.min_replicas,
+        "restarts": resources.job_recovery and resources.job_recovery["max_restarts_on_errors"],
+        "mounts": sorted(task.storage_mounts),
     }

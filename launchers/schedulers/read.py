@@ -1,5 +1,5 @@
 """Files that start containers, told from each other: Kubernetes objects, values of a Helm
-chart, SkyPilot tasks, Docker Compose."""
+chart, SkyPilot tasks, dstack configurations, Docker Compose."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from launchers.reading.documents import nested_documents
 from launchers.reading.findings import Findings
 from launchers.schedulers.compose import read as compose
 from launchers.schedulers.containers import Jobs
+from launchers.schedulers.dstack import read as dstack
 from launchers.schedulers.kubernetes import read as kubernetes
 from launchers.schedulers.kubernetes.production_stack import read as production_stack
 from launchers.schedulers.skypilot import read as skypilot
@@ -17,7 +18,7 @@ from launchers.schedulers.skypilot import read as skypilot
 
 def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     """What the file starts, its counts put into the findings; None for what is none of these files."""
-    if not re.search(r"^(apiVersion|resources|services|run|kind|servingEngineSpec)\s*:", text, re.MULTILINE):
+    if not re.search(r"^(apiVersion|resources|services|run|kind|type|servingEngineSpec)\s*:", text, re.MULTILINE):
         return None
     documents = nested_documents(name, text)
     objects = [part for part in documents if "apiVersion" in part and "kind" in part]
@@ -28,6 +29,8 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
             return production_stack.read(name, part, findings)
         if isinstance(part.get("services"), Mapping):
             return compose.read(name, part["services"], findings)
+        if part.get("type") in dstack.TYPES and "commands" in part:
+            return dstack.read(name, part, findings)
         if isinstance(part.get("run"), str) and any(key in part for key in ("resources", "num_nodes", "setup")):
             return skypilot.read(name, part, findings)
     return None

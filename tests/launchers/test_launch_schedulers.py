@@ -179,7 +179,7 @@ def test_devices_have_their_makers_resource(accelerator: str, resource: str):
 
 
 def test_devices_without_a_resource_are_refused():
-    for target in ("kubernetes-jobset", "compose", "skypilot"):
+    for target in ("kubernetes-jobset", "compose", "skypilot", "dstack"):
         with pytest.raises(PlanError) as raised:
             scheduled(target, complete({"cluster.accelerator": "apple-m3-max"}))
         assert raised.value.field == "cluster.accelerator"
@@ -204,7 +204,7 @@ def test_served_models_are_reached_through_a_service():
     assert one["Deployment"]["spec"]["replicas"] == 8
     labels = one["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert one["Service"]["spec"]["selector"].items() <= labels.items()
-    for target in ("kubernetes-lws", *ONE_NODE, "skypilot"):
+    for target in ("kubernetes-lws", *ONE_NODE, "skypilot", "dstack"):
         with pytest.raises(PlanError, match="slurm"):
             scheduled(target, serving(), ALONE)
 
@@ -224,10 +224,24 @@ def test_skypilot_tasks_have_the_planned_nodes(count: int, nodes: int, each: int
     assert task["resources"]["accelerators"] == {"H100": each}
     assert ("SKYPILOT_NODE_RANK" in task["run"]) == (nodes > 1)
     assert task["workdir"] == "."
+    assert task["resources"]["job_recovery"]["max_restarts_on_errors"] > 0
     served = yaml.safe_load(text(scheduled("skypilot", serving(16, tp=4), ENGINE)))
+    assert "job_recovery" not in served["resources"]
     assert served["service"]["replicas"] == 4
     assert served["resources"]["ports"] == 8000
     assert served["resources"]["image_id"] == "docker:example/engine:v1"
+
+
+@pytest.mark.parametrize(("count", "nodes", "gpu"), [(8, 1, "H100:8"), (32, 4, "H100:8"), (2, 1, "H100:2")])
+def test_dstack_tasks_have_the_planned_nodes(count: int, nodes: int, gpu: str):
+    task = yaml.safe_load(text(scheduled("dstack", complete(devices(count)), WHO)))
+    assert (task["type"], task["nodes"], task["resources"]["gpu"]) == ("task", nodes, gpu)
+    assert ("DSTACK_NODE_RANK" in task["commands"][0]) == (nodes > 1)
+    assert "interruption" in task["retry"]["on_events"]
+    served = yaml.safe_load(text(scheduled("dstack", serving(16, tp=4), ENGINE)))
+    assert (served["type"], served["replicas"], served["port"]) == ("service", 4, 8000)
+    assert served["image"] == "example/engine:v1"
+    assert "retry" not in served
 
 
 def test_compose_gives_each_replica_devices_and_a_port_of_its_own():
@@ -342,6 +356,6 @@ def test_names_of_devices_are_the_catalogues():
 
     ids = {accelerator.id for accelerator in accelerators()}
     words = table("data/devices")
-    assert set(words["skypilot"]) | set(words["tpus"]) <= ids
+    assert set(words["skypilot"]) | set(words["dstack"]) | set(words["tpus"]) <= ids
     makers = {accelerator.vendor for accelerator in accelerators()}
     assert {key.split()[0] for key in words["makers"]} - {"CPU"} <= makers

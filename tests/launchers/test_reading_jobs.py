@@ -52,6 +52,18 @@ run: |
   torchrun --nnodes $SKYPILOT_NUM_NODES --nproc_per_node $SKYPILOT_NUM_GPUS_PER_NODE train.py \\
     --model_name_or_path $MODEL --per_device_train_batch_size 2 --deepspeed ds.json --bf16 true
 """
+DSTACK = """\
+type: task
+nodes: 2
+env: [HF_TOKEN, MODEL=meta-llama/Llama-3.1-8B]
+commands:
+  - pip install trl
+  - |
+    accelerate launch --num_processes $((DSTACK_NODES_NUM * DSTACK_GPUS_PER_NODE)) --num_machines $DSTACK_NODES_NUM \\
+      --machine_rank $DSTACK_NODE_RANK --main_process_ip $DSTACK_MASTER_NODE_IP -m trl.scripts.sft \\
+      --model_name_or_path $MODEL --per_device_train_batch_size 2 --use_peft --lora_r 16
+resources: {gpu: "A100:80GB:8", shm_size: 16GB}
+"""
 COMPOSE = """\
 services:
   engine:
@@ -129,6 +141,9 @@ def values(found: FilesReading) -> dict[str, Any]:
         ({"t.yaml": SKYPILOT},
          {"cluster.count": 16, "cluster.accelerator": "a100-sxm-80gb", "layout.zero_stage": 3,
           "model": "meta-llama/Llama-3.1-8B"}),
+        ({"job.dstack.yml": DSTACK},
+         {"cluster.count": 16, "cluster.accelerator": "a100-sxm-80gb", "workload.micro_batch": 2,
+          "workload.lora.rank": 16, "model": "meta-llama/Llama-3.1-8B"}),
         ({"compose.yaml": COMPOSE}, {"cluster.count": 2, "layout.tp": 2, "workload.weight_dtype": "awq"}),
         ({"job.sbatch": JOB, "train.sh": TRAIN},
          {"cluster.count": 16, "cluster.accelerator": "h100-sxm", "workload.lora.rank": 16, "workload.lora.alpha": 32,

@@ -1,4 +1,7 @@
-"""SkyPilot 0.14.1 task: the nodes and devices, this folder as the working folder, and the command of every node."""
+"""SkyPilot 0.14.1 task: the nodes and devices, this folder as the working folder, and the command of every node.
+
+The same file is a managed job (`sky jobs launch`), which goes on elsewhere when machines fail or are taken away.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,10 @@ from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
 PATH = "skypilot.yaml"
 _IDLE_MINUTES = 30
 _LOADING_S = 1800
+# Where SkyPilot puts the working folder, and so where checkpoints are.
+_SAVES = "~/sky_workdir/saves"
+# How often a managed job is started again after an error of its own; lost machines are always replaced.
+_RESTARTS = 3
 
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
@@ -40,6 +47,15 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         document["service"] = {"readiness_probe": probe, "replicas": launch.replicas}
     else:
         resources["autostop"] = {"idle_minutes": _IDLE_MINUTES, "down": False}
+        resources["job_recovery"] = {"max_restarts_on_errors": _RESTARTS}
+        bucket = f"{{{_SAVES}: {{name: SET_ME, mode: MOUNT_CACHED}}}}"
+        document[
+            YamlNote(f"file_mounts: {bucket}  # for sky jobs launch: a bucket where checkpoints outlive machines")
+        ] = ""
+        needs.append(
+            f"{PATH}: file_mounts, a bucket for checkpoints, where machines may be taken away; then start it with "
+            f"sky jobs launch {PATH}, which replaces them"
+        )
     document["workdir"] = "."
     document[YamlNote("secrets: {HF_TOKEN: null}  # for gated models; then add --secret HF_TOKEN to the command")] = ""
     if image is None:
