@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import python_of
 
+from planner.measuring.hardware import HardwareTiming, measure_hardware
 from planner.measuring.training import BenchmarkRequest, TrainingMeasurement, measure_training
 from planner.requests import parsed
 
@@ -56,3 +57,13 @@ def test_one_process_has_the_plan_s_parameters(tmp_path: Path, monkeypatch: pyte
     assert told.outcome == "ran"
     assert told.warnings == [] or not any("parameters" in text for text in told.warnings)
     assert (tmp_path / "run" / "trace.json").stat().st_size > 1000
+
+
+def test_a_machine_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path / "config"))
+    path = f"{python_of('train').parent}:{os.environ['PATH']}"
+    timing = parsed(HardwareTiming, {"seconds": 5, "device": "cpu", "processes": 2, "keep": True})
+    told = measure_hardware(timing, "run", environment={**os.environ, "PATH": path})
+    assert {row.part for row in told.best} >= {"matmul", "memory", "attention", "disk", "collective"}
+    assert all(row.rate > 0 for row in told.rates)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
 from measure.history.run import MeasuredRun
-from measure.logs import documents, mlflow, tensorboard, wandb
+from measure.logs import benchmark, documents, mlflow, served, tensorboard, wandb
 from measure.logs.assembling import assembled
 from measure.logs.mlperf import plan_of, rows_of
 from measure.logs.scan import scanned
@@ -23,7 +23,9 @@ _TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
 KINDS = (
     "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
     "TRL, Axolotl, Unsloth), torchtitan, torchtune, MaxText, verl, Lightning, MLPerf",
-    "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results",
+    "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results; "
+    "folders of measure training",
+    "results of vllm bench serve, sglang.bench_serving, trtllm-bench, GuideLLM and MLPerf LoadGen",
 )
 
 
@@ -31,10 +33,12 @@ def read(path: Path) -> list[MeasuredRun]:
     """The runs that stand at a path, the one with the most to say first. Raises PlanError where there are none."""
     if not path.exists():
         raise PlanError(_FIELD, f"there is no {path}")
+    if path.name == benchmark.MEASURED and benchmark.is_run(path.parent):
+        path = path.parent
     files = list(_files(path)) if path.is_dir() else [path]
-    runs = [run for file in files if (run := _run(file, alone=not path.is_dir()))]
+    runs = [run for file in files for run in _runs(file, alone=file == path)]
     if not runs:
-        raise PlanError(_FIELD, f"nothing in {path} was read as a run of training", list(KINDS))
+        raise PlanError(_FIELD, f"nothing in {path} was read as a run", list(KINDS))
     return sorted(runs, key=_says, reverse=True)
 
 
@@ -42,13 +46,16 @@ def read_text(text: str, name: str = "text") -> MeasuredRun:
     """The run of a log that was pasted. Raises PlanError where it holds none."""
     run = _of_stream(io.BytesIO(text.encode(errors="replace")), name)
     if run is None:
-        raise PlanError("text", "nothing in it was read as a run of training", list(KINDS))
+        run = next(iter(served.runs_in(text, name)), None)
+    if run is None:
+        raise PlanError("text", "nothing in it was read as a run", list(KINDS))
     return run
 
 
 def is_log(text: str) -> bool:
-    """Whether a text holds lines of steps, or that memory ran out."""
-    return _of_stream(io.BytesIO(text.encode(errors="replace")), "") is not None
+    """Whether a text holds lines of steps, that memory ran out, or what a load generator measured."""
+    stream = io.BytesIO(text.encode(errors="replace"))
+    return _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
 
 
 def _says(run: MeasuredRun) -> tuple[bool, bool, int]:
@@ -59,7 +66,7 @@ def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
     """What may hold a run below a folder; links that leave it are passed over. A tracker's folder is one run."""
     if depth > _DEEPEST:
         return
-    if mlflow.is_run(folder):
+    if mlflow.is_run(folder) or benchmark.is_run(folder):
         yield folder
         return
     try:
@@ -71,26 +78,33 @@ def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _files(entry, depth + 1)
-        elif entry.suffix in (*_TEXTS, ".wandb") or documents.is_named_so(entry) or tensorboard.is_named_so(entry):
+        elif (
+            entry.suffix in (*_TEXTS, ".wandb")
+            or served.is_named_so(entry)
+            or documents.is_named_so(entry)
+            or tensorboard.is_named_so(entry)
+        ):
             yield entry
 
 
-def _run(path: Path, alone: bool) -> MeasuredRun | None:
-    """The run of one file; None where it holds none. What cannot be opened is told where it is all that was asked."""
+def _runs(path: Path, alone: bool) -> list[MeasuredRun]:
+    """The runs of one file: one of training, or those that a load generator measured. What cannot be opened is told
+    where it is all that was asked."""
     try:
-        run = _read_as(path)(path)
+        runs = served.read(path) if path.suffix in served.OBJECTS else []
+        if not runs:
+            run = _read_as(path)(path)
+            runs = [run] if run else served.read(path) if path.is_file() else []
     except PlanError:
         if alone:
             raise
-        return None
-    if run is not None and run.date is None:
-        run = run.model_copy(update={"date": _day(path)})
-    return run
+        return []
+    return [run if run.date else run.model_copy(update={"date": _day(path)}) for run in runs]
 
 
 def _read_as(path: Path) -> Callable[[Path], MeasuredRun | None]:
     if path.is_dir():
-        return mlflow.read
+        return mlflow.read if mlflow.is_run(path) else benchmark.read
     if path.suffix == ".wandb":
         return wandb.read
     if tensorboard.is_named_so(path):

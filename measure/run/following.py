@@ -20,10 +20,11 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
+from measure.logs.benchmark import MEASURED
 from measure.machine import amd, nvidia
 from measure.machine.devices import DeviceGroup
 
-EVENTS, SAMPLES, LOG, MEASURED = "events.jsonl", "samples.jsonl", "run.log", "measured.json"
+EVENTS, SAMPLES, LOG = "events.jsonl", "samples.jsonl", "run.log"
 _LOOK_S, _SAMPLE_S, _END_S = 0.3, 1.0, 10.0
 _LAST_LINES = 30
 _MOST_BYTES = 64 * 2**20

@@ -2,8 +2,8 @@
 `knowledge/measurements`.
 
 The manifest names for each cell a file with its plan and one where its result is to be put (`CellResult`), both
-relative to the manifest's own folder. Where no result was put, the programs' own logs are read
-(`measure.logs.programs`).
+relative to the manifest's own folder. Where no result was put, what a benchmark of ours left
+there is read, else the programs' own logs (`measure.logs.programs`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,6 +26,8 @@ from knowledge.models.catalogue import architecture_row, find_architecture, mode
 from knowledge.own.files import read_text
 from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
+from measure.logs import benchmark
+from measure.logs.benchmark import BenchmarkFile, steps_of
 from measure.logs.programs import logged
 
 FORMAT = "shardwise-matrix/1"
@@ -195,6 +198,9 @@ def _said(folder: Path, name: object, plan: Plan | None) -> tuple[CellResult | N
     if (result := _result(folder, name)) is not None:
         return result, str(name)
     place = _inside(folder, name).parent
+    tokens = plan and (plan.training.seq_len or 0) * (plan.training.global_batch or 0)
+    if plan and tokens and plan.cluster.count and (timed := benchmark.read_benchmark(place)):
+        return cell_result(timed, tokens, plan.cluster.count), str((place / benchmark.MEASURED).relative_to(folder))
     done, document = place / "done", place / "plan.json"
     with suppress(OSError):
         current = done.is_file() and (not document.exists() or done.stat().st_mtime >= document.stat().st_mtime)
@@ -316,3 +322,26 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def cell_result(measured: BenchmarkFile, tokens_per_step: float, devices: int) -> CellResult:
+    """The same as a matrix's cell has it."""
+    steps = steps_of(measured.repeats)
+    facts: dict[str, Any] = {"outcome": "failed" if measured.outcome == "ran" and steps is None else measured.outcome}
+    if steps is not None:
+        facts |= {
+            "step_s": steps.seconds,
+            "tokens_per_s_per_device": tokens_per_step / devices / steps.seconds,
+            "steps": steps.steps,
+        }
+    if measured.allocated_bytes:
+        facts |= {"peak_bytes": measured.allocated_bytes, "peak_kind": "allocated"}
+    elif measured.reserved_bytes:
+        facts |= {"peak_bytes": measured.reserved_bytes, "peak_kind": "reserved"}
+    day = datetime.now(UTC).date().isoformat()
+    return CellResult(**facts, date=day, versions=measured.versions, note="synthetic data, by Shardwise's own program")
+
+
+def result_text(result: CellResult) -> str:
+    data: Mapping[str, Any] = result.model_dump(mode="json", exclude_none=True)
+    return json.dumps(data, indent=1) + "\n"

@@ -190,7 +190,7 @@ def training(result: TrainingMeasurement) -> list[Block]:
         *table(result.figures, columns, "Predicted against measured"),
         Figures(list(_beside(result)), "The run"),
         *notes("Watch out", [*([result.problem] if result.problem else []), *result.warnings]),
-        Note("", [f"In {result.folder}."], quiet=True),
+        Note("", [f"shardwise measure add {result.folder} keeps it, and measure fit learns from what is kept."]),
     ]
 
 

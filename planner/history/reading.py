@@ -69,8 +69,9 @@ def reading_of(runs: Sequence[MeasuredRun], over: dict[str, Any] | None = None) 
     run = runs[0]
     if over:
         run = run.model_copy(update={"plan": merge(run.plan, over)})
-    missing = [path for path in _NEEDED if run.planned(path) is None]
-    rating, findings = _rating(run) if not missing else (None, [])
+    trains = run.kind == "training"
+    missing = [path for path in _NEEDED if run.planned(path) is None] if trains else []
+    rating, findings = _rating(run) if trains and not missing else (None, [])
     figures = run.figures
     step_low, step_high = run.spread.get(_STEP, (None, None))
     losses = [value for value in run.series.column("loss") if value is not None]

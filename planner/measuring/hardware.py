@@ -17,7 +17,8 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.files import read_text
 from launchers.pieces import File, Rendered
 from launchers.writing import write
-from measure.run.following import LOG, MEASURED, Sensor, Watch, last_lines, run_to_end, sampled, sensors
+from measure.logs.benchmark import MEASURED
+from measure.run.following import LOG, Sensor, Watch, last_lines, run_to_end, sampled, sensors
 from planner.files.render import inside_root
 from planner.measuring.here import MachineDescription, MachineQuestion, describe_machine
 from planner.measuring.profile import MeasuredFigures, Profile, kept, profile_of

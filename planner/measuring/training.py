@@ -23,9 +23,9 @@ from launchers.launch.names import last_part, slug
 from launchers.pieces import File, Rendered
 from launchers.writing import write
 from measure.history.scores import Estimate
+from measure.logs.benchmark import PREDICTED, BenchmarkFile, read_benchmark, steps_of
 from measure.run.following import LOG, Watch, last_lines, run_to_end, sampled
-from measure.run.matrix import CellResult
-from measure.run.steps import BenchmarkFile, cell_result, read_benchmark, result_text, steps_of
+from measure.run.matrix import CellResult, cell_result, result_text
 from planner.files.render import SiteArguments, inside_root
 from planner.measuring.here import HERE, here
 from planner.measuring.program import TARGET, Timing, benchmark_files, scaled
@@ -35,7 +35,7 @@ from planner.result import Assumption, Result
 from planner.results import RenderedFile
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of
 
-PREDICTED, RESULT = "predicted.json", "result.json"
+RESULT = "result.json"
 _ACCELERATOR, _COUNT = "cluster.accelerator", "cluster.count"
 _MOST_BYTES = 16 * 2**20
 

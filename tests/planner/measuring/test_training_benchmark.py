@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
+from measure.fit.own import cases_of
+from measure.logs.benchmark import steps_of
+from measure.logs.reading import read
 from measure.run.following import EVENTS, SAMPLES, Sensed, run_to_end, sampled
-from measure.run.steps import steps_of
 from pages.rendering import markdown
 from pages.results.of_results import blocks_of
 from planner.measuring.training import BenchmarkRequest, measure_training, render_benchmark
@@ -134,6 +136,18 @@ def test_a_run_is_measured_beside_its_prediction(tmp_path: Path, monkeypatch: py
     again = measure_training(request(), "a", events.append, torchrun(tmp_path, "raise SystemExit(3)"))
     assert again == told
     assert call("benchmark_result", {"folder": "a"})["figures"][0]["measured"] == 0.255
+
+
+def test_a_benchmark_is_a_run_that_calibration_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = measure_training(request(), "a", environment=torchrun(tmp_path))
+    runs = read(tmp_path / "a")
+    assert runs == read(tmp_path / "a/measured.json")
+    assert len(runs) == 1
+    assert runs[0].figures["step_s"] == 0.255
+    assert runs[0].predicted["step_s"] == told.figures[0].predicted
+    assert runs[0].date is not None
+    assert [case.observed["step_s"] for case in cases_of(runs)] == [0.255]
 
 
 def test_a_run_that_fails_says_what_it_printed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
