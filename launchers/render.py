@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -61,13 +61,11 @@ def render(
     return Rendered(files, command, tuple(needs), tuple(warnings(launch)))
 
 
-def able_targets(plan: Plan) -> list[str]:
+def able_targets(plan: Plan) -> Iterator[str]:
     """The targets that can write a complete plan."""
-    able = []
     for name in TARGETS:
         try:
             render(plan, [name])
         except PlanError:
             continue
-        able.append(name)
-    return able
+        yield name

@@ -111,7 +111,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, tried, last, field, assumptions)),
         considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=able_targets(estimate.plan),
+        launch_targets=[*able_targets(estimate.plan)],
         assumptions=assumptions,
         warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
         evidence=evidence_of(estimate.job),

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
-from knowledge.figures import hours, rate, seconds, usd
+from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from launchers.render import able_targets
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
@@ -49,6 +49,8 @@ class Recommended:
     satisfied: bool
     front: list[ClusterOption]
     """Those that no other beats in cost or time without being worse in the other, whatever was asked for."""
+    ahead: int = 0
+    """How many right behind the first would come before it, but cannot be launched from here."""
 
 
 def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
@@ -59,7 +61,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     result = recommended(ask, sort, request.limit)
     options = [choice.option for choice in result.choices]
     for choice in result.choices[:_WRITTEN]:
-        choice.option.launch_targets = able_targets(choice.estimate.plan)
+        choice.option.launch_targets = [*able_targets(choice.estimate.plan)]
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
         plan=first.estimate.complete_plan if first else None,
@@ -67,7 +69,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         rejected=result.rejected,
         sort=sort,
         satisfied=result.satisfied,
-        why=list(_why(ask, options, sort, result.satisfied)),
+        why=[*_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, options)),
         knee=knee(result.front, cost_of, duration_of),
         winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort)[1])),
@@ -106,9 +108,33 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
         ordered = sorted(within, key=lambda choice: _key(choice.option, sort))
     else:
         ordered = sorted(within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort)))
+    written = (place for place, choice in enumerate(ordered[:limit]) if _is_written(choice))
+    ahead = next(written, 0) if satisfied and limit > 1 else 0
+    ordered = [*ordered[ahead : ahead + 1], *ordered[:ahead], *ordered[ahead + 1 :]]
     refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
     front_options = [choice.option for choice in within if choice.option.pareto]
-    return Recommended(ordered[:limit], [*_grouped(refused), *ask.rejected], screened.tried, satisfied, front_options)
+    rejected = [*_grouped(refused), *ask.rejected]
+    return Recommended(ordered[:limit], rejected, screened.tried, satisfied, front_options, ahead)
+
+
+def _is_written(choice: ClusterChoice) -> bool:
+    """Whether some launch target writes the plan."""
+    return any(True for _ in able_targets(choice.estimate.plan))
+
+
+def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:
+    """What the first of those gives that come before it, and cannot be launched."""
+    if not ahead:
+        return
+    first, other = options[:2]
+    gains = [
+        f"{words} {percent(abs(theirs / here - 1.0))} {'less' if theirs < here else 'more'}"
+        for words, theirs, here in (
+            ("costs", cost_of(other), cost_of(first)), ("takes", duration_of(other), duration_of(first)),
+        )
+        if np.isfinite(theirs) and np.isfinite(here) and here > 0.0
+    ]  # fmt: skip
+    yield f"{described(other)} {' and '.join(gains)}, but no launch target here writes such a plan."
 
 
 def _cheapest_within(ask: Asked) -> ClusterChoice | None:

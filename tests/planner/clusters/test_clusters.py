@@ -12,11 +12,12 @@ import pytest
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from estimator.units import GIB
-from knowledge.machines.catalogue import accelerators
+from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices
 from planner.clusters.recommend import ClusterRequest
 from planner.clusters.request import asked as asked_of
 from planner.clusters.training import screening
+from planner.money.owned import metered_kw
 from tools.registry import find
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
@@ -86,6 +87,8 @@ def test_no_pareto_option_is_dominated(name):
 def test_options_come_in_the_order_asked_for(name, key):
     options = [option for option in asked(name)["options"] if option["usd"] is not None]
     for before, after in itertools.pairwise(options):
+        if before is options[0] and before["launch_targets"] and not after["launch_targets"]:
+            continue  # What can be launched comes first.
         # What was measured comes before what only seems a little better.
         assert before[key] <= after[key] * (1.1 if before["measured"] and not after["measured"] else 1.0) * (1 + 1e-9)
 
@@ -349,9 +352,24 @@ def test_options_name_the_targets_that_can_write_them():
 def test_a_limit_of_power_holds_at_the_meter():
     free = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time"})
     capped = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time", "max_kw": 14})
-    assert max(option["kw"] or 0.0 for option in free["options"]) > 14
+    draws = [metered_kw(find_accelerator(row["accelerator"]).value) or 0.0 for row in free["options"]]
+    assert max(row["count"] * kw for row, kw in zip(free["options"], draws, strict=True)) > 14
+    assert {option["kw"] for option in free["options"]} == {None}  # nobody asked
     assert capped["options"]
     for option in capped["options"]:
         assert option["kw"] <= 14
     rejected = find("recommend_cluster")(PLANS["full"] | {"max_kw": 0.5})["rejected"]
     assert any("0.5 kW" in row["why"] for row in rejected)
+
+
+def test_the_first_can_be_launched_and_what_cannot_is_offered_after_it():
+    """Of Google's TPUs the cheapest is one that no target writes a plan for."""
+    found = find("recommend_cluster")(
+        {"model": LLAMA, "stage": "pretrain", "dataset_tokens": "10B", "vendors": ["Google"], "sort": "cost"}
+    )
+    first, *others = found["options"]
+    assert first["launch_targets"]
+    ahead = [row for row in others if row["usd"] < first["usd"]]
+    assert ahead
+    assert not any(row["launch_targets"] for row in ahead[:1])
+    assert any("% less" in text and "no launch target here writes such a plan" in text for text in found["why"])
