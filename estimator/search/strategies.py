@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from estimator.plan.layouts import Floats, Ints
+from estimator.plan.layouts import Floats, Ints, Layouts
 from estimator.training.estimates import Estimates
 from estimator.training.schedule import step_time
 
@@ -63,9 +64,21 @@ CRITERIA: dict[str, Callable[[Costs], Floats]] = {
     "minimal_communication": lambda costs: costs.communication,
     "balanced": lambda costs: costs.balance,
     CUSTOM: lambda costs: costs.seconds,
+    "data": lambda costs: costs.seconds,
+    "model": lambda costs: costs.seconds,
+    "pipeline": lambda costs: costs.seconds,
+    "hybrid": lambda costs: costs.seconds,
 }
 """What each strategy makes small. `custom` is a layout that the user gave: the fastest of what that leaves open."""
-STRATEGIES = ("maximum_performance", IDENTICAL, "memory_optimized", "minimal_communication", "balanced", CUSTOM)
+USUAL = ("maximum_performance", IDENTICAL, "memory_optimized", "minimal_communication", "balanced")
+KINDS: dict[str, Callable[[Layouts], NDArray[np.bool_]]] = {
+    "data": lambda layouts: (layouts.tp == 1) & (layouts.pp == 1) & (layouts.cp == 1),
+    "model": lambda layouts: (layouts.tp > 1) & (layouts.pp == 1) & (layouts.cp == 1),
+    "pipeline": lambda layouts: (layouts.tp == 1) & (layouts.pp > 1) & (layouts.cp == 1),
+    "hybrid": lambda layouts: (layouts.tp > 1) & (layouts.pp > 1),
+}
+"""How strategies that are named after a kind of parallelism split a model; what is left is data parallel."""
+STRATEGIES = (*USUAL, CUSTOM, *KINDS)
 
 
 def communication_seconds(estimates: Estimates) -> Floats:
@@ -85,11 +98,17 @@ def costs_of(estimates: Estimates, index: Ints) -> Costs:
 
 
 def choose(strategy: str, estimates: Estimates) -> int | None:
-    """Which candidate `strategy` (a key of CRITERIA) takes, None where nothing fits.
+    """Which candidate `strategy` (a key of CRITERIA) takes, None where nothing of its kind fits.
 
-    Of equal ones the faster, then the one of less memory, then the simpler.
+    The least communication is that of whole layers on each device, TP 1 and PP 1, where such a layout fits. Of equal
+    ones the faster, then the one of less memory, then the simpler.
     """
     able = np.flatnonzero(estimates.fits)
+    if strategy in KINDS:
+        able = able[KINDS[strategy](estimates.layouts)[able]]
+    elif strategy == "minimal_communication":
+        whole = able[KINDS["data"](estimates.layouts)[able]]
+        able = whole if len(whole) else able
     if not len(able):
         return None
     costs = costs_of(estimates, able)

@@ -58,6 +58,12 @@ def is_log(text: str) -> bool:
     return _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
 
 
+def is_record(path: Path) -> bool:
+    """Whether a file's name is one of those that runs leave behind, not one of those that start them."""
+    ends = (*_TEXTS, ".wandb", ".jsonl")
+    return path.is_file() and (path.suffix in ends or documents.is_named_so(path) or tensorboard.is_named_so(path))
+
+
 def _says(run: MeasuredRun) -> tuple[bool, bool, int]:
     return run.outcome == "ran", bool(run.figures), len(run.series.step)
 

@@ -16,7 +16,7 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import SearchResult, search, search_whole
-from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, choose, identical
+from estimator.search.strategies import CRITERIA, CUSTOM, IDENTICAL, STRATEGIES, USUAL, choose, identical
 from estimator.training.estimates import Estimates
 from estimator.training.memory import taken
 from knowledge.jobs.training import job_of
@@ -40,16 +40,21 @@ _MEANING = {
     "maximum_performance": "the shortest step",
     IDENTICAL: "one layout for all platforms, the one with the least geometric mean of step times",
     "memory_optimized": "the least memory per device",
-    "minimal_communication": "the least communication in a step that nothing hides",
+    "minimal_communication": "the least communication in a step that nothing hides, of layouts of TP 1 and PP 1 where "
+    "one fits",
     "balanced": "the least geometric mean of three ratios: step time over the shortest, communication on top of the "
     "shortest step over the least such, and memory on top of the device's capacity over the least such",
     CUSTOM: "the layout given, and the fastest of what it leaves open",
+    "data": "the shortest step of TP 1 and PP 1",
+    "model": "the shortest step of tensor parallelism without pipeline stages",
+    "pipeline": "the shortest step of pipeline stages without tensor parallelism",
+    "hybrid": "the shortest step of tensor parallelism and pipeline stages together",
 }
 
 
 class StrategiesRequest(PlanRequest):
     strategies: list[str] | None = Field(
-        None, description=f"Of {', '.join(STRATEGIES)}; all unless given, custom where custom_layout is given."
+        None, description=f"Of {', '.join(STRATEGIES)}; the first five unless given, custom where custom_layout is."
     )
     accelerators: list[str] | None = Field(None, description="Platforms; the plan's accelerator unless given.")
     models: list[str] | None = Field(None, description="Models; the plan's model unless given.")
@@ -208,7 +213,8 @@ def platform_estimates(job: Job) -> Estimates:
 
 def strategy_name(name: str) -> str:
     """'Truly-Identical' as truly_identical; whether there is such a strategy is for others to say."""
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
+    words = name.strip().lower().replace("-", "_").replace(" ", "_")
+    return words.removesuffix("_parallelism").removesuffix("_parallel")
 
 
 def strategic(plan: Plan, strategy: str, known_platforms: dict[str, Platform]) -> Planned:
@@ -246,7 +252,7 @@ def _accelerators(request: StrategiesRequest, base: Plan) -> list[str]:
 
 def _strategies(request: StrategiesRequest) -> list[str]:
     if request.strategies is None:
-        return [name for name in STRATEGIES if name != CUSTOM or request.custom_layout]
+        return [*USUAL, *([CUSTOM] if request.custom_layout else [])]
     wanted = [strategy_name(name) for name in request.strategies]
     for name in wanted:
         if name not in STRATEGIES:
@@ -291,6 +297,8 @@ def _taken(platform: Platform | PlanError, strategy: str) -> Planned | str:
         index = choose(strategy, estimates)
         if index is not None:
             return _planned(estimates, index)
+    if platform.first.fits.any():
+        return f"no layout that fits is of this kind: {_MEANING[strategy]}"
     return misfit(platform.first)
 
 

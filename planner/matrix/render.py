@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Framework
-from estimator.search.strategies import CUSTOM, STRATEGIES, communication_seconds
+from estimator.search.strategies import CUSTOM, STRATEGIES, USUAL, communication_seconds
 from knowledge.machines.catalogue import find_accelerator
 from launchers.launch.names import slug
 from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
@@ -262,7 +262,7 @@ def _custom_layouts(request: MatrixRequest) -> dict[str, dict[str, Any]]:
 
 
 def _check_size(request: MatrixRequest, layouts: int) -> None:
-    named = len(STRATEGIES) if request.strategies is None else len(request.strategies)
+    named = len(USUAL) if request.strategies is None else len(request.strategies)
     platforms = len(request.accelerators) if request.accelerators is not None else 1
     cells = (named + layouts) * platforms * len(request.models or [None])
     if cells > MOST_ROWS:

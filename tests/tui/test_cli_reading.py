@@ -116,3 +116,17 @@ def test_a_job_is_followed_to_its_script_and_that_to_its_config(folder: Path, ca
     (folder / "scripts" / "go.sh").write_text(f"torchrun --nproc_per_node 8 a.py {words} --deepspeed configs/ds.json\n")
     assert main(["check", str(folder / "job.sbatch"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"]["layout"]["zero_stage"] == 3
+
+
+def test_a_log_is_read_as_one(tmp_path: Path, capsys: Capture) -> None:
+    lines = [
+        f" iteration {step}/ 100 | elapsed time per iteration (ms): 7150.0 | global batch size: 1024 | lm loss: 9.1 |"
+        for step in range(1, 9)
+    ]
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    assert main(["check", str(tmp_path / "train.log")]) == 0
+    assert "7.15 s a step" in capsys.readouterr().out
+    # A text that is no log is what starts a run, as before.
+    (tmp_path / "command.txt").write_text("llamafactory-cli train sft.yaml")
+    main(["check", str(tmp_path / "command.txt")])
+    assert "a step" not in capsys.readouterr().out

@@ -29,7 +29,26 @@ def test_each_strategy_is_the_best_at_what_it_is_for() -> None:
             assert row["why"] is None
             assert at["maximum_performance"]["step_s"] <= row["step_s"] * (1 + 1e-8)
             assert at["memory_optimized"]["per_device_bytes"] <= row["per_device_bytes"] * (1 + 1e-8)
-            assert at["minimal_communication"]["communication_s"] <= row["communication_s"] * (1 + 1e-8)
+            layout = row["layout"]
+            if layout["tp"] == layout["pp"] == layout["cp"] == 1:
+                assert at["minimal_communication"]["communication_s"] <= row["communication_s"] * (1 + 1e-8)
+        assert at["minimal_communication"]["layout"]["dp"] == BOTH["count"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "split"),
+    [
+        ("data", (False, False)),
+        ("model-parallel", (True, False)),
+        ("pipeline", (False, True)),
+        ("hybrid", (True, True)),
+    ],
+)
+def test_a_kind_of_parallelism_splits_the_model_so(strategy: str, split: tuple[bool, bool]) -> None:
+    plan = {"model": BOTH["model"], "accelerator": "h100-sxm", "count": 16, "stage": "pretrain"}
+    row = call("apply_strategies", plan | {"strategies": [strategy]})["rows"][0]
+    assert row["fits"], row["why"]
+    assert (row["layout"]["tp"] > 1, row["layout"]["pp"] > 1) == split
 
 
 def test_the_fastest_is_that_of_the_search() -> None:
