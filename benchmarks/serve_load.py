@@ -16,6 +16,7 @@ import json
 import os
 import random
 import re
+import secrets
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _TOOL = "estimate_training"
+_TOKEN = secrets.token_urlsafe(24)
 _SEARCH = {"model": "deepseek-ai/DeepSeek-V3", "accelerator": "h100-sxm", "count": 2048, "global_batch": 8192}
 
 
@@ -62,6 +64,7 @@ async def client(port: int, path: str, calls: Sequence[bytes], think_s: float, s
         if think_s:
             await asyncio.sleep(random.expovariate(1 / think_s))
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        head += f"Authorization: Bearer {_TOKEN}\r\n"
         head += _MCP_HEADERS if path == "/mcp" else ""
         started = time.perf_counter()
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -133,7 +136,9 @@ def main() -> None:
     words.add_argument("--think", type=float, default=0.0, help="mean pause before each call in seconds")
     options = words.parse_args()
     command = [sys.executable, "-m", "tui.cli", "serve", "--port", "0", "--no-log"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"SHARDWISE_TOKEN": _TOKEN}
+    ) as server:
         try:
             assert server.stderr is not None
             found = re.search(r":(\d+) ", line := server.stderr.readline())

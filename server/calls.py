@@ -43,6 +43,8 @@ _MOST_WAITING = 1000
 TOO_MANY = "too many calls are waiting; try again in a moment"
 _DEEPEST = 64
 _KEPT_S = 600.0
+# For how long the user's own files are taken to be as they were.
+_LOOK_S = 0.05
 # An answer is 5 to 60 KB of text. Fewer than there are different calls in turn would be as good as none.
 _MOST_KEPT = 4096
 _MOST_KEPT_BYTES = 40 * 2**20
@@ -96,6 +98,7 @@ class Calls:
     _seconds: dict[str, float] = field(default_factory=dict)
     _kept: OrderedDict[bytes, _Kept] = field(default_factory=OrderedDict)
     _waiting: int = 0
+    _looked: tuple[float, Any] | None = None
     _places: Places = field(default_factory=lambda: Places(_PROCESSES, _PROCESSES - 1))
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> CallAnswer:
@@ -106,7 +109,7 @@ class Calls:
             or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments))
         ):
             return await self._compute(tool, arguments)
-        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp_of_all()}".encode()).digest()
+        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {self._stamp()}".encode()).digest()
         kept = self._kept.get(key)
         if kept is None or not kept.is_good:
             task = asyncio.create_task(self._compute(tool, arguments))
@@ -125,6 +128,13 @@ class Calls:
                 kept.task.cancel()
                 self._kept.pop(key, None)
 
+    def _stamp(self) -> Any:
+        """Of the user's own files, looked at once for the calls of a moment: it takes longer than a kept answer."""
+        now = time.monotonic()
+        if self._looked is None or now - self._looked[0] > _LOOK_S:
+            self._looked = now, stamp_of_all()
+        return self._looked[1]
+
     def _bound(self) -> None:
         """Lets go of the answers that were not asked for the longest, as long as there are too many."""
         size = sum(kept.bytes for kept in self._kept.values())
@@ -138,6 +148,7 @@ class Calls:
     def forget(self) -> None:
         """After a write, what was computed before it may no longer hold."""
         self._kept.clear()
+        self._looked = None
 
     def close(self) -> None:
         self._waits.shutdown(wait=False, cancel_futures=True)

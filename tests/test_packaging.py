@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("agent", "estimator", "knowledge", "launchers", "measure", "pages", "planner", "server", "shardwise",
@@ -83,3 +88,46 @@ def test_the_command_runs_from_the_wheel_in_another_folder(installed: Path, tmp_
     said = run(sys.executable, command, "call", "write_configs", plan, cwd=tmp_path, PYTHONPATH=str(installed))
     for file in json.loads(said)["files"]:
         assert (tmp_path / file["path"]).is_file()
+
+
+def brought_by(requirements: list[str]) -> set[str]:
+    """The packages that an installation of these brings here, with all that they need in turn."""
+    found: set[tuple[str, str]] = set()
+    left = [(Requirement(each), "") for each in requirements]
+    while left:
+        one, asked = left.pop()
+        if one.marker and not one.marker.evaluate({"extra": asked}):
+            continue
+        for extra in ("", *one.extras):
+            if (key := (canonicalize_name(one.name), extra)) not in found:
+                found.add(key)
+                left += [(Requirement(each), extra) for each in metadata.requires(one.name) or []]
+    return {name for name, _ in found}
+
+
+def test_the_core_is_small_and_what_few_commands_need_is_an_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = brought_by(project["dependencies"])
+    assert len(core) <= 70, sorted(core)
+    assert core.isdisjoint({"fastmcp", "mcp", "starlette", "uvicorn", "aiohttp", "textual-serve", "fpdf2", "openai"})
+    said = re.search(r"The core is (\d+) packages", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert said
+    assert abs(int(said[1]) - len(core)) <= 3
+
+
+CORE_ALONE = """
+import sys
+for name in "fastmcp mcp starlette uvicorn httptools uvloop aiohttp textual_serve fpdf openai".split():
+    sys.modules[name] = None
+from tui.cli import main
+import tui.app
+print([main(words.split()) for words in ("fit gpt2 h100", "serve --port 0", "mcp", "web --port 8999")], file=sys.stderr)
+"""
+
+
+def test_without_the_extras_commands_say_which_brings_what_they_need(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", CORE_ALONE], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    *said, codes = done.stderr.splitlines()
+    assert codes == "[0, 2, 2, 2]", done.stderr
+    assert [line.partition("shardwise[")[2].partition("]")[0] for line in said] == ["serve", "serve", "web"]

@@ -509,12 +509,19 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
     return PlanError(flag, f"there is no such flag{_meant(flag, made._option_string_actions)}")
 
 
+# What only some commands need, and the extra that brings it.
+_EXTRAS = {"fastmcp": "serve", "mcp": "serve", "starlette": "serve", "uvicorn": "serve", "aiohttp": "web",
+           "textual_serve": "web"}  # fmt: skip
+
+
 def _failed(error: Exception) -> int:
     """A user's mistake, and what the machine refuses, are told in their own words; anything else is ours."""
     if isinstance(error, PlanError):
         typed = _QUOTED.search(error.problem)
         near = get_close_matches(typed[1].lower(), error.valid, n=1, cutoff=0.6) if typed else []
         return _fail(f"{error}{f'; did you mean {near[0]}?' if near and len(error.valid) > 1 else ''}", 2)
+    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        return _fail(f"{error.name} is not installed; `pip install 'shardwise[{extra}]'` brings what this needs", 2)
     if isinstance(error, OSError) and error.strerror:
         _drop_output()
         return _fail(f"{error.filename or 'output'}: {error.strerror}", 2)

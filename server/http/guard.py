@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -315,6 +316,7 @@ def _line(seen: _Seen) -> str:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=256)
 def _host_name(host: str) -> str:
     """A Host header without its port, in lower case; empty when it is none."""
     try:
