@@ -750,7 +750,7 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, torchrun, megatron-lm,
     torchtitan, megatron-bridge, primus, vllm, sglang, trtllm, llamacpp, mlperf, maxtext, slurm, kubernetes-
     trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-lws, kubernetes-deployment, kubernetes-kserve,
-    torchx, skypilot, ssh, compose."""
+    torchx, skypilot, dstack, ssh, compose."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -19,6 +20,7 @@ _SOURCES = {
     "prometheus": "industrial price, prometheusgroup.xyz",
     "gpp": "GlobalPetrolPrices.com, businesses",
 }
+HOURS_OF = "hourly generation of the grid in 2022, EIA-930"
 # A zone within a region: us-east-1a (AWS), us-central1-a (Google).
 _ZONE = re.compile(r"(.*[0-9])-?[a-f]")
 
@@ -27,6 +29,15 @@ _ZONE = re.compile(r"(.*[0-9])-?[a-f]")
 class Fact:
     value: float
     source: str
+
+
+@dataclass(frozen=True)
+class GridHours:
+    """Hours of the local day, `before_hour` not among them, and what a kWh weighs then over its mean of the year."""
+
+    from_hour: int
+    before_hour: int
+    share: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,8 @@ class Place:
     usd_per_kwh: Fact
     has_parts: bool
     """Whether it is a continent or a union, of which it is not known here what lies in it."""
+    hours: tuple[GridHours, ...] = ()
+    """Empty where no hourly figures of its grid are known."""
 
 
 @lru_cache(maxsize=512)
@@ -83,6 +96,10 @@ def is_within(region: str, place: Place) -> bool | None:
 def _places() -> dict[str, Place]:
     table = list(rows("grids.csv"))
     priced = {row["place"]: row for row in table if row["usd_per_kwh"]}
+    hours: dict[str, list[GridHours]] = defaultdict(list)
+    for row in rows("grid_hours.csv"):
+        part = GridHours(int(row["from_hour"]), int(row["to_hour"]), float(row["share"]))
+        hours[row["place"]].append(part)
     places = {}
     for row in table:
         name, country = row["place"], row["country"] or row["place"]
@@ -94,6 +111,7 @@ def _places() -> dict[str, Place]:
             Fact(float(row["kg_co2_per_kwh"]), f"{_SOURCES[row['source']]}, {row['year']}"),
             Fact(float(price["usd_per_kwh"]), f"{_SOURCES[price['price_source']]}, {price['price_year']}{of}"),
             has_parts=not (row["code"] or row["country"]),
+            hours=tuple(hours[name]),
         )
     return places
 

@@ -103,7 +103,11 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
     if cost.kwh is None or cost.co2_kg is None:
         return []
     energy, carbon = figures.shown("kwh", cost.kwh), figures.shown("co2_kg", cost.co2_kg)
-    return [Prose(f"Energy: about {energy}, {carbon} of CO2{span}.")]
+    text = f"Energy: about {energy}, {carbon} of CO2{span}."
+    if cost.co2_by_hours:
+        least = min(cost.co2_by_hours, key=lambda row: row.co2_kg)
+        text += f" At {least.from_hour} to {least.before_hour} o'clock alone: {figures.shown('co2_kg', least.co2_kg)}."
+    return [Prose(text)]
 
 
 def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from knowledge import figures
 from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
+from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
@@ -21,7 +22,7 @@ from planner.clusters.results import (
     RecommendedCluster,
 )
 from planner.money.offers import of_strangers
-from planner.money.results import ApiComparison, BreakEven, CostEstimate, OwnedCost, Saving
+from planner.money.results import ApiComparison, BreakEven, CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 
 CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
@@ -44,6 +45,7 @@ def cost(result: CostEstimate) -> list[Block]:
         *providers(result.by_provider),
         *owned(result.owned),
         *break_even(result),
+        *carbon_hours(result.co2_by_hours),
         *over_api(result.api, "Over an API"),
         *map(Chart, result.plots),
         *notes("Not included", result.not_included),
@@ -157,6 +159,14 @@ def break_even(cost: CostEstimate) -> list[Block]:
         ("paid for", "what"), ("a year", "usd_per_year"), (f"costs less than {rows[0].than}", _from_when),
     ]  # fmt: skip
     return table(rows, columns, OWN_OR_RENT if cost.price == "owned" else "By hours of use")
+
+
+def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:
+    columns: list[Column] = [
+        ("hours of the day", lambda row: f"{row.from_hour}–{row.before_hour}"), "co2_kg",
+        ("takes", lambda row: NONE if row.days is None else hours(24.0 * row.days)),
+    ]  # fmt: skip
+    return table(rows, columns, f"At these hours alone ({HOURS_OF})")
 
 
 def _from_when(row: BreakEven) -> str:

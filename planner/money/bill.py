@@ -18,17 +18,19 @@ from planner.money.break_even import break_evens, by_hours_of_use
 from planner.money.choice import Chosen, Hours, choose
 from planner.money.offers import PriceKind, in_order
 from planner.money.owned import owned_cost
-from planner.money.results import CostEstimate, OwnedCost
+from planner.money.results import CarbonHours, CostEstimate, OwnedCost
 from planner.money.terms import CostTerms
 from planner.rejected_rows import rejected_prices_of
 from planner.result import Assumption, ProviderCost
+
+_DAY_H = 24
 
 
 @dataclass(frozen=True)
 class Work:
     """What is paid for: `hours` are (hours, low, high) of it by the clock, of which `work_h` are work (the rest are
     failures of machines), `offers` what the price book has for these hours, `on_spot` what is assumed of interruptions.
-    `goal` has the limits that it is held to."""
+    `goal` has the limits that it is held to; without an `ends` it is a month of what goes on."""
 
     estimate: PlanEstimate
     goal: Goal
@@ -36,6 +38,7 @@ class Work:
     work_h: float
     offers: list[ProviderCost]
     on_spot: list[Assumption]
+    ends: bool = True
 
     @property
     def machine(self) -> Machine:
@@ -91,6 +94,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         region=terms.place.name,
         kwh=kwh,
         co2_kg=None if kwh is None else kwh * payment.energy["kg_co2_per_kwh"].value,
+        co2_by_hours=_by_hours(work, payment, terms, kwh),
         by_provider=payment.rows,
         owned=payment.owned,
         break_even=break_evens(payment.rows, payment.owned, chosen),
@@ -117,6 +121,22 @@ def energy_facts(terms: CostTerms) -> dict[str, Fact]:
         weight = facts["kg_co2_per_kwh"]
         facts["kg_co2_per_kwh"] = Fact(weight.value, f"{WORLD.lower()} mean, as no region is named: {weight.source}")
     return facts | {"pue": Fact(terms.pue, "as given")} if terms.pue is not None else facts
+
+
+def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None) -> list[CarbonHours]:
+    if kwh is None or terms.region is None:
+        return []
+    mean = payment.energy["kg_co2_per_kwh"].value
+    return [
+        CarbonHours(
+            from_hour=part.from_hour,
+            before_hour=part.before_hour,
+            kg_co2_per_kwh=mean * part.share,
+            co2_kg=kwh * mean * part.share,
+            days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
+        )
+        for part in terms.place.hours
+    ]
 
 
 def per(usd: float | None, amount: float | None) -> float | None:

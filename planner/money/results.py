@@ -40,6 +40,16 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class CarbonHours(Result):
+    """What a run weighs that works at these hours of the local day alone, for as many days as it then takes."""
+
+    from_hour: int
+    before_hour: int
+    kg_co2_per_kwh: float
+    co2_kg: float
+    days: float | None = Field(description="Of a run that ends.")
+
+
 class BreakEven(Result):
     """From how many hours of use a year a way to pay, that costs the same for every year, costs less than another."""
 
@@ -126,6 +136,9 @@ class CostEstimate(Result):
     region: str | None = Field(default=None, description="Whose electricity the energy figures are of.")
     kwh: float | None
     co2_kg: float | None
+    co2_by_hours: list[CarbonHours] = Field(
+        default_factory=list, description="By the hours of the day; empty where the region's are not known."
+    )
     by_provider: list[ProviderCost]
     owned: OwnedCost | None = Field(
         default=None, description="The same devices bought; null where their price or power is not known."

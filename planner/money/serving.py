@@ -32,7 +32,8 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     if not run:
         goal = goal.model_copy(update={"deadline_h": None})
     listed = _offers(served, undisturbed, terms.offered(offered, machine.per_node))
-    work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), undisturbed, listed, on_spot)
+    work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), undisturbed, listed, on_spot,
+                run)  # fmt: skip
     payment = paid(work, kind, terms)
     month = Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests")
     cost = bill(work, payment, terms, [] if run else [month])

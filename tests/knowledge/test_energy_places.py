@@ -7,7 +7,7 @@ import pytest
 from estimator.errors import PlanError
 from knowledge.data_files import rows
 from knowledge.prices.book import prices
-from knowledge.prices.energy import energy_assumptions, find_place, is_within
+from knowledge.prices.energy import GridHours, energy_assumptions, find_place, is_within
 from knowledge.prices.ownership import interruption_assumptions, ownership_assumptions, storage_price, whole_machines
 
 
@@ -79,3 +79,20 @@ def test_assumptions_have_sources_and_sane_values() -> None:
     assert price is not None
     assert 0.01 < price.value < 0.1
     assert storage_price("Vast") is None
+
+
+def test_the_hours_of_a_day_add_up_to_it() -> None:
+    """They cover the day once, and their mean is that of the year."""
+    known = {row["place"] for row in rows("grid_hours.csv")}
+    assert {"California", "Northern Virginia"} <= known
+    for name in known:
+        parts = find_place(name).hours
+        assert sorted(
+            hour % 24 for part in parts for hour in range(part.from_hour, part.from_hour + _length(part))
+        ) == [*range(24)]
+        assert sum(part.share * _length(part) for part in parts) / 24 == pytest.approx(1.0, abs=0.01)
+    assert min(find_place("us-west-1").hours, key=lambda part: part.share).from_hour == 10  # the sun
+
+
+def _length(part: GridHours) -> int:
+    return (part.before_hour - part.from_hour) % 24
