@@ -430,8 +430,8 @@ class _SweepRequest(_EitherRequest, total=False):
 
 class _StrategiesRequest(_PlanRequest, total=False):
     strategies: list[str] | None
-    """Of maximum_performance, truly_identical, memory_optimized, minimal_communication, balanced, custom; all unless
-    given, custom where custom_layout is given."""
+    """Of maximum_performance, truly_identical, memory_optimized, minimal_communication, balanced, custom, data,
+    model, pipeline, hybrid; the first five unless given, custom where custom_layout is."""
     accelerators: list[str] | None
     """Platforms; the plan's accelerator unless given."""
     models: list[str] | None

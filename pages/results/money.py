@@ -164,7 +164,7 @@ def break_even(cost: CostEstimate) -> list[Block]:
 def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:
     columns: list[Column] = [
         ("hours of the day", lambda row: f"{row.from_hour}–{row.before_hour}"), "co2_kg",
-        ("takes", lambda row: NONE if row.days is None else hours(24.0 * row.days)),
+        ("takes", lambda row: NONE if row.takes_days is None else hours(24.0 * row.takes_days)),
     ]  # fmt: skip
     return table(rows, columns, f"At these hours alone ({HOURS_OF})")
 

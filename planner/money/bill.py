@@ -133,7 +133,7 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
             before_hour=part.before_hour,
             kg_co2_per_kwh=mean * part.share,
             co2_kg=kwh * mean * part.share,
-            days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
+            takes_days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
         )
         for part in terms.place.hours
     ]

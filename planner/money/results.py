@@ -47,7 +47,7 @@ class CarbonHours(Result):
     before_hour: int
     kg_co2_per_kwh: float
     co2_kg: float
-    days: float | None = Field(description="Of a run that ends.")
+    takes_days: float | None = Field(description="Of a run that ends.")
 
 
 class BreakEven(Result):
