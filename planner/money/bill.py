@@ -131,7 +131,7 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
         CarbonHours(
             from_hour=part.from_hour,
             before_hour=part.before_hour,
-            kg_co2_per_kwh=mean * part.share,
+            kg_per_kwh=mean * part.share,
             co2_kg=kwh * mean * part.share,
             takes_days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
         )

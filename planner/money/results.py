@@ -45,7 +45,7 @@ class CarbonHours(Result):
 
     from_hour: int
     before_hour: int
-    kg_co2_per_kwh: float
+    kg_per_kwh: float
     co2_kg: float
     takes_days: float | None = Field(description="Of a run that ends.")
 
