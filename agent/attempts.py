@@ -39,6 +39,14 @@ class LoopClient:
         return self._client
 
 
+def checked_key(variable: str, key: str) -> str:
+    """The key of a service that a variable holds. Raises ModelFailed for what no header can carry."""
+    if any(not "!" <= letter <= "~" for letter in key):
+        what = "a space or a line end" if any(map(str.isspace, key)) else "a character that no key has"
+        raise ModelFailed(f"{variable} holds {what}: set it to the key alone.")
+    return key
+
+
 class Reply(Protocol):
     """Collects the chunks of one streamed reply into one content."""
 

@@ -95,7 +95,9 @@ class Session:
         """The compiled graph, without a checkpointer: that one is opened for each run."""
         for name in _TRACING:
             os.environ[name] = "false"
-        surroundings = Surroundings(_model(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now)
+        surroundings = Surroundings(
+            model_of(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now
+        )
         return build(surroundings)
 
     async def plan(self) -> dict[str, Any]:
@@ -296,7 +298,7 @@ async def _last_event(events: AsyncIterator[Event]) -> Event:
     return last
 
 
-def _model(name: ModelName) -> Any:
+def model_of(name: ModelName) -> Any:
     """The language model that thinks, or None for the offline planner alone."""
     order = settings.value("auto_order").split() if name == "auto" else [name]
     first = next((each for each in order if each != "offline" and settings.configured(each)), None)

@@ -82,6 +82,11 @@ def answered(outcomes: Iterable[Outcome]) -> Content:
     return {"role": "user", "parts": parts, "by": "tools"}
 
 
+def has_thoughts(content: Content) -> bool:
+    """Whether the model showed what it thought."""
+    return any(part.get("thought") for part in content["parts"])
+
+
 def text_of(content: Content) -> str:
     return "".join(part["text"] for part in content["parts"] if "text" in part and not part.get("thought"))
 

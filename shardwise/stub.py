@@ -70,7 +70,7 @@ def _arguments(request: type[BaseModel]) -> str:
         if name in inherited:
             continue
         field = request.model_fields[name]
-        lines.append(f"    {name}: {_written(field.annotation, field.metadata)}")
+        lines.append(f"    {name}: {type_text(field.annotation, field.metadata)}")
         if field.description:
             lines += _quoted(field.description)
     return "\n".join(lines if len(lines) > 1 else [*lines, "    ..."])
@@ -82,7 +82,7 @@ def _function(tool: Tool) -> str:
     def parameter(name: str) -> str:
         field = fields[name]
         default = "" if field.is_required() else " = None"
-        return f"{name}: {_written(field.annotation, field.metadata)}{default}"
+        return f"{name}: {type_text(field.annotation, field.metadata)}{default}"
 
     needed = needed_of(tool.request)
     parameters = [*map(parameter, places_of(tool.request)), *(["*"] if needed else []), *map(parameter, needed)]
@@ -99,23 +99,23 @@ def _quoted(words: str) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _written(hint: Any, metadata: Any = ()) -> str:
+def type_text(hint: Any, metadata: Any = ()) -> str:
     """A type as a caller gives it: what a field reads other spellings of, it takes in those too."""
     for reader in metadata:
         if isinstance(reader, BeforeValidator) and reader.json_schema_input_type is not PydanticUndefined:
-            return _written(reader.json_schema_input_type)
+            return type_text(reader.json_schema_input_type)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _written(inner[0], inner[1:])
+        return type_text(inner[0], inner[1:])
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, inner))}]"
     if origin in (typing.Union, types.UnionType):
-        kinds = dict.fromkeys(_written(each) for each in inner if each is not type(None))
+        kinds = dict.fromkeys(type_text(each) for each in inner if each is not type(None))
         return " | ".join([*kinds, *(["None"] if type(None) in inner else [])])
     if origin is list:
-        return f"list[{_written(inner[0])}]"
+        return f"list[{type_text(inner[0])}]"
     if origin is dict:
-        return f"Mapping[str, {_written(inner[1])}]"
+        return f"Mapping[str, {type_text(inner[1])}]"
     if hint is datetime.date:
         return "datetime.date | str"
     if isinstance(hint, type) and issubclass(hint, BaseModel):

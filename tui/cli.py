@@ -52,9 +52,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+_MORE = {
+    "models": "; test: what the language model can do that is configured",
+    "prices": "; age: how old they are; update FILE|URL: take over a published list",
+}
+
+
 def _catalogues(commands: Any) -> None:
     for name, what in (("models", "model catalogue"), ("hardware", "accelerator catalogue"), ("prices", "price book")):
-        more = "; age: how old they are; update FILE|URL: take over a published list" if name == "prices" else ""
+        more = _MORE.get(name, "")
         catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it{more}")
         catalogue.add_argument(
             "query", nargs="*", help="words that the name must contain; or add, and a row or its file"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from agent import settings
-from agent.attempts import LoopClient, attempted
+from agent.attempts import LoopClient, attempted, checked_key
 from agent.budget import Usage
 from agent.compatible.failures import KEY_VARIABLE, finish_failure, read_failure, refused_option
 from agent.compatible.request import Message, messages, step_schema, tokens_of, tools
@@ -88,9 +88,7 @@ class Compatible:
             library = importlib.import_module("openai")  # an extra
         except ModuleNotFoundError:
             raise ModelFailed(f"The openai package is not installed: {INSTALL}.") from None
-        key = os.environ.get(KEY_VARIABLE) or "none"
-        if any(not "!" <= letter <= "~" for letter in key):
-            raise ModelFailed(f"{KEY_VARIABLE} holds a character that no key has: set it to the key alone.")
+        key = checked_key(KEY_VARIABLE, os.environ.get(KEY_VARIABLE) or "none")
         # We try again ourselves, within the time that the person is told of.
         return library.AsyncOpenAI(api_key=key, base_url=self._base_url, timeout=self.timeout_s, max_retries=0)
 

@@ -13,7 +13,7 @@ from google import genai
 from google.genai import types
 
 from agent import settings
-from agent.attempts import LoopClient, attempted
+from agent.attempts import LoopClient, attempted, checked_key
 from agent.budget import Usage
 from agent.gemini.failures import finish_failure, read_failure
 from agent.gemini.request import config, outbound, tokens_of
@@ -58,12 +58,9 @@ class Gemini:
 
     def _connect(self) -> Any:
         name = settings.key_variable()
-        key = os.environ.get(name or "")
-        if not key:
+        if not name:
             raise ModelFailed("No Gemini key is set (GEMINI_API_KEY).")
-        if any(not "!" <= letter <= "~" for letter in key):
-            what = "a space or a line end" if any(map(str.isspace, key)) else "a character that no key has"
-            raise ModelFailed(f"{name} holds {what}: set it to the key alone.")
+        key = checked_key(name, os.environ[name])
         # Of values that are newer than the SDK, which it takes all the same.
         warnings.filterwarnings("ignore", category=UserWarning, module=r"google\.genai\.")
         # Without a client of its own the SDK takes aiohttp wherever that is installed, with other timeouts and errors.

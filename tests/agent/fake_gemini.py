@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from scripted_server import Written, listening
 
 from agent.gemini.model import Gemini
 from agent.models import Thought, Turn
@@ -84,46 +85,19 @@ def think(fake: FakeGemini, *replies: Reply) -> tuple[list[str], Thought]:
 @contextmanager
 def serving() -> Iterator[FakeGemini]:
     """The server, until the block ends. The last reply is given again when the script is used up."""
+    fake = FakeGemini("")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            fake.requests.append(json.loads(body))
-            fake.paths.append(self.path)
-            reply = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
-            self.send_response(reply.status)
-            if reply.body is not None:
-                data = json.dumps(reply.body).encode()
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-                return
-            data = b"".join(_line(item) for item in reply.chunks)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Content-Length", str(len(data) + (1000 if reply.cut or reply.held else 0)))
-            self.end_headers()
-            self.wfile.write(data)
-            self.wfile.flush()
-            if reply.held:
-                reply.held.wait(20)
-            if reply.cut or reply.held:
-                self.close_connection = True
+    def answer(path: str, _: object, body: dict[str, Any]) -> Written:
+        fake.requests.append(body)
+        fake.paths.append(path)
+        reply = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
+        if reply.body is not None:
+            return Written(json.dumps(reply.body).encode(), "application/json", reply.status)
+        data = b"".join(_line(item) for item in reply.chunks)
+        return Written(data, status=reply.status, cut=reply.cut, held=reply.held)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    fake = FakeGemini(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(answer) as fake.url:
         yield fake
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _line(item: Chunk) -> bytes:

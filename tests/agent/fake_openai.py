@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from typing import Any
+
+from scripted_server import Written, listening
 
 
 @dataclass
@@ -52,43 +53,20 @@ def calls(*each: list[dict[str, Any]]) -> Told:
 @contextmanager
 def serving() -> Iterator[FakeOpenAi]:
     """The server, until the block ends. The last reply is given again when the script is used up."""
+    fake = FakeOpenAi("")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            fake.requests.append(json.loads(body))
-            fake.keys.append(self.headers.get("Authorization", ""))
-            told = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
-            self.send_response(told.status)
-            for name, value in told.headers.items():
-                self.send_header(name, value)
-            if told.status != 200:
-                data = json.dumps({"error": {"message": told.message, "type": "error", "code": told.status}}).encode()
-                kind = "application/json"
-            else:
-                data, kind = b"".join(_lines(told)), "text/event-stream"
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(data) + (1000 if told.cut else 0)))
-            self.end_headers()
-            self.wfile.write(data)
-            if told.cut:
-                self.wfile.flush()
-                self.close_connection = True
+    def answer(_: str, headers: Message, body: dict[str, Any]) -> Written:
+        fake.requests.append(body)
+        fake.keys.append(headers.get("Authorization", ""))
+        told = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
+        if told.status != 200:
+            data = {"error": {"message": told.message, "type": "error", "code": told.status}}
+            return Written(json.dumps(data).encode(), "application/json", told.status, told.headers)
+        return Written(b"".join(_lines(told)), headers=told.headers, cut=told.cut)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    fake = FakeOpenAi(f"http://127.0.0.1:{server.server_address[1]}/v1")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(answer) as address:
+        fake.url = f"{address}/v1"
         yield fake
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _lines(told: Told) -> Iterator[bytes]:

@@ -28,6 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tui.commands import adding  # the tools take longer to load than the catalogue
 
         return adding.run(arguments, arguments.query[1:])
+    if arguments.catalogue == "models" and arguments.query[:1] == ["test"]:
+        from tui.commands import models_test  # as above
+
+        return models_test.run(arguments, arguments.query[1:])
     if arguments.catalogue == "prices" and arguments.query[:1] in (["age"], ["update"]):
         from tui.commands import price_lists  # as above
 
