@@ -148,6 +148,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "Megatron-Bridge (NeMo) Bash script of a recipe: pretraining and SFT, full, LoRA, DoRA, with TP, PP, CP and EP",
     ),
+    "nemo-automodel": Target(
+        "nemo_automodel",
+        "program",
+        "NeMo AutoModel YAML: SFT with FSDP2 or DDP, tensor and context parallelism; full, LoRA, QLoRA, DoRA",
+    ),
     "primus": Target("primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"),
     "vllm": Target(
         "engines/vllm",

@@ -168,6 +168,11 @@ SETS = {
         recompute=st.sampled_from(["none", "selective", "full", "block:4"]),
         precision=st.sampled_from(["bf16", "fp8", "mxfp8"]), fused_loss=st.sampled_from(["auto", False]),
     ),
+    "nemo-automodel": plans(
+        "nemo-automodel", method=_adapted, stage=st.just("sft"), zero=st.sampled_from([0, 2, 3]),
+        tp=st.sampled_from([1, 1, 2]), cp=st.sampled_from([1, 1, 2]), precision=st.sampled_from(["bf16", "fp8"]),
+        optimizer=st.sampled_from(["adamw", "sgd"]), offload=st.sampled_from(["none", "none", "params"]),
+    ),
     "primus": plans(
         "primus", "mi300x", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([0, 1]),
