@@ -144,6 +144,9 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
         return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, hypothetical)
     if "other" in to and (other := _other(plan, topic)):
         return _Base(other, topic, hypothetical)
+    if "before" in to and supposed:
+        # 'Never mind': what was only supposed is let go.
+        return _Base(here, topic, hypothetical)
     if to & {"before", "first", "other"} and plans:
         topic["plans"] = [] if "first" in to else plans[:-1]
         return _Base(merge(plans[0 if "first" in to else -1], {}), topic, hypothetical, back=True)
@@ -330,12 +333,12 @@ def _on_usual(
             topic["usual"] = taken
             return plan, []
         plan = without_usual(plan, taken)
-    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan)):
+    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
-    return plan, [f"no device was named: {on} taken, usual for a model of that size"]
+    return plan, [f"no device was named: {on} taken, as is usual"]
 
 
 def _ask(

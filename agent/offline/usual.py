@@ -39,9 +39,11 @@ def card_of(memory_gb: float, apple: bool = False) -> str | None:
     return cards[near] if abs(near / memory_gb - 1) <= _NEAR else None
 
 
-def usual(plan: Mapping[str, Any]) -> dict[str, Any]:
+def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
     """{path: value} of the devices, and of their number where none was said; empty where they are named or the model
-    is not known."""
+    is not known. `searched`: the model is what is asked for, so that only a number of devices is missing their kind."""
+    if get(plan, DEVICE) is None and get(plan, "model") is None and searched and get(plan, COUNT):
+        return {DEVICE: _SIZES[-1][0]}
     if get(plan, DEVICE) is not None or get(plan, "model") is None:
         return {}
     try:

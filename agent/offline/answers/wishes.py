@@ -10,6 +10,7 @@ from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
 from pages.blocks import Block, Folded
+from pages.results import measured, runs
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "recommend_cluster": clusters.recommended,
@@ -31,6 +32,9 @@ ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "import_config": scenarios.imported,
     "benchmark_matrix": files.matrix,
     "matrix_results": files.measured,
+    "rate_run": runs.rating,
+    "read_run": runs.reading,
+    "describe_machine": measured.machine,
 }
 # Tools whose assumptions are worth saying: they estimate.
 _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies", "project_scaling", "peak_throughput",

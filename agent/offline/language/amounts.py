@@ -401,7 +401,7 @@ def _counts_name(found: Found, at: int) -> bool:
         if at in found.counted:
             return True
         token = found.text[at]
-        joins = token.norm in ("x", "×", "*", "-", "of", "the", "的", "の")
+        joins = token.norm in ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
         if not joins and found.sense(at, "stop"):
             return False
         if not joins and (
@@ -429,12 +429,17 @@ def _per(found: Found, amount: Amount) -> Amount:
     at = amount.end
     behind = found.does(at, "per")
     if behind is None:
-        return replace(amount, per=tuple(_per_before(found, amount.start))) if amount.unit(*_MONEY) else amount
+        of_rate = amount.unit(*_MONEY, "tokens") is not None
+        return replace(amount, per=tuple(_per_before(found, amount.start))) if of_rate else amount
     if found.text[at].norm in ("在", "на", "за", "p") and not (units := _unit(found, behind)):
         return amount
     factor = 1.0
     money = amount.unit(*_MONEY) is not None or not amount.units
-    if (number := _number(found, behind)) and money and (number[0] == 1 or _scale(found, number[1])):
+    number = _number(found, behind)
+    if number and money and (number[0] == 1 or _scale(found, number[1])):
+        if found.text[at].text == "/" and not amount.unit(*_MONEY) and amount.scale:
+            # '4k/1k requests'
+            return amount
         behind = number[1]
     elif number and found.text[behind].kind == "number":
         return amount
@@ -466,7 +471,7 @@ def _per(found: Found, amount: Amount) -> Amount:
 
 
 def _per_before(found: Found, start: int) -> list[Unit]:
-    """What money is counted per where that stands before it: '每小时60元'."""
+    """What money or tokens are counted per where that stands before them: '每小时60元'."""
     for at in range(max(start - 4, 0), start):
         behind = found.does(at, "per")
         if behind and (units := [unit for unit in _unit(found, behind) if unit.end == start and unit.name == "time"]):

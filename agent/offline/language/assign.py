@@ -6,7 +6,7 @@ A cost is made of the unit, the nearest name of the field, and how usual the val
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.offline.language.amounts import Amount, Found, Unit
@@ -237,6 +237,13 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
 def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:
     """Whether a preposition is no name of a number without unit: it stands right before what it counts ('on 8'), and
     'in' and 'out' of tokens right behind ('800 in, 200 out') or each before its own ('in 800 out 200')."""
+    if found.does(named.start, "back") and found.sense(named.end, "onto"):
+        # 'Back to all eight'
+        return True
+    of_next = named.end < len(found.text) and found.text[named.end].kind == "number"
+    if of_next and any(found.text[at].ends_clause for at in range(row.end, named.start)):
+        # 'To eight, tp 4'
+        return True
     word = found.text[named.start]
     if named.end != named.start + 1 or word.norm not in found.lexicon.placing | {"out"}:
         return False
@@ -490,19 +497,5 @@ def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
         while at:
             match[at] = match[way[at]]
             at = way[at]
-    chosen = [0] * height
-    for column in range(1, width + 1):
-        if match[column]:
-            chosen[match[column] - 1] = column - 1
-    return chosen
-
-
-def spans(filled: Iterable[Filled]) -> set[int]:
-    """Tokens that numbers, their units and the names of their fields take."""
-    taken: set[int] = set()
-    for one in filled:
-        for amount in one.row.amounts:
-            taken.update(range(amount.start, amount.end))
-        if one.name:
-            taken.update(range(*one.name))
-    return taken
+    placed = sorted((row, column - 1) for column, row in enumerate(match) if column and row)
+    return [column for _, column in placed]

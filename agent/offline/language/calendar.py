@@ -10,6 +10,8 @@ from agent.offline.language.mentions import Mentions
 
 _REACH = 4
 _WEEKEND_H = 48.0
+# Years that hardly any other number is near: round ones and the powers of two are none of them.
+_YEARS = range(2010, 2040)
 
 
 def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
@@ -117,11 +119,8 @@ def _ahead(today: datetime, month: int, day: int) -> datetime | None:
 def _dated(read: Mentions, at: int, end: int, month: int, today: datetime) -> tuple[int, datetime, int] | None:
     """'December 1st', '1 de diciembre'."""
     for number in (end, at - 1, at - 2):
-        if (
-            0 <= number < len(read.tokens)
-            and read.tokens[number].kind == "number"
-            and len(read.tokens[number].norm) <= 2
-        ) and (day := _ahead(today, month, int(float(read.tokens[number].norm)))):
+        norm = read.tokens[number].norm if 0 <= number < len(read.tokens) else ""
+        if norm.isdigit() and len(norm) <= 2 and (day := _ahead(today, month, int(norm))):
             return min(number, at), day, max(end, number + 1)
     return None
 
@@ -132,24 +131,33 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
         day = datetime.fromisoformat(written).replace(tzinfo=now.tzinfo)
     except ValueError:
         return None
-    return (
-        at,
-        day,
-        next(
-            (index for index, one in enumerate(read.tokens) if one.start >= read.tokens[at].start + 10),
-            len(read.tokens),
-        ),
-    )
+    end = read.tokens[at].start + 10
+    return at, day, next((index for index, token in enumerate(read.tokens) if token.start >= end), len(read.tokens))
 
 
 def iso_tokens(read: Mentions) -> frozenset[int]:
-    """Tokens of dates like 2026-11-20, whose numbers count nothing."""
+    """Tokens of dates like 2026-11-20, of years alone and of a list's numbers, which count nothing."""
     found: set[int] = set()
     for at, token in enumerate(read.tokens):
-        if token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
+        if token.kind == "number" and _numbers_a_line(read, at):
+            found.add(at)
+        elif token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
             iso = _iso(read, at, datetime(2000, 1, 1))
-            found.update(range(at, iso[2]) if iso else ())
+            found.update(range(at, iso[2]) if iso else range(at, at + _is_year(read, at)))
     return frozenset(found)
+
+
+def _numbers_a_line(read: Mentions, at: int) -> bool:
+    """Whether a number only says which line of a list it stands on: '1. 8x H100', '2) 16x A100'."""
+    behind = read.tokens[at + 1 : at + 3]
+    begins = at == 0 or read.tokens[at - 1].text == "\n"
+    return begins and len(behind) == 2 and behind[0].text in ".)" and not behind[0].space and behind[1].space
+
+
+def _is_year(read: Mentions, at: int) -> bool:
+    """Whether a number alone behind a preposition is a year: 'bought in 2022', 'since 2021.'"""
+    dated = at > 0 and bool(read.found.sense(at - 1, "stop")) and read.tokens[at].norm.isdigit()
+    return dated and int(read.tokens[at].norm) in _YEARS and not read.found.sense(at + 1, "unit")
 
 
 def _at(read: Mentions, day: datetime, end: int, whole: bool = True) -> tuple[datetime, int]:

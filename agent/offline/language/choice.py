@@ -9,6 +9,8 @@ from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, has_model, limit_goal
+from agent.offline.language.own.measured import RATES, is_judged
+from agent.offline.language.reading.things import free_names
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -47,6 +49,13 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
     if about_the_answer(page):
         return None, shares
+    if is_judged(page, context.tool):
+        return RATES, {RATES: 1.0}
+    if _asks_for_this_machine(page):
+        return "describe_machine", {"describe_machine": 1.0}
+    if any_goal(page) == "model" and page.values("budget_usd") and not (has_model(page) or page.read.of("accelerator")):
+        # 'Best model for $12k'
+        return "find_limit", {"find_limit": 1.0}
     shares = _with_hints(page, shares)
     if page.plan and _FIGURES & set(page.read.asked("focus")) and not (limit_goal(page) or any_goal(page)):
         # 'What takes the most memory?' asks for no limit.
@@ -70,6 +79,14 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _asks_for_this_machine(page: Page) -> bool:
+    """Whether it is asked what the machine is that one sits at: 'what GPU is in this box?'."""
+    read = page.read
+    told = read.names or page.filled or page.left or page.kept or page.plan
+    here = "here" in read.asked("whose") and "hardware" in read.asked("catalogue")
+    return here and not told and asks(read.found, [])
 
 
 def _asks_what_it_is(page: Page) -> bool:
@@ -194,7 +211,8 @@ def _of_practice(page: Page, tool: str) -> bool:
     if sized or "rent" in read.asked("wish") or _FIGURES & set(read.asked("focus")) or "mine" in read.asked("whose"):
         return False
     values = [value for value in read.values if value.field not in ("stage", "vendors")]
-    layout = "layout" in read.asked("focus") or any(sense.kind == "field" for sense in read.senses())
+    fields = [name for name in free_names(read, page.filled) if not read.found.sense(name.start, "stop")]
+    layout = "layout" in read.asked("focus") or bool(fields)
     return bool(values or layout or any(read.asked(group) for group in _TERMS)) and read.asked("wish")[:1] != ["list"]
 
 

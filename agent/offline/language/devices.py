@@ -181,6 +181,9 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with a count of devices taken as those of one machine, where the words mean that."""
     nodes = [number for number in filled if number.field == "nodes" and len(number.values) == 1]
     counts = [number for number in filled if number.field == "count" and len(number.values) == 1]
+    if not (nodes or counts):
+        # 'A node with 4 of them' is one.
+        return [replace(number, field="count") if _of_one_node(read, number) else number for number in filled]
     if not nodes and len(counts) == 1 and _of_unknown_nodes(read, counts[0].row):
         return [replace(number, field="per_node") if number is counts[0] else number for number in filled]
     if len(nodes) != 1 or len(counts) != 1 or any(number.field == "per_node" for number in filled):
@@ -189,6 +192,11 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
     taken = Filled("per_node", count.values, count.row, count.cost, count.name)
     return [taken if number is count and each else number for number in filled]
+
+
+def _of_one_node(read: Mentions, number: Filled) -> bool:
+    name = number.name if number.field == "per_node" and len(number.values) == 1 else None
+    return name is not None and name[1] <= number.row.start and read.tokens[name[0]].norm in lexicon().articles
 
 
 def _of_unknown_nodes(read: Mentions, row: Row) -> bool:

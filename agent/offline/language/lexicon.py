@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -399,6 +400,8 @@ def _plain_speech() -> frozenset[str]:
 def _meant(norm: str, names: frozenset[str]) -> str | None:
     """The word that is one slip of the finger away; letters in each other's place before others."""
     swapped, others = _slips(norm)
+    # No word has a letter three times in a row.
+    swapped += [norm[:at] + norm[at + 1 :] for at in range(2, len(norm)) if norm[at - 2 : at] == 2 * norm[at]]
     meant = _long_words(names)
     near = (word for group in (swapped, others if len(norm) >= _SHORTEST_SLIP else ()) for word in group)
     return next((word for word in near if word in meant), None)
@@ -427,8 +430,15 @@ def _beside(letter: str) -> frozenset[str]:
 
 @cache
 def _head_meant(norm: str, names: frozenset[str]) -> str | None:
-    """The name that a short word before a number is one slip away from: 'lama 3.1'."""
-    return next((word for group in _slips(norm) for word in group if word in names and len(word) > 3), None)
+    """The name that a short word before a number is one slip away from, or has other letters doubled: 'lama 3.1',
+    'lamma 3.1'."""
+    near = [word for group in _slips(norm) for word in group if word in names and len(word) > 3]
+    near += [word for word in sorted(names) if len(word) > 3 and _undoubled(word) == _undoubled(norm)]
+    return near[0] if near else None
+
+
+def _undoubled(word: str) -> str:
+    return "".join(letter for letter, _ in groupby(word))
 
 
 @cache

@@ -97,12 +97,12 @@ class Mentions:
         """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""
         found = list(said)
         for index, one in enumerate(found):
-            after = next(
-                (other for other in said if one.end < other.start <= one.end + 1 and other.field != one.field), None
-            )
+            behind = (other for other in said if one.end < other.start <= one.end + 1 and other.field != one.field)
+            after = next(behind, None)
+            joined = after and self.found.does(one.end, "or", "and", "versus")
             if (
                 after
-                and self.found.does(one.end, "or", "and", "versus")
+                and joined
                 and one.value in values_of(after.field)
                 and after.end - after.start > one.end - one.start
             ):
@@ -256,25 +256,16 @@ def network(read: Mentions) -> tuple[str, int, int] | None:
             continue
         end = words[0].end
         around = (*range(max(at - 5, 0), at), *range(end, min(end + 3, len(read.tokens))))
-        speed = next(
-            (read.tokens[one].norm for one in around if read.tokens[one].kind == "number" and _is_speed(read, one)),
-            None,
-        )
-        start = min([at, *(one for one in around if read.tokens[one].norm == speed)]) if speed else at
-        generation = next(
-            (read.tokens[one].norm for one in around if read.tokens[one].norm in ("ndr", "hdr", "edr", "xdr")), None
-        )
-        times = _times(read, start) if speed else None
-        if speed or generation or kind in ("efa",):
-            name = "-".join(filter(None, (kind, generation, speed)))
-            return (f"{name}x{times}", start - 2, end) if times else (name, start, end)
+        speeds = [at for at in around if read.tokens[at].kind == "number" and _is_speed(read, at)]
+        start = min(at, *speeds[:1]) if speeds else at
+        said = [read.tokens[one].norm for one in around if read.tokens[one].norm in ("ndr", "hdr", "edr", "xdr")][:1]
+        said += [read.tokens[one].norm for one in speeds[:1]]
+        if said or kind == "efa":
+            name = "-".join((kind, *said))
+            # '8x400Gb/s': how many of a link there are.
+            counted = speeds and start >= 2 and read.tokens[start - 1].norm in ("x", "×", "*")
+            return (f"{name}x{read.tokens[start - 2].norm}", start - 2, end) if counted else (name, start, end)
     return None
-
-
-def _times(read: Mentions, at: int) -> str | None:
-    """How many of a link there are: '8x400Gb/s'."""
-    counted = at >= 2 and read.tokens[at - 1].norm in ("x", "×", "*") and read.tokens[at - 2].kind == "number"
-    return read.tokens[at - 2].norm if counted else None
 
 
 def _is_speed(read: Mentions, at: int) -> bool:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
 
+# Of so many lines of steps a log is told from a line that somebody quotes.
+_FEWEST_LINES = 2
+_OF_STEPS = ("loss", "iter", "step")
 _NO_MEMORY = ("out of memory", "outofmemory")
 
 
@@ -19,10 +22,13 @@ class Pasted:
     said: str
     data: str = ""
     rows: tuple[str, ...] = ()
+    log: str | None = None
+    """Lines of a training log with the speeds of its steps."""
 
 
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
+    text, log = _without_steps(text)
     text, rows = _without_tables(text)
     facts = rows if len(rows) == 1 else []
     text, machines = _without_logs(text)
@@ -35,7 +41,23 @@ def apart(text: str) -> Pasted:
     else:
         text, blocks = _without_blocks(text)
         facts += blocks
-    return Pasted(config, text, "\n".join(facts), tuple(rows) if len(rows) > 1 else ())
+    return Pasted(config, text, "\n".join(facts), tuple(rows) if len(rows) > 1 else (), log)
+
+
+def _without_steps(text: str) -> tuple[str, str | None]:
+    """(The text without the log of a training run, that log with all its lines)."""
+    lines = text.split("\n")
+    if len(lines) < _FEWEST_LINES or not any(word in text.lower() for word in _OF_STEPS):
+        return text, None
+    from measure.logs.reading import is_log  # heavy: only where several lines are said
+
+    if not is_log(text):
+        return text, None
+    start = next((at for at, line in enumerate(lines) if is_log(line)), len(lines))
+    end = next((at + 1 for at in range(len(lines) - 1, start, -1) if is_log(lines[at])), start)
+    if end - start < _FEWEST_LINES:
+        return text, None
+    return "\n".join([*lines[:start], *lines[end:]]).strip(), "\n".join(lines[start:end])
 
 
 def _without_logs(text: str) -> tuple[str, list[str]]:
@@ -98,7 +120,30 @@ def _without_tables(text: str) -> tuple[str, list[str]]:
                 for line in lines[at + 1 : end]
             ]
             return "\n".join([*lines[: at - 1], *lines[end:]]).strip(), rows
-    return text, []
+    return _without_columns(lines)
+
+
+def _without_columns(lines: list[str]) -> tuple[str, list[str]]:
+    """(The lines without a table whose columns stand apart by two spaces, its rows)."""
+    for at, line in enumerate(lines):
+        heads, end = _apart(line), at + 1
+        while end < len(lines) and len(_apart(lines[end])) == len(heads) and _is_numbered(_apart(lines[end])):
+            end += 1
+        if len(heads) > 2 and end > at + 1 and not _is_numbered(heads):
+            rows = [
+                "; ".join(f"{head}: {cell}" for head, cell in zip(heads, _apart(row), strict=True))
+                for row in lines[at + 1 : end]
+            ]
+            return "\n".join([*lines[:at], *lines[end:]]).strip(), rows
+    return "\n".join(lines), []
+
+
+def _apart(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().replace("\t", "  ").split("  ") if cell.strip()]
+
+
+def _is_numbered(cells: list[str]) -> bool:
+    return any(cell[0].isdigit() for cell in cells[1:])
 
 
 def _cells(line: str) -> list[str]:

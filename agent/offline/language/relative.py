@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.amounts import Amount, Unit
-from agent.offline.language.asking import is_asked
-from agent.offline.language.assign import Row, value_of
+from agent.offline.language.asking import is_asked, sentences
+from agent.offline.language.assign import Row, fields_named, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
@@ -74,6 +74,10 @@ def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> li
         part = rows[-1] if rows else None
         if part and _is_part(read, part, row):
             first, whole = part.amounts[-1], row.amounts[0]
+            lost = not plan and _added(read, Row((*part.amounts, *row.amounts))) == "minus"
+            if lost or any(read.found.does(at, "all_but") == part.start for at in range(part.start)):
+                # 'We lost 2 of the 10 nodes', 'all but 2 of our 16 cards'
+                first = replace(first, value=whole.value - first.value)
             units = whole.units
             each = get(plan, "cluster.per_node")
             counted = ({devices / each: "nodes"} if devices and each else {}) | {devices: "devices"}
@@ -204,7 +208,9 @@ def factors(page: Page) -> list[Edit]:
         others = [other for other in page.marks if other is not mark]
         target = mark.field or _target(page, mark, others)
         span = page.read.span(mark.start, mark.end)
-        if target is None:
+        if (share := _share_of(page, mark)) and share != target:
+            edits.append(Edit(share, "set", mark.factor, span))
+        elif target is None:
             page.lost.append((mark.start, mark.end))
         elif not any(edit.field == target for edit in edits):
             edits.append(Edit(target, *_operation(target, mark), span))
@@ -223,10 +229,38 @@ def _of_a_figure(page: Page, mark: Mark) -> bool:
     return any(at in figures for at in range(mark.end, mark.end + _NEAR))
 
 
+def _share_of(page: Page, mark: Mark) -> str | None:
+    """The field of a share that a part is said to be of something: 'half of each prompt is cached'."""
+    found, quantities = page.read.found, page.read.found.lexicon.quantities
+    of = found.sense(mark.end, "part") or found.sense(mark.end - 1, "part")
+    if mark.amount or mark.factor >= 1 or not of:
+        return None
+    used = {at for number in page.filled if number.name for at in range(*number.name)}
+    sentence = next(part for part in sentences(page.read.tokens) if mark.start in part)
+    # 'Half of the prompts' is of them, whatever else 'of the prompts' may name.
+    named = [one for one in fields_named(found) if mark.end + 1 < one.start < sentence.stop and one.start not in used]
+    meant = [name for one in named for name in MEANT.get(one.field, (one.field,)) if name in ALL_PATHS]
+    shares = [name for name in meant if name in quantities and "percent" in quantities[name].of]
+    return next((name for name in shares if _of_kind(page, name)), None)
+
+
 def _operation(target: str, mark: Mark) -> tuple[str, float]:
     if mark.amount is None:
         return "times", mark.factor
     return "plus", mark.factor * value_of(lexicon().quantities[target], mark.amount, mark.amount)
+
+
+def exchanged(page: Page) -> list[Edit]:
+    """'Swap tp and pp', 'tp the other way round with pp': two numbers of the plan that take each other's place."""
+    if not page.read.does("swap", "round") or page.filled:
+        return []
+    named = dict.fromkeys(name for _, names in _named(page) for name in names[:1] if name in page.known)
+    if len(named) != 2:
+        return []
+    first, second = named
+    span = page.read.span(0, len(page.read.tokens))
+    held = {name: get(page.topic.get("supposed") or page.plan, ALL_PATHS[name]) for name in named}
+    return [Edit(first, "set", held[second], span), Edit(second, "set", held[first], span)]
 
 
 def another(page: Page) -> list[Edit]:
@@ -342,7 +376,10 @@ def _fields_at(page: Page, at: int) -> tuple[int, list[str]] | None:
         names += ["request_rate"] if "requests" in names else []
         own = [name for name in dict.fromkeys(names) if name in (*ALL_PATHS, *BESIDE) and _of_kind(page, name)]
         known = [name for name in own if _is_known(page, name)]
-        if known or (own and not page.read.found.sense(at, "stop") and own[0] not in _LIMITS):
+        # 'On' and 'each' alone name nothing that is half.
+        small = word.end == at + 1 and page.read.tokens[at].norm in lexicon().placing | lexicon().apiece
+        stop = page.read.found.sense(at, "stop")
+        if own and not small and (known or not (stop or own[0] in _LIMITS)):
             return word.end, [*known, *own]
     return None
 

@@ -103,7 +103,8 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
 def _refuses_nothing(found: Found, at: int, end: int) -> bool:
     """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can)."""
     longest = found.words[at][0]
-    whole = longest.end > end and longest.get("stop") is not None
+    # 'Never mind'
+    whole = longest.end > end and (longest.get("stop") is not None or found.does(at, "back") == longest.end)
     again = 0 < at < len(found.text) - 1 and found.text[at - 1].norm == found.text[at + 1].norm
     return whole or (again and found.text[at].kind == "single")
 
@@ -152,7 +153,9 @@ def _right(found: Found, at: int, by_start: dict[int, Thing]) -> Thing | None:
             return by_start[step]
         token = found.text[step]
         if token.ends_clause or (
-            token.kind != "sign" and token.norm not in found.lexicon.between and not _goes_on(found, step)
+            token.kind != "sign"
+            and token.norm not in found.lexicon.between | found.lexicon.placing
+            and not _goes_on(found, step)
         ):
             return None
     return None
@@ -186,8 +189,10 @@ def _joined(
             thing = by_start.get(end) if end is not None else None
             if thing is None or (end is not None and _asserts(found, end)) or _is_apart(first, thing):
                 break
-            if thing.key.startswith("number") and thing.key != first.key and found.text[at].text == ",":
-                # 'No offload, 256 GPUs': another thought.
+            if found.text[at].text == "," and (
+                (thing.key.startswith("number") and thing.key != first.key) or not _closes(found, thing.end)
+            ):
+                # 'No offload, 256 GPUs', 'no LoRA, full fine-tuning of Llama': another thought.
                 break
             refused.add(thing.start)
             at = thing.end
@@ -201,6 +206,14 @@ def _joined(
             refused.add(thing.start)
             at = thing.start
     return refused
+
+
+def _closes(found: Found, at: int) -> bool:
+    """Whether a list ends or goes on at a token: nothing is said of its last thing."""
+    if at >= len(found.text):
+        return True
+    token = found.text[at]
+    return token.kind == "sign" or found.does(at, *_JOINTS) is not None or found.sense(at, "courtesy") is not None
 
 
 def _is_apart(first: Thing, other: Thing) -> bool:

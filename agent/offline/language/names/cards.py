@@ -91,7 +91,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
         return True
     if at and text[at - 1].text in "$€£=.:/":
         return False
-    if at and text[at - 1].norm in lexicon().articles and len(norm) == 4:
+    if at and text[at - 1].norm in lexicon().articles | lexicon().pointing and len(norm) == 4:
         # Of '4090 tokens' there is not one.
         return _is_card_number(norm)
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
@@ -164,6 +164,7 @@ def _unknown_accelerator(
     number = text[at + 1]
     family = token.norm in lexicon().lines
     counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
+    counts |= at > 0 and text[at - 1].norm in makers()
     letter = token.norm in ("a", "b", "h", "l", "v", "p") and (token.text.isupper() or counts)
     if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:
         return None

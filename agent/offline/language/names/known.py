@@ -77,7 +77,8 @@ def known_names(catalogue: Catalogue) -> Known:
             heads.setdefault(head, set()).update(rest)
     for name in (*catalogue.accelerator_names, *catalogue.card_numbers):
         _plant(accelerators, name, name)
-        _plant(accelerators, _bare(name), name)
+        if not _is_of_another(name) or looked_up(catalogue, "accelerator", _bare(name))[3] is None:
+            _plant(accelerators, _bare(name), name)
         plain = name.lower().replace("-", " ").split()
         while (
             len(plain) > 1
@@ -85,7 +86,8 @@ def known_names(catalogue: Catalogue) -> Known:
             and (any(map(str.isalpha, plain[1][:1])) or len(plain) > 2)
         ):
             plain = plain[1:]
-            if len(plain) > 1 or plain[0][-1].isdigit() or len(plain[0]) > 2:
+            alone = plain[0] not in lexicon().lines and (plain[0][-1].isdigit() or len(plain[0]) > 2)
+            if len(plain) > 1 or alone:
                 _plant(accelerators, " ".join(plain), name)
     for machine in lexicon().machines:
         _plant(accelerators, machine, machine)
@@ -99,6 +101,12 @@ def known_names(catalogue: Catalogue) -> Known:
     return Known(
         models, {head: frozenset(rest) for head, rest in heads.items()}, accelerators, instances, providers, places
     )
+
+
+def _is_of_another(name: str) -> bool:
+    """Whether a word behind a card's number makes it another card than that number alone: an RTX 4060 is no Ti."""
+    behind = name[len(_bare(name)) :].replace("-", " ").split()
+    return bool(behind) and behind[0].isalpha() and behind[0].lower() not in ("pcie", "nvl", "oam", "sxm")
 
 
 def _bare(name: str) -> str:

@@ -15,10 +15,11 @@ from agent.offline.language.names.known import (
     is_size,
     is_strange,
     looked_up,
+    makers,
     said_of,
     walked,
 )
-from agent.offline.language.tokens import Glyphs
+from agent.offline.language.tokens import Glyphs, folded
 
 _MOST_WORDS = 9
 
@@ -26,8 +27,12 @@ _MOST_WORDS = 9
 def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
     exact = max(walked(known.models, text, at), default=None)
     head = text[at].norm
+    if head in makers() and any(walked(known.accelerators, text, at + 1)):
+        # 'NVIDIA A100-SXM4-80GB'
+        return None
     if head not in known.heads:
-        if exact and not _ends_glued(text, exact[0]) and _bears(text, at, exact[0]):
+        sized = exact is not None and is_size(text, exact[0])
+        if exact and not _ends_glued(text, exact[0]) and (sized or _bears(text, at, exact[0])):
             return model_named(text, at, exact[0], exact[1], catalogue, whole)
         return _unknown_model(text, at, known, catalogue, whole)
     end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
@@ -138,6 +143,10 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
 def model_named(text: Sequence[Glyphs], start: int, end: int, said: str, catalogue: Catalogue, whole: str) -> Name:
     shown = said_of(whole, text, start, end)
     sized = any(is_size(text, one) for one in range(start, end))
+    for token in text[start:end]:
+        if token.kind == "word" and folded(token.text) != token.norm:
+            # A slip of the finger that was put right.
+            said = said.replace(token.text, token.norm, 1)
     id, note, options, problem = looked_up(catalogue, "model", said)
     return Name("model", start, end, shown, id, note, options, problem, sized=sized)
 
@@ -180,6 +189,8 @@ def _strange_model(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
     end, last = at, min(len(text), at + MOST_GLUED)
     while end < last and (is_strange(text, end, known) or (end > at and goes_on(text, end))):
         if is_size(text, end):
-            return end + 2 if text[end + 1].norm == "b" else None
+            # 'Push 2B tokens'
+            counted = any(word.get("unit") for word in lexicon().at(text, end + 2))
+            return end + 2 if text[end + 1].norm == "b" and not counted else None
         end += 1
     return None

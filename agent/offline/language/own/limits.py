@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.form import Reading
+from agent.offline.form import Need, Reading
 from agent.offline.language.mentions import SERVING
 from planner.partial import get
 from planner.requests import ALL_PATHS
@@ -13,6 +13,10 @@ from planner.requests import ALL_PATHS
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
+_MONEY_ALONE = (
+    "money alone holds no model, and which answers best is not estimated here. On which accelerators is it to run, and "
+    "on how many? Or name a model, and I work out what the budget buys"
+)
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 _LIMITING = ("most", "least", "size", "fit", "best")
@@ -21,6 +25,8 @@ _LIMITING = ("most", "least", "size", "fit", "best")
 def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
     goal = limit_goal(page) or any_goal(page) or ("model" if not has_model(page) else None)
     own: dict[str, Any] = {"goal": goal} if goal else {}
+    if goal == "model" and page.values("budget_usd") and not page.read.of("accelerator"):
+        page.needs.append(Need("cluster.accelerator", _MONEY_ALONE))
     if goal == "model":
         family = next((name for name in page.read.of("model") if not name.sized), None)
         own |= {"family": family.text} if family else {}

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-_PRICES = (
-    "usd_per_device_hour",
-    "usd_per_node_hour",
-    "usd_per_kwh",
-    "pue",
-    "capex_usd_per_device",
-    "years",
-    "utilisation",
-    "reserved_discount",
-    "interruptions_per_day",
-    "restart_minutes",
-    "checkpoint_interval_minutes",
-)
+_PRICES = ("usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device", "years",
+           "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
+           "checkpoint_interval_minutes")  # fmt: skip
+_RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 NEAR_DOLLARS = ("eur", "gbp", "chf")
 _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
@@ -28,7 +19,7 @@ _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
 def pricing_of(page: Page) -> dict[str, Any]:
     """How a run is paid for, as estimate_cost takes it."""
     found: dict[str, Any] = {}
-    for one in page.filled:
+    for one in page.filled if not _of_several_devices(page) else ():
         if one.field in _PRICES and one.row.start not in page.refused.things:
             found[one.field] = one.values[-1]
             unit = one.row.amounts[-1].unit(*NEAR_DOLLARS)
@@ -40,6 +31,10 @@ def pricing_of(page: Page) -> dict[str, Any]:
             page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
                                 "exchange rate is known")  # fmt: skip
             break
+    if not {*_OWNED, "price"} & {*found, *(value.field for value in page.kept)} and not page.asks_money:
+        # 'GPU utilization is 35%' is no part of a price.
+        page.left += [number.row for number in page.filled if number.field == "utilisation"]
+        found.pop("utilisation", None)
     prices = [str(value.value) for value in page.kept if value.field == "price"]
     if prices:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
@@ -51,6 +46,15 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))
     return found
+
+
+def _of_several_devices(page: Page) -> bool:
+    """Whether several devices have a price each: what is set side by side is paid at one, so none is used, and that is
+    said."""
+    rates = [number for number in page.filled if number.field in _RATES]
+    several = len(page.devices) > 1 and len({number.values[-1] for number in rates}) > 1
+    page.left += [number.row for number in rates if several]
+    return several
 
 
 def _has_amount(page: Page, currency: str) -> bool:

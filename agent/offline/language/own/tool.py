@@ -19,6 +19,7 @@ from agent.offline.language.own.files import (
     scenario_of,
 )
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
+from agent.offline.language.own.measured import RATES
 from agent.offline.language.own.searches import (
     catalogue_of,
     facts_of,
@@ -36,7 +37,7 @@ _SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenari
 # Tools whose question is about no plan: what is named is theirs.
 FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "describe_hardware", "load_scenario",
                   "delete_scenario", "list_scenarios", "diff_scenarios", "matrix_results", "add_price", "add_hardware",
-                  "add_model"})  # fmt: skip
+                  "add_model", "describe_machine"})  # fmt: skip
 _WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
 
 
@@ -88,6 +89,14 @@ def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> l
     return edits
 
 
+def _speed_of(page: Page, reading: Reading) -> dict[str, Any]:
+    return {page.speed.name: page.speed.value} if page.speed else {}
+
+
+def _log_of(page: Page, reading: Reading) -> dict[str, Any]:
+    return {"text": page.log}
+
+
 _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
     "find_limit": limit_of,
     "sweep": sweep_of,
@@ -107,6 +116,8 @@ _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
     "peak_throughput": strategies_of,
     "benchmark_matrix": matrix_of,
     "matrix_results": results_of,
+    RATES: _speed_of,
+    "read_run": _log_of,
     "report": report_of,
     "import_config": import_of,
     "add_price": price_row,

@@ -32,6 +32,12 @@ def of_the_last(
     read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
 ) -> tuple[list[Filled], list[Row]]:
     """A number alone as another value of what was changed last ('hm, 4?'), or as what it is brought back to."""
+    for row in left if plan else ():
+        last = row.amounts[-1]
+        name = None if last.units or last.names else _brought_back(read, row, plan, topic.get("plans") or ())
+        if name:
+            filled = [*filled, Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0)]
+            left = [one for one in left if one is not row]
     for sentence in clauses(read.found) if plan else ():
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]

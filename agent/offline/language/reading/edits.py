@@ -14,7 +14,7 @@ from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
-from agent.offline.language.relative import factors
+from agent.offline.language.relative import exchanged, factors
 from planner.requests import ALL_PATHS
 
 # Tools that take several of what is named as they are.
@@ -63,7 +63,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
-    changes = factors(page)
+    changes = factors(page) + exchanged(page)
     # 'Twice the speculative tokens': the words of the value name its field.
     changed = {one.field for one in changes}
     worded = {value.field for value in page.kept if changed & {value.field, *MEANT.get(value.field, ())}}

@@ -16,6 +16,9 @@ from agent.offline.usual import card_of
 from estimator.errors import PlanError
 from planner.partial import get
 
+# How far behind a device those of another place may be counted.
+_NEAR = 4
+
 
 def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces: list[tuple[int, list[Edit]]] = []
@@ -53,12 +56,8 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             page.needs.append(Need("cluster.accelerator", "which accelerator is it, and how many?"))
     for name in page.read.of("accelerator"):
         if name.start in page.refused.things:
-            pieces.append(
-                (
-                    name.start,
-                    [Edit("accelerator", "refuse", name.id or name.text, page.read.span(name.start, name.end))],
-                )
-            )
+            span = page.read.span(name.start, name.end)
+            pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
 
 
@@ -69,10 +68,26 @@ def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> lis
         of_racks = _counts_racks(page, name) and page.catalogue.per_rack(id)
         if name.text.lower() in lexicon().machines:
             of_racks = page.catalogue.per_machine(name.text)
-        return [Edit("count", "set", device.count * (of_racks or 1), span)]
+        here = device.count * (of_racks or 1)
+        if there := _elsewhere(page, name):
+            note = f"{here} and {there} are planned as {here + there}, in machines of one size"
+            return [Edit("count", "set", here + there, span, note)]
+        return [Edit("count", "set", here, span)]
     if devices := _of_machine(page, name, id):
         return [Edit("count", "set", devices, span, f"{name.text} taken as {devices} devices")]
     return []
+
+
+def _elsewhere(page: Page, name: Name) -> int | None:
+    """How many more of a device stand in another place: '12 H100 here and 4 there'."""
+    words = page.read.found
+    for row in page.left:
+        joined = name.end <= row.start <= name.end + _NEAR and words.does(row.start - 1, "and", "plus") == row.start
+        number = row.amounts[0].value
+        if joined and words.does(row.end, "it") and number == int(number) > 0:
+            page.left = [other for other in page.left if other is not row]
+            return int(number)
+    return None
 
 
 def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -150,11 +165,9 @@ def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
 def _usual_device(options: Sequence[str]) -> str:
     """Of cards that share a name the one that is rented most: SXM before PCIe, the larger memory first."""
 
-    def rank(id: str) -> tuple[bool, float]:
-        sizes = [
-            float(part.removesuffix("gb")) for part in id.split("-") if part.endswith("gb") and part[:-2].isdigit()
-        ]
-        return "sxm" in id, max(sizes, default=0.0)
+    def rank(id: str) -> tuple[bool, int]:
+        sizes = (part.removesuffix("gb") for part in id.split("-") if part.endswith("gb"))
+        return "sxm" in id, max((int(size) for size in sizes if size.isdigit()), default=0)
 
     return max(options, key=rank)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled
@@ -20,6 +21,8 @@ _SURELY = 0.7
 # Fields that are limits from above; loads, which may be said either way.
 _LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
 _LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
+# What is asked about in the place of a quantity that is no field of a plan.
+_NAMED = {"nodes": "count", "batch": "global_batch", "length": "input_len"}
 _IDIOMS = ("lora_rank", "dp", "batch", "group_size")
 _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vpp", "zero_stage", "micro_batch",
           "global_batch", "batch", "group_size", "lora_rank", "accumulation", "steps", "concurrency", "seq_len",
@@ -52,15 +55,9 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             page.left = [*page.left, one.row]
             continue
         if problem:
-            page.needs.append(
-                Need(
-                    ALL_PATHS.get(
-                        {"nodes": "count", "batch": "global_batch", "length": "input_len"}.get(one.field, one.field),
-                        one.field,
-                    ),
-                    f"{page.read.said(one.row.start, one.row.end)!r} {problem}: what is meant?",
-                )
-            )
+            path = ALL_PATHS.get(_NAMED.get(one.field, one.field), one.field)
+            said = page.read.said(one.row.start, one.row.end)
+            page.needs.append(Need(path, f"{said!r} {problem}: what is meant?"))
             continue
         if one.row.start in changed:
             sign = -1 if changed[one.row.start] == "minus" else 1
@@ -92,7 +89,8 @@ def _surest(filled: Sequence[Filled]) -> list[Filled]:
 
 def _is_bound(read: Mentions, filled: Filled) -> bool:
     """Whether a number is said to be of its field: by the name beside it, or by what it counts."""
-    return filled.row.amounts[-1].names or _stands_at(read, filled) or filled.cost < _SURELY
+    last = filled.row.amounts[-1]
+    return last.names or last.unit("devices", "nodes") is not None or _stands_at(read, filled) or filled.cost < _SURELY
 
 
 def _stands_at(read: Mentions, filled: Filled) -> bool:
@@ -132,44 +130,34 @@ def _of_other_money(page: Page) -> list[Need]:
 
 def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     """The edit of a number; of some what the executor needs beside it."""
-    if one.field == "user_rate":
-        return Edit(
-            "tpot_slo_ms",
-            "set",
-            1000 / value,
-            span,
-            f"{value:g} tokens/s for each user read as {1000 / value:.4g} ms a token",
-        )
-    if one.field == "text_bytes":
-        tokens = value / _BYTES_PER_TOKEN
-        said = page.read.said(one.row.start, one.row.end)
-        return Edit(
-            "dataset_tokens",
-            "set",
-            tokens,
-            span,
-            f"{said!r} of text taken as {tokens:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token",
-        )
-    if one.field.endswith("_gib") and not _binary(page, one):
-        note = f"{page.read.said(one.row.start, one.row.end)!r} read as {value:g} GiB per device"
-        return Edit(one.field, "set", as_number(one.field, value), span, note)
-    if one.row.amounts[-1].unit("eur", "gbp", "chf"):
-        said = page.read.said(one.row.start, one.row.end)
+    name, said = one.field, page.read.said(one.row.start, one.row.end)
+    number: Any = as_number(name, value)
+    note = _as_said(page, one)
+    if name == "user_rate":
+        name, number = "tpot_slo_ms", 1000 / value
+        note = f"{value:g} tokens/s for each user read as {number:.4g} ms a token"
+    elif name == "text_bytes":
+        name, number = "dataset_tokens", value / _BYTES_PER_TOKEN
+        note = f"{said!r} of text taken as {number:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token"
+    elif name.endswith("_gib") and not _binary(page, one):
+        note = f"{said!r} read as {value:g} GiB per device"
+    elif one.row.amounts[-1].unit("eur", "gbp", "chf"):
         note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
-        return Edit(one.field, "set", as_number(one.field, value), span, note)
-    if one.field == "token_rate":
+    elif name == "token_rate":
         near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
         names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
-        side = "output" if "output_len" in names else "input" if "input_len" in names else "total"
-        return Edit("token_rate", "set", (value, side), span)
-    return Edit(one.field, "set", as_number(one.field, value), span, _as_said(page, one))
+        number = (value, "output" if "output_len" in names else "input" if "input_len" in names else "total")
+        note = None
+    return Edit(name, "set", number, span, note)
 
 
 def _as_said(page: Page, one: Filled) -> str | None:
     """What is told of 'at least' and 'at most' beside a number of what a plan holds no limit of."""
     start = one.name[0] if one.name and one.name[0] < one.row.start else one.row.start
+    numbers = {row.start for row in page.read.rows}
     for at, end, limit in page.read.limits:
-        beside = end in (start, one.row.start) or at == one.row.end
+        # '1B tokens within 2 days': of the days.
+        beside = end in (start, one.row.start) or (at == one.row.end and end not in numbers)
         natural = one.field in _LOADS or (limit == "at_most" and one.field in _LIMITED)
         named = one.name is not None and one.name[0] <= at < one.name[1] and one.field not in _LIMITED
         if beside and not (natural or named):

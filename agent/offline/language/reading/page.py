@@ -18,8 +18,9 @@ from agent.offline.language.devices import Devices, Pair, apart, devices, of_tho
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
+from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import of_the_last
-from agent.offline.language.reading.things import things_said
+from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
@@ -27,9 +28,9 @@ _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
 # From this share on the classifier knows better than a single word.
 _SURE = 0.7
-# Rates that may as well be what was measured, and how many words before them say so.
-_MEASURED = ("token_rate", "request_rate", "user_rate", "load")
-_REACH = 7
+# What may as well be what was measured, and how many words before it say so.
+_MEASURED = ("token_rate", "request_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
+_REACH = 14
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -56,7 +57,13 @@ class Page:
     """Whether machines were added or taken away with their devices."""
     rows: list[list[Edit]] = field(default_factory=list)
     """What each row of a table sets that was pasted."""
+    beside: list[str] = field(default_factory=list)
+    """What a table says that sets nothing."""
     pasted: str | None = None
+    log: str | None = None
+    """Lines of a training log that were pasted."""
+    speed: MeasuredSpeed | None = None
+    """A measured speed that is to be judged."""
     named: list[Edit] = field(default_factory=list)
     """Every model and device that is named and not refused."""
     assumed: list[str] = field(default_factory=list)
@@ -74,6 +81,11 @@ class Page:
     def sized(self) -> bool:
         """Whether a size in bytes is said."""
         return any(row.amounts[-1].unit("bytes") for row in self.read.rows)
+
+    @property
+    def asks_money(self) -> bool:
+        """Whether it is asked what something costs."""
+        return bool({"cost", "cheaper"} & set(self.read.asked("focus")))
 
     @property
     def kept(self) -> list[Value]:
@@ -133,7 +145,9 @@ def understood(
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan else of_those(read, filled)
-    named = devices(read, filled, made, frozenset(refused.things), machines)
+    # 'Instead of 8 H100' counts none of them.
+    meant = [number for number in filled if named_span(number)[0] not in refused.things]
+    named = devices(read, meant, made, frozenset(refused.things), machines)
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
 
 
@@ -197,12 +211,14 @@ def _is_told(read: Mentions, number: Filled) -> bool:
 
 
 def _broke_off(read: Mentions, steps: Filled) -> bool:
-    """Whether steps are told of as those that a run got through: 'OOM after 20 steps'."""
+    """Whether steps are told of as those that a run got through: 'OOM after about 20 steps'."""
     start = steps.row.start
-    if steps.field not in ("steps", "epochs") or not start or not read.found.sense(start - 1, "behind"):
+    behind = any(read.found.sense(at, "behind") for at in range(max(start - 2, 0), start))
+    if steps.field not in ("steps", "epochs") or not behind:
         return False
     sentence = next(token for token in sentences(read.tokens) if start in token)
-    return any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
+    ran = start in read.telling or start in read.past
+    return ran or any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
 
 
 # Why a number that seems to be a limit or a count is none.
@@ -215,7 +231,7 @@ def _is_refused(read: Mentions, at: int) -> bool:
 
 
 def _is_observed(read: Mentions, row: Row) -> bool:
-    """Whether a rate is what somebody measured, not what is wished: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
+    """Whether a figure is what somebody measured, no wish: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
     for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
         if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
             return False
@@ -236,6 +252,8 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
+    if not context.plan and _goes_in_and_out(read):
+        return SERVING
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
     both = [value.start for value in read.values if value.mode]
@@ -250,24 +268,28 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     return context.plan if context.plan and stays else mode
 
 
+def _goes_in_and_out(read: Mentions) -> bool:
+    """Whether tokens are said to go in and to come out: '16k in 1k out'."""
+    behind = {read.tokens[row.end].norm for row in read.rows if row.end < len(read.tokens)}
+    return {"in", "out"} <= behind
+
+
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
     """'1k/200' as tokens in and out, and the rest of the numbers."""
     found: list[Filled] = []
     rest: list[Row] = []
     for row in rows:
         last = row.amounts[-1]
-        if len(row.amounts) == 1 and last.before == "/" and rest and not (last.units or last.names or last.per):
-            first = rest[-1].amounts[-1]
-            if (
-                len(rest[-1].amounts) == 1
-                and not (first.units or first.names)
-                and first.value >= 16
-                and last.value >= 16
-            ):
-                rest.pop()
-                found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
-                found.append(Filled("output_len", (last.length,), row, 0.5))
-                continue
+        first = rest[-1].amounts[-1] if rest and len(rest[-1].amounts) == len(row.amounts) == 1 else None
+        # '4k/1k requests'
+        of_load = ("requests", "users") if first and first.scale and last.scale else ("requests",)
+        counted = any(unit.name not in of_load for unit in last.units)
+        bare = not (counted or last.names or last.per) and first and not (first.units or first.names)
+        if first and bare and last.before == "/" and min(first.value, last.value) >= 16:
+            rest.pop()
+            found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
+            found.append(Filled("output_len", (last.length,), row, 0.5))
+            continue
         rest.append(row)
     return found, rest
 

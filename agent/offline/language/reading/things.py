@@ -58,6 +58,7 @@ def named_span(one: Filled) -> tuple[int, int]:
 
 
 def free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:
-    """Names of fields that no number was said of."""
+    """Names of fields that no number was said of; the 'on' of 'not on AWS' names none."""
     used = {at for number in filled if number.name for at in range(*number.name)}
+    used |= {at for at, token in enumerate(read.tokens) if token.norm in read.found.lexicon.placing}
     return [name for name in fields_named(read.found) if name.field in ALL_PATHS and name.start not in used]

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from agent.offline.catalogue import Catalogue
-from agent.offline.form import Edit, Reading
+from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.choice import about_the_answer, chosen
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
 from agent.offline.language.own.tool import FREE, edits_left, own_of
 from agent.offline.language.pasted import apart as apart_
@@ -41,8 +42,16 @@ def read(
     if len(parts.said) > _LONGEST:
         page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
     tool, shares = chosen(page, context_of(page.plan, page.topic))
+    page.log = parts.log
     if page.pasted:
         tool = "import_config"
+    if page.log:
+        tool = "read_run"
+    if tool == RATES and (speed := measured(page)):
+        page.speed = speed
+        if speed.name == "step_s" and not is_of_a_known_batch(page):
+            page.needs.append(Need("workload.global_batch", "how many sequences are in a step?"))
+        page.left = [row for row in page.left if row is not speed.row]
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
@@ -51,11 +60,11 @@ def read(
 
 def _of_row(page: Page, row: str) -> list[Edit]:
     """What a row of a table sets."""
-    return [
-        replace(edit, span=(0, 0))
-        for edit in edits_of(understood(row, page.catalogue, page.plan, page.topic, page.now, page.mode), None)[0]
-        if edit.op == "set"
-    ]
+    of_row = understood(row, page.catalogue, page.plan, page.topic, page.now, page.mode)
+    edits = [replace(edit, span=(0, 0)) for edit in edits_of(of_row, None)[0] if edit.op == "set"]
+    page.beside += lost_words(of_row)
+    page.beside += [of_row.read.said(seen.row.start, seen.row.end) for seen in of_row.filled if seen.field == "seen"]
+    return edits
 
 
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
@@ -92,8 +101,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         refs=refs,
         assumed=page.assumed,
         needs=page.needs,
-        lost=lost_words(page),
-        new=bool(page.read.does("new")),
+        lost=[*lost_words(page, tool), *page.beside],
+        new=bool(page.read.does("new")) and not refs,
     )
     if tool == "project_mlperf":
         named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]

@@ -5,10 +5,15 @@ from __future__ import annotations
 from agent.offline.form import BESIDE, Reading
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
+from agent.offline.language.scope import FACTORS
 from planner.partial import get
 from planner.requests import ALL_PATHS
 
+# Limits of a deployment, and the tools that look for one within them.
+_LIMITS = {"usd_per_million", "e2e_limit_s"}
+_LIMITING = ("size_serving", "best_serving", "find_limit", "estimate_inference", "check_fit", None)
 _LATIN = ("word", "number")
 _MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
@@ -44,14 +49,17 @@ def unknown_words(page: Page) -> list[str]:
 def unused_numbers(page: Page, reading: Reading) -> list[str]:
     """Numbers whose meaning was found and of which nothing was made: no field of a plan, no argument, no device."""
     spans = [edit.span for edits in (reading.edits, *reading.options) for edit in edits]
-    made = {*reading.own, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
+    limited = reading.own if reading.tool in _LIMITING else {*reading.own} - _LIMITS
+    made = {*limited, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
     sizes = {size for device in _devices_meant(page) if (size := page.catalogue.memory_gb(device))}
     found: list[str] = []
     for one in page.filled:
+        if one.row in page.left:
+            continue
         start, end = page.read.span(one.row.start, one.row.end)
         used = one.field in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or one.field in made
         used = used or any(first <= start and end <= last for first, last in spans)
-        used = used or any(value in reading.own.values() for value in one.values)
+        used = used or (one.field not in _LIMITS and any(value in reading.own.values() for value in one.values))
         if one.field == "vram":
             used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
         if not used:
@@ -77,10 +85,27 @@ def _leads_on(page: Page, row: Row) -> bool:
     return any(number.row.amounts[0].before == "->" and 0 < number.row.start - row.end <= 3 for number in page.filled)
 
 
-def lost_words(page: Page) -> list[str]:
+def _factors(page: Page) -> list[tuple[int, int]]:
+    """'Half of each' where there is nothing yet that it could be half of."""
+    read = page.read
+    numbers = [amount for row in read.rows for amount in row.amounts]
+    taken = {at for amount in numbers for at in range(amount.start, max(amount.number, amount.end))}
+    taken |= {at for value in read.values for at in range(value.start, value.end)}
+    spans: list[tuple[int, int]] = []
+    for at in [] if page.plan else read.does(*FACTORS):
+        end = read.found.does(at, *FACTORS) or at
+        goes_on = end < len(read.tokens) and not read.tokens[end].ends_clause
+        if goes_on and at not in taken and read.found.words[at][0].end == end and not (spans and at < spans[-1][1]):
+            spans.append((at, end))
+    return spans
+
+
+def lost_words(page: Page, tool: str | None = None) -> list[str]:
     """Numbers and refusals that no meaning was found for."""
     # 'From 8 -> 512' is about 512.
     left = [row for row in page.left if not _leads_on(page, row)]
     found = [page.read.said(row.start, row.end) for row in left]
     found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
+    # 'Sweep it, doubling' is no change.
+    found += [page.read.said(start, end) for start, end in (() if tool in ("sweep", *FREE) else _factors(page))]
     return list(dict.fromkeys(found))

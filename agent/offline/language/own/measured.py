@@ -1,0 +1,93 @@
+"""A speed that somebody measured: which figure of a run a number is of, by its units and what is named beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.offline.language.asking import sentences
+from agent.offline.language.assign import Row
+from agent.offline.language.mentions import SERVING
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+RATES = "rate_run"
+# How far from a number its figure may be named.
+_REACH = 5
+_BATCHES = ("global_batch", "batch", "batch_tokens", "accumulation")
+# In so many sentences from the number on it is asked how good it is.
+_NEXT = 3
+_NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s"}
+
+
+class MeasuredSpeed(NamedTuple):
+    """An argument of rate_run, its value in SI, and the number that says it."""
+
+    name: str
+    value: float
+    row: Row
+
+
+def measured(page: Page) -> MeasuredSpeed | None:
+    """The first speed that is said in a text about training and that sets nothing of the plan."""
+    if page.mode == SERVING:
+        return None
+    free = [*page.left, *(number.row for number in page.filled if number.field in ("seen", "steps_rate"))]
+    named = [(at, _NAMED[name]) for at, _, name in page.read.asked_at("figure") if name in _NAMED]
+    for row in sorted(free, key=lambda row: row.start):
+        if row.start in page.read.past:
+            # 'The README says 14k tokens/s/GPU.'
+            continue
+        if name := _figure(row, named):
+            return MeasuredSpeed(name, _in_units(row, name), row)
+    return None
+
+
+def is_judged(page: Page, before: str | None) -> bool:
+    """Whether a measured speed is to be judged; behind such a question another speed is asked about alike."""
+    if before != RATES and "speed" not in page.read.asked("judged"):
+        return False
+    speed = measured(page)
+    if speed is None or before == RATES:
+        return speed is not None
+    parts = list(sentences(page.read.tokens))
+    first = next(index for index, part in enumerate(parts) if speed.row.start in part)
+    near = {at for part in parts[first : first + _NEXT] for at in part}
+    return any(at in near for at, _, name in page.read.asked_at("judged") if name == "speed")
+
+
+def is_of_a_known_batch(page: Page) -> bool:
+    """Whether it is known how many sequences a step has: without that the time of one says nothing."""
+    return "global_batch" in page.known or any(page.values(name) for name in _BATCHES)
+
+
+def _figure(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
+    """Of what a number is; `named` are the figures of the text by their tokens."""
+    last = row.amounts[-1]
+    if last.value <= 0:
+        return None
+    per = {unit.name for unit in last.per}
+    if "time" in per and last.unit("tokens"):
+        return "tokens_per_s_per_device" if "devices" in per else "tokens_per_s"
+    if "time" in per and last.unit("samples"):
+        return "samples_per_s"
+    if last.unit("time") and "steps" in per:
+        return "step_s"
+    if last.unit("flops"):
+        return "tflops_per_device"
+    if per or not (unit := last.unit("percent", "time")):
+        return None
+    near = [(abs(at - row.start), name) for at, name in named if row.start - _REACH <= at < row.end + _REACH]
+    name = min(near)[1] if near else None
+    return name if (name == "mfu") == (unit.name == "percent") else None
+
+
+def _in_units(row: Row, name: str) -> float:
+    """The last value of a row in tokens or samples a second, seconds, a share, or TFLOP/s."""
+    last = row.amounts[-1]
+    wanted = {"step_s": "time", "mfu": "percent", "tflops_per_device": "flops"}.get(name)
+    size = next((unit.size for unit in last.units if wanted in (None, unit.name)), 1.0)
+    time = next((unit.size for unit in last.per if unit.name == "time"), 1.0)
+    value = last.value * size / time
+    return round(value / 1e12 if name == "tflops_per_device" else value, 9)

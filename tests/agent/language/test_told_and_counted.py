@@ -1,0 +1,112 @@
+"""Numbers that tell of what was, and those that count what there is: the first set nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agent.offline.catalogue import known
+from agent.offline.form import Reading
+from agent.offline.language import read
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+SERVED = {"model": "meta-llama/Llama-3.1-8B", "workload": {"kind": "inference", "input_len": 6000},
+          "cluster": {"accelerator": "h200-sxm", "count": 4}}  # fmt: skip
+
+
+def _read(words: str, plan: dict[str, Any] | None = None) -> Reading:
+    return read(words, known(), plan or {}, {}, NOW)
+
+
+def _set(words: str, plan: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {edit.field: edit.value for edit in _read(words, plan).edits}
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("After 400 steps the loss goes NaN with llama 3.1 8b on 4 A100 80GB. Would bf16 fit?", "steps"),
+        ("it crashed after about 200 steps, qwen2.5 14b full on 8 A6000. Would zero 3 help?", "steps"),
+        ("vLLM gave 2300 tok/s at batch 64 with TTFT of 900 ms for llama 3.1 8b on one L40S. Normal?", "ttft_slo_ms"),
+        ("I bought the 3090 in 2022. Could it do LoRA on mistral 7b at 4k?", "capex_usd_per_device"),
+    ],
+)
+def test_what_was_sets_nothing(words: str, field: str) -> None:
+    found = _read(words)
+    assert field not in {edit.field for edit in found.edits} | set(found.pricing)
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("We have 2 DGX A100 boxes since 2021. Serve Mixtral 8x7B to 150 users, enough?", "nodes", 2),
+        ("We lost 2 of 10 nodes, 8 H100 each. llama 3.1 8b on 200B tokens, how long?", "nodes", 8),
+        ("12 H100 here and 4 there. deepseek-v3 lora?", "count", 16),
+        ("ds r1 671b on 8 H200", "model", "deepseek-ai/DeepSeek-R1"),
+        ("the 3090 in my box, lora of mistral 7b", "accelerator", "rtx-3090"),
+    ],
+)
+def test_what_there_is_is_counted(words: str, field: str, value: Any) -> None:
+    assert _set(words)[field] == value
+
+
+@pytest.mark.parametrize(
+    "words", ["half of each prompt is a shared system prompt", "a quarter of each prompt is cached"]
+)
+def test_a_part_of_something_is_a_share_where_one_is_named(words: str) -> None:
+    found = _set(words, SERVED)
+    assert set(found) == {"prefix_hit"}
+    assert found["prefix_hit"] in (0.5, 0.25)
+
+
+def test_fewer_than_none_are_asked_about() -> None:
+    assert [need.field for need in _read("-4 GPUs, mistral 7b").needs] == ["cluster.count"]
+
+
+def test_a_limit_is_of_the_number_behind_it() -> None:
+    found = _read("1B tokens within 2 days, llama-3.2-3b full, how few H100s?")
+    assert {edit.field: edit.note for edit in found.edits}["dataset_tokens"] is None
+
+
+def test_prices_of_several_devices_are_said_to_be_left_out() -> None:
+    found = _read("1. 8x H100 at $2.10/GPU/h\n2. 16x A100 at $1.05/GPU/h\nfull sft of Qwen2.5-32B: which is cheaper?")
+    assert len(found.options) == 2
+    assert not found.pricing
+    assert found.lost == ["$2.10/GPU/h", "$1.05/GPU/h"]
+
+
+def test_columns_of_a_pasted_table_are_set_side_by_side_and_what_sets_nothing_is_said() -> None:
+    found = _read(
+        "run      gpus   seq    tok/s\na        8      4096   61000\nb        8      16384  48200\nllama 3.1 8b?"
+    )
+    assert [[edit.value for edit in option] for option in found.options] == [[4096], [16384]]
+    assert found.lost == ["61000", "48200"]
+
+
+@pytest.mark.parametrize("words", ["swap tp and pp", "tp the other way round with pp"])
+def test_two_numbers_take_each_others_place(words: str) -> None:
+    plan = {"model": "meta-llama/Llama-3.1-8B", "layout": {"tp": 8, "pp": 4},
+            "cluster": {"accelerator": "h100-sxm", "count": 64}}  # fmt: skip
+    assert _set(words, plan) == {"tp": 4, "pp": 8}
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("lamma 3.1 8b qlora on a 4090", "model", "meta-llama/Llama-3.1-8B"),
+        ("tune phi-3 mini on a node w/ 4 of those older v100 32g cards", "count", 4),
+        ("NVIDIA A100-SXM4-80GB, 8 of them, olmo 2 13b", "accelerator", "a100-sxm-80gb"),
+        ("push 2B tokens through llama 3.2 3b", "model", "meta-llama/Llama-3.2-3B"),
+        ("vllm, qwen3-32b on 2 H100: how many 4k/1k requests at once?", "output_len", 1024),
+    ],
+)
+def test_what_is_named_is_found(words: str, field: str, value: Any) -> None:
+    assert _set(words)[field] == value
+
+
+def test_a_card_that_is_not_known_is_no_other_card() -> None:
+    assert [need.field for need in _read("is the tesla p40 24gb any good for mistral 7b?").needs] == [
+        "cluster.accelerator"
+    ]
