@@ -22,7 +22,7 @@ _OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    blocks: list[Block] = [Prose(_verdict(limit)), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    blocks: list[Block] = [Prose(_verdict(limit) + _in_host(limit)), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
@@ -58,6 +58,14 @@ def _verdict(limit: Limit) -> str:
         case _ if limit.value == 1:
             return f"**{hardware}** is enough: {run} fits on a single device."
     return f"**{hardware}** are the fewest that fit: {run}."
+
+
+def _in_host(limit: Limit) -> str:
+    """What it takes of host memory, said beside the value."""
+    offload, chosen = complete(limit.plan).layout.offload, limit.chosen
+    if limit.value is None or offload in (None, "none") or isinstance(chosen, ServingChoice):
+        return ""
+    return f" That is {chosen.framework} with {offload.replace('+', ' and ')} in host memory."
 
 
 def _largest(limit: Limit) -> str:

@@ -14,13 +14,11 @@ from knowledge.jobs.training import job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck
-from planner.training.planned import Planned, memory_of, plan_training, warnings_of
+from planner.training.planned import Planned, memory_of, plan_to_fit, warnings_of
 
 
 def fit_of(asked: Plan) -> FitCheck:
-    planned = plan_training(asked, offload=False)
-    if not planned.fits and asked.training.framework == "auto" and asked.layout.offload is None:
-        planned = _with_host_memory(asked, planned)
+    planned = plan_to_fit(asked)
     memory = memory_of(planned)
     return FitCheck(
         plan=planned.complete_plan,
@@ -36,12 +34,6 @@ def fit_of(asked: Plan) -> FitCheck:
         warnings=warnings_of(planned),
         evidence=evidence_of(planned.job),
     )
-
-
-def _with_host_memory(asked: Plan, planned: Planned) -> Planned:
-    """The plan with what it leaves open in host memory, if it fits so and the hosts have that."""
-    whole = plan_training(asked)
-    return whole if whole.fits and whole.has_host_memory else planned
 
 
 def _fits(plan: Plan, changes: dict[str, Any]) -> bool:

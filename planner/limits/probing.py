@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.models.catalogue import architecture
 from planner.results import LimitProbe
-from planner.training.planned import Planned, plan_training, varied
+from planner.training.planned import Planned, plan_to_fit, plan_training, varied
 
 Value = int | str
 _SHOWN_PROBES = 24
@@ -53,18 +54,23 @@ def nearest_probes(probes: Iterable[LimitProbe], value: Value | None) -> list[Li
     return [unique[tried] for tried in ordered[start : start + _SHOWN_PROBES]]
 
 
+_on_devices = partial(plan_training, offload=False)
+
+
 @dataclass
 class Trials:
     """The values tried so far. `plan_at` gives the plan for a value.
 
-    Whether anything fits is asked of the choices in `narrow` alone: of what the plan leaves open, those that take the
-    least memory. What was refused so is refused for good only once `confirmed` has searched all layouts.
+    `fits` asks the devices alone, of the choices in `narrow`: of what the plan leaves open, those that take the least
+    memory. What was refused so is refused for good only once `confirmed` has asked as a verdict does: all layouts, and
+    host memory where the plan leaves that open.
     """
 
     plan_at: Callable[[Value], Plan]
     narrow: Mapping[str, Any]
     tried: dict[Value, Trial] = field(default_factory=dict)
     searched: set[Value] = field(default_factory=set)
+    ways: list[dict[str, Any]] = field(default_factory=list)
 
     def fits(self, value: Value) -> bool:
         if value not in self.tried:
@@ -72,21 +78,30 @@ class Trials:
         return self.tried[value].fits
 
     def confirmed(self, value: Value) -> bool:
-        """As `fits`, where a refusal comes from the search over all layouts."""
+        """As `fits`, where a refusal is that of `plan_to_fit`."""
         if not self.fits(value) and value not in self.searched:
             self.searched.add(value)
-            self.tried[value] = self._try(value, {})
+            self.tried[value] = self._try(value, {}, plan_to_fit)
+            if (planned := self.tried[value].planned) and planned.fits:
+                conceded = {item.field: item.value for item in planned.conceded}
+                self.ways.append({"workload.framework": planned.job.framework.name} | conceded)
         return self.tried[value].fits
+
+    def fits_alike(self, value: Value) -> bool:
+        """Whether it fits in one of the ways in which a value was `confirmed`: frameworks, and what was conceded."""
+        for way in self.ways:
+            if value not in self.tried or not self.tried[value].fits:
+                self.tried[value] = self._try(value, way, plan_to_fit)
+        return self.fits(value)
 
     def with_patch(self, value: Value, patch: Mapping[str, Any]) -> Planned | None:
         """The plan for a value with one layout, without keeping note of it; None where that is not valid."""
         return varied(self.plan_at(value), {**self.narrow, **patch})
 
-    def _try(self, value: Value, narrow: Mapping[str, Any]) -> Trial:
+    def _try(self, value: Value, narrow: Mapping[str, Any], planner: Callable[..., Planned] = _on_devices) -> Trial:
         try:
             plan = self.plan_at(value)
-            least = plan.patch({**narrow, "goal.objective": "memory"})
-            planned = plan_training(least, past_errors=True, offload=False)
+            planned = planner(plan.patch({**narrow, "goal.objective": "memory"}), past_errors=True)
         except PlanError as error:
             return Trial(value, None, str(error))
         return Trial(value, planned, None)
@@ -113,7 +128,8 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
 
     From mark `start` on it goes up while marks fit, or down until one does: longer sequences may open layouts that
     shorter ones do not have, so the search begins where all are open. Between two neighbouring marks memory grows.
-    There the layouts of both are tried first; the search over all layouts then has the last word on the next value.
+    There the layouts of both are tried first. All this is of the devices alone; a verdict then has the last word on the
+    next value, and where that is yes its framework goes on as far as it can.
     """
     place = min(start, len(marks) - 1)
     if trials.fits(value_of(marks[place])):
@@ -131,7 +147,7 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
         low, high = _guess(trials, value_of, [planned for planned in known if planned], low, high)
     low = _bisect(lambda index: trials.fits(value_of(index)), low, high)
     while low < end and trials.confirmed(value_of(low + 1)):
-        low += 1
+        low = _reach(lambda index: trials.fits_alike(value_of(index)), low + 1, end)
     return None if low < 0 else low
 
 
@@ -154,6 +170,15 @@ def _guess(
     if guess + 1 < high and trials.fits(value_of(guess + 1)):
         return guess + 1, high
     return guess, min(guess + 1, high)
+
+
+def _reach(fits: Callable[[int], bool], low: int, end: int) -> int:
+    """The last index up to `end` that fits, from one that does: by doubling steps, then bisection."""
+    high, step = low + 1, 1
+    while high <= end and fits(high):
+        low, step = high, 2 * step
+        high = min(end, low + step) if low < end else end + 1
+    return _bisect(fits, low, high)
 
 
 def _bisect(fits: Callable[[int], bool], low: int, high: int) -> int:

@@ -17,7 +17,7 @@ from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes
 from planner.results import Assumption, Limit, NextValue
-from planner.training.planned import Planned, choice, memory_of, plan_training, warnings_of
+from planner.training.planned import Planned, choice, memory_of, plan_to_fit, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
 
@@ -186,14 +186,14 @@ def _fewest_devices(plan: Plan) -> _Furthest:
 def _fewest_nodes(trials: Trials, node: int) -> int | None:
     """The fewest whole nodes beyond one, as a number of devices."""
     high = 2
-    while not trials.fits(high * node):
+    while not trials.confirmed(high * node):
         high *= 2
         if high * node > _MOST_DEVICES:
             return None
     low = high // 2
     while high - low > _SCANNED_NODES:
         middle = (low + high) // 2
-        low, high = (low, middle) if trials.fits(middle * node) else (middle, high)
+        low, high = (low, middle) if trials.confirmed(middle * node) else (middle, high)
     # An odd number of nodes may be one that the batch or the layers cannot be dealt to, so no size is skipped.
     return next((nodes * node for nodes in range(low + 1, high + 1) if trials.confirmed(nodes * node)), None)
 
@@ -203,9 +203,7 @@ _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "mo
 
 def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     value = furthest.value
-    at = plan_training(
-        furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True, offload=False
-    )
+    at = plan_to_fit(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
     limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.plan.layouts import Layouts
+from estimator.plan.layouts import OFFLOAD, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
+from estimator.training.estimates import Estimates
 from estimator.training.host import PHASES, host_memory
 from estimator.training.memory import Memory
 from estimator.training.node import whole_model
@@ -41,6 +42,22 @@ class HostNeeds:
     host: HostMemoryEstimate
     save: SaveEstimate
     warnings: tuple[str, ...]
+
+
+def hosted_first(job: Job, estimates: Estimates, order: Ints) -> Ints:
+    """The same order, but what the search itself put into more host memory than there is comes behind what else fits;
+    as it was where nothing is offloaded."""
+    fitting = order[estimates.fits[order]]
+    usual = OFFLOAD.index(job.framework.recipe.offload)
+    offloaded = estimates.layouts.offload[fitting]
+    if not len(fitting) or int(offloaded[0]) in (0, usual):
+        return order
+    capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
+    if capacity is None:
+        return order
+    needed = host_memory(job, estimates.layouts.take(fitting), host_facts(job.framework.name)).peak
+    lacking = needed > capacity.bytes
+    return np.concatenate([fitting[~lacking], fitting[lacking], order[len(fitting) :]])
 
 
 def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:

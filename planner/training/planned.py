@@ -35,7 +35,7 @@ from planner.results import (
     TimeEstimate,
 )
 from planner.training.concessions import CONCESSIONS
-from planner.training.host import HostNeeds, host_needs
+from planner.training.host import HostNeeds, host_needs, hosted_first
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -205,6 +205,16 @@ def plan_training(
     return best
 
 
+def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
+    """The plan on its devices alone; where it does not fit there, with what it leaves open in host memory, if it fits
+    so and the hosts have that. What verdicts and limits rest on."""
+    planned = plan_training(plan, past_errors=past_errors, offload=False)
+    if planned.fits or plan.layout.offload is not None:
+        return planned
+    whole = plan_training(plan, past_errors=past_errors)
+    return whole if whole.fits and (whole.fits_on_device or whole.has_host_memory) else planned
+
+
 def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned | None, PlanError | None]:
     """The best of the usual frameworks, or of the one that is named, and what the first of them refuses."""
     first = job_of(plan)
@@ -274,6 +284,8 @@ def _is_better(other: Planned, best: Planned) -> bool:
 def _choose(job: Job, offload: bool) -> Planned:
     check_offered(job)
     searched = search_whole(job, offload=offload)
+    if job.plan.layout.offload is None:
+        searched = replace(searched, order=hosted_first(job, searched.estimates, searched.order))
     return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
 
 

@@ -164,8 +164,9 @@ def test_how_many_devices_are_needed() -> None:
     assert done["ungrounded"] == []
     assert "count" not in done["plan"]["cluster"]
     assert {call["arguments"]["count"] for call in after["tool_calls"]} == {counts[0]}
+    assert "in host memory" in folded(done["answer"]).lead
     assert f"{counts[0]} devices taken" in after["answer"]
-    assert re.search(r" hours \(", folded(after["answer"]).lead)
+    assert re.search(r" (hours|days)\*{0,2} \(", folded(after["answer"]).lead)
 
 
 def test_what_a_look_up_said_is_no_made_up_figure() -> None:
