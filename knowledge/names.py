@@ -154,9 +154,9 @@ class NameCatalogue:
             return Match(id)
         shown = name if len(name) <= 60 else name[:57] + "..."
         if not name.strip():
-            raise PlanError(self.place, f"a {self.kind} name is needed", self._some())
+            raise PlanError(self.place, f"the name of the {self.kind} is needed", self._some())
         if len(name) > _LONGEST:
-            raise PlanError(self.place, f"{shown!r} is too long for the name of a {self.kind}")
+            raise PlanError(self.place, f"{shown!r} is too long for a name")
         wanted = self.read(name)
         self._refuse_others(wanted.words | wanted.numbers | self.language.words(name), shown)
         if match := self._read(wanted, shown, elsewhere="/" in name):

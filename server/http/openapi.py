@@ -56,7 +56,8 @@ def document(service: Service, version: str, token: bool) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for tool in service.tools.values():
         request, response = refs[(tool.request, "validation")], refs[(tool.response, "serialization")]
-        paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, request, response, schemas)}
+        described = _get(f"about_{tool.name}", f"{tool.title}: its schemas", {"type": "object", "required": ["name"]})
+        paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, request, response, schemas), **described}
     paths |= _other_paths(service, refs)
     secured = {"security": [{"bearer": []}]} if token else {}
     schemes = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if token else {}
@@ -75,10 +76,10 @@ def document(service: Service, version: str, token: bool) -> dict[str, Any]:
 
 
 def _tool_operation(tool: Tool, request: Any, response: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    name = request["$ref"].rpartition("/")[2]
+    schema = schemas[name]
     if not tool.read_only:
         # As over MCP: the first call shows the files and gives a code, the same call with the code writes them.
-        name = request["$ref"].rpartition("/")[2]
-        schema = schemas[name]
         schemas[name] = {**schema, "properties": {**schema["properties"], "confirm": CONFIRM}}
         not_written = {"type": "object", "properties": {"written": {"const": False}, "preview": {"type": "object"}},
                        "required": ["written", "preview", "confirm", "how"]}  # fmt: skip
@@ -88,7 +89,8 @@ def _tool_operation(tool: Tool, request: Any, response: Any, schemas: dict[str, 
         "summary": tool.title,
         "description": tool.description,
         "tags": ["tools"],
-        "requestBody": {"required": True, "content": {_JSON: {"schema": request}}},
+        # No body is one without arguments.
+        "requestBody": {"required": bool(schema.get("required")), "content": {_JSON: {"schema": request}}},
         "responses": _responses(
             response, f"The result of {tool.name}.", "400", "404", "408", "413", "415", "422", "503"
         ),

@@ -116,7 +116,11 @@ def test_openapi_describes_every_tool_and_its_real_answers(client: httpx.Client)
     document = client.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
     for name, tool in registry().items():
-        operation = document["paths"][f"/v1/tools/{name}"]["post"]
+        operations = document["paths"][f"/v1/tools/{name}"]
+        operation = operations["post"]
+        # Whatever is answered is declared, and nothing is asked for that need not come.
+        assert set(operations) == {"get", "post"}
+        assert operation["requestBody"]["required"] == bool(tool.request.model_json_schema().get("required"))
         assert operation["summary"] == tool.title
         assert {"200", "401", "422"} <= operation["responses"].keys()
 
@@ -130,6 +134,9 @@ def test_openapi_describes_every_tool_and_its_real_answers(client: httpx.Client)
     ):
         answer = client.post(f"/v1/tools/{name}", json=arguments).json()
         jsonschema.Draft202012Validator(schema_of(path, "post", "200")).validate(answer)
+    about = client.get("/v1/tools/check_fit").json()
+    jsonschema.Draft202012Validator(schema_of("/v1/tools/check_fit", "get", "200")).validate(about)
+    assert client.post("/v1/tools/search_playbook").status_code == 200
     error = client.post("/v1/tools/check_fit", json={}).json()
     jsonschema.Draft202012Validator(schema_of("/v1/tools/check_fit", "post", "422")).validate(error)
 
