@@ -6,13 +6,14 @@
 # make bench  accuracy against measured runs, and speed
 # make fuzz   20,000 odd inputs over tools, files and sentences, and 200 kills while files are written
 # make sbom   what is installed, as CycloneDX, and its licences, into dist
+# make docs  the documentation as a site, a page for every command and tool, links checked, into build/docs/site
 # make screenshots  the README's pictures, from the real app
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 QUESTION := Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? How long, what does it cost? Write the LlamaFactory, DeepSpeed and Slurm files.
 
-.PHONY: fuzz sbom demo test test-launchers test-faces lint bench screenshots format lock clean
+.PHONY: docs fuzz sbom demo test test-launchers test-faces lint bench screenshots format lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
@@ -48,6 +49,12 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/accuracy.py memory
 	$(BIN)/python benchmarks/accuracy.py training
 	$(BIN)/python benchmarks/accuracy.py inference
+
+docs: $(VENV)/.ready
+	PYTHONPATH=. $(BIN)/python docs/site.py
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/pip install --quiet --disable-pip-version-check --no-deps -r docs/requirements.txt
+	cd build/docs && ../../$(VENV)/docs/bin/mkdocs build --strict --quiet
 
 screenshots: $(VENV)/.ready
 	$(BIN)/python docs/screenshots.py
