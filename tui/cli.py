@@ -516,8 +516,7 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 
 
 # What only some commands need, and the extra that brings it.
-_EXTRAS = {"fastmcp": "serve", "mcp": "serve", "starlette": "serve", "uvicorn": "serve", "aiohttp": "web",
-           "textual_serve": "web"}  # fmt: skip
+_EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web"}
 
 
 def _failed(error: Exception) -> int:
