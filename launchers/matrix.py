@@ -186,6 +186,13 @@ manifest() { # file: runs it and waits, as kubectl comes back at once
   done
 }
 """
+
+
+def runnable(command: str) -> str:
+    """A cell's command as a shell runs it outside of the script, where the function that waits for Kubernetes is."""
+    return f"{_MANIFEST.strip()}\n{command}" if command.startswith("manifest ") else command
+
+
 _RUN = r"""
 summary=() ran=0 failed=0 matched=0
 

@@ -119,6 +119,7 @@ def parser(command: str | None = None, every_flag: bool = False) -> argparse.Arg
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
     _add_planning(what, MEASURING, command, every_flag)
     _add_hardware(what)
+    _add_queue(what)
     _add_load(what)
     _add_history(what)
     fitting = what.add_parser("fit", help="fit estimates to your own runs: a local calibration that they then rest on")
@@ -319,7 +320,17 @@ def _add_hardware(commands: Any) -> None:
     )
     hardware.add_argument("--plot", action="store_true", help="draw the roofline as well")
     _add_forms(hardware, "the result as one JSON object")
-    hardware.set_defaults(run="tui.commands.hardware")
+    hardware.set_defaults(run="tui.commands.measuring", planning=None)
+
+
+def _add_queue(commands: Any) -> None:
+    queue = commands.add_parser("matrix", help="run the cells of a written matrix that are not done, with a live board")
+    queue.add_argument("folder", help="of the matrix: shardwise matrix … --write runs/matrix")
+    queue.add_argument("cells", nargs="*", metavar="PATTERN", help="cells by their folders: '*/h100-*', '00-*'")
+    queue.add_argument("--cooldown-s", type=float, default=20.0, metavar="S", help="pause between cells (default: 20)")
+    queue.add_argument("--again", action="store_true", help="those that are done too")
+    queue.add_argument("--json", action="store_true", help="print the results as one JSON object")
+    queue.set_defaults(run="tui.commands.queue")
 
 
 def _add_load(commands: Any) -> None:

@@ -83,6 +83,17 @@ class Measured:
     file: str | None = None
 
     @property
+    def command(self) -> str | None:
+        """What runs it; None where it is left out."""
+        command = self.cell.get("command")
+        return command if self.cell.get("runs") is True and isinstance(command, str) else None
+
+    @property
+    def left_out(self) -> str:
+        """Why it is not run."""
+        return str(self.cell.get("skip_reason") or "there is no command")
+
+    @property
     def values(self) -> dict[str, float]:
         """The measured figures by name of METRICS; step time and rate each from the other where one is missing."""
         if self.result is None:
@@ -124,6 +135,11 @@ class Measured:
         return {
             name: Score(self, value, predicted) for name, (value, predicted) in pairs.items() if predicted is not None
         }
+
+    def predicted(self, name: str) -> float | None:
+        """The middle of what the manifest predicted of a figure."""
+        prediction = self._predicted(name)
+        return prediction and prediction.value
 
     def _predicted(self, name: str) -> CasePrediction | None:
         """What the manifest says; a peak as the counter of the result would show it."""

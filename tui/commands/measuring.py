@@ -1,4 +1,4 @@
-"""`shardwise measure training`: runs a benchmark to its end, with its steps as they come."""
+"""`shardwise measure training` and `measure hardware`: run a benchmark to its end, and tell what comes meanwhile."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 
 from pages.answers.page import page_of
 from pages.rendering import terminal
+from planner.measuring.hardware import HardwareTiming, measure_hardware
 from planner.measuring.training import BenchmarkRequest, measure_training
 from planner.requests import parsed
 from tools.registry import find
-from tui.commands.plan import show
+from tui.commands.plan import plotted, show
 from tui.flags import arguments_of
 from tui.jsonout import write_json
 from tui.planning import MEASURING
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.planning is None:
+        return _hardware(arguments)
     request = parsed(BenchmarkRequest, arguments_of(arguments, MEASURING[arguments.planning]))
     if arguments.show:
         result = find("render_benchmark").function(request)
@@ -28,6 +31,17 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(result.model_dump(mode="json"))
     else:
         show(page_of(result, terminal.screen_width()), arguments)
+    return 0
+
+
+def _hardware(arguments: argparse.Namespace) -> int:
+    named = {name: getattr(arguments, name) for name in ("seconds", "device", "processes", "keep")}
+    question = parsed(HardwareTiming, {name: value for name, value in named.items() if value is not None})
+    result = measure_hardware(question, arguments.folder, tell)
+    if arguments.json:
+        write_json(result.model_dump(mode="json"))
+    else:
+        show(plotted(page_of(result, terminal.screen_width()), arguments.plot), arguments)
     return 0
 
 
@@ -42,6 +56,8 @@ def tell(event: Mapping[str, Any]) -> None:
             text = f"first step {seconds:.3g} s"
         case {"event": "step", "repeat": repeat, "number": number, "seconds": seconds, "loss": loss}:
             text = f"repeat {repeat + 1}, step {number + 1}: {seconds:.4g} s, loss {loss:.4g}"
+        case {"event": "part", "name": name}:
+            text = f"measuring {'matrix products' if name == 'matmuls' else name}"
         case _:
             return
     print(text, file=sys.stderr, flush=True)
