@@ -13,7 +13,7 @@ from planner.requests import ALL_PATHS
 
 # Limits of a deployment, and the tools that look for one within them.
 _LIMITS = {"usd_per_million", "e2e_limit_s"}
-_LIMITING = ("size_serving", "best_serving", "find_limit", "estimate_inference", "check_fit", None)
+_LIMITING = ("size_serving", "best_serving", "find_limit", "estimate_inference", "estimate_cost", "check_fit", None)
 _LATIN = ("word", "number")
 _MARKS = " ,;:.!?'\"()，。？！；：、"
 # How far what is sold as so many GB may be from what a table says.
