@@ -115,12 +115,10 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     size = job.weight_bytes
     if job.compute_bytes >= job.activation_bytes:
         return size, size
-    # Frozen weights are transposed when they are needed, trained ones keep their transposed copy.
-    one_copy = (
-        job.training.method != "full" or job.machine.accelerator.family in job.framework.weights.one_copy_families
-    )
-    transposed = 1.0 if one_copy else 2.0
-    low = job.compute_bytes * transposed
+    weights = job.framework.weights
+    keeps = job.training.method == "full" or weights.frozen_transposed
+    transposed = keeps and job.machine.accelerator.family not in weights.one_copy_families
+    low = job.compute_bytes * (2.0 if transposed else 1.0)
     if job.framework.weights.low_precision:
         return low, size
     return size + low * job.framework.weights.low_precision_copies, size

@@ -33,6 +33,9 @@ class Weights:
     one_copy_families: tuple[str, ...]
     """Accelerator families that need no transposed copy of an 8-bit weight (Transformer Engine,
     is_non_tn_fp8_gemm_supported)."""
+    frozen_transposed: bool
+    """Whether frozen 8-bit weights keep that copy too, once made for a backward pass (Transformer Engine 2,
+    module/linear.py, update_usage of columns in forward)."""
     ties: bool
     """Whether a tied head shares its matrix with the embedding; false where it is one of its own all the same."""
 
@@ -209,6 +212,8 @@ class Recipe:
     """Whether tokens beyond a capacity are dropped (Megatron-core, moe_expert_capacity_factor)."""
     critic: Literal["beside", "apart"]
     """Whether PPO's critic is trained in the policy's own passes (TRL, PPOTrainer), or in passes after those."""
+    grpo_reference: bool
+    """Whether GRPO's loss is held near a frozen copy of the policy (TRL, GRPOTrainer ref_model)."""
     rollout_engine: Literal["stays", "sleeps", "alternates"]
     """What an engine on the training's devices holds while it does not generate: its part of them, or nothing; and
     whether the training's states leave the devices while it does ('alternates')."""

@@ -143,7 +143,8 @@ class Job:
     @cached_property
     def has_reference(self) -> bool:
         """A separate frozen copy of the policy: adapters are switched off instead (PEFT, disable_adapter)."""
-        return self.training.stage in _REFERENCED_STAGES and not self.uses_adapters
+        referenced = self.training.stage in _REFERENCED_STAGES and not self.uses_adapters
+        return referenced and (self.training.stage != "grpo" or self.framework.recipe.grpo_reference)
 
     @cached_property
     def fused_loss(self) -> bool:
