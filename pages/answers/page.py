@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # has all that can be estimated behind it
 _LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProjection", "CostEstimate",
          "RecommendedCluster", "AutoConfigured", "Comparison", "Sweep", "ScalingProjection", "AppliedStrategies",
          "PeakThroughput")  # fmt: skip
-# Tables that a page has only where they were asked for.
-_ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT)
+# Tables that a page has only where they were asked for, or nothing keeps to the limits.
+_ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT, money.NEAREST)
 # Notes whose first sentence belongs to the verdict, and tables that are how a figure is made.
 _REASONS, _BEHIND = ("Why", "Why not more", "What matters"), ("Made of", "Decisions")
 _MOST_ROWS, _MOST_FIGURES, _MOST_WARNINGS, _MOST_REMEDIES, _MOST_TIPS = 8, 6, 2, 3, 3

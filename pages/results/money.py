@@ -147,7 +147,7 @@ def owned(cost: OwnedCost | None) -> list[Block]:
     return listed(cost, rows, f"Owned: {cost.machine}")
 
 
-OWN_OR_RENT = "Owned or rented, by hours of use"
+NEAREST, OWN_OR_RENT = "Nearest plans", "Owned or rented, by hours of use"
 
 
 def break_even(cost: CostEstimate) -> list[Block]:
@@ -207,7 +207,7 @@ def near(rows: Sequence[NearPlan]) -> list[Block]:
         ("on", lambda row: f"{row.count} x {row.accelerator}" + (f" at {row.provider}" if row.provider else "")),
         "usd", "usd_per_hour", "hours",
     ]  # fmt: skip
-    return table(rows, columns, "Nearest plans")
+    return table(rows, columns, NEAREST)
 
 
 def verdicts(result: RecommendedCluster) -> list[Block]:
@@ -230,9 +230,9 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     """Of serving the hours are those of a month, and say nothing."""
     run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in rows) else []
     columns: list[Column] = [
-        ("cluster", cluster_name), "provider", *run, "usd_per_hour",
+        ("cluster", cluster_name), "provider", *run, "usd_per_hour", "kw",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
-        "kw", ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
+        ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
     return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")

@@ -21,6 +21,8 @@ from planner.training.neighbours import family_sizes
 
 # The nearest plans, and the devices that they are looked for on: those that come nearest to the limits.
 _NEAREST, _TRIED_DEVICES = 3, 4
+# Written in whole percent this is all of it.
+_ALMOST_ALL = 0.995
 Best = Callable[[Asked], ClusterChoice | None]
 
 
@@ -131,7 +133,8 @@ def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Cha
     digit = 10.0 ** (math.floor(math.log10(tokens)) - 1)
     # A little below, as the layouts that fit are estimated exactly only afterwards.
     tokens = math.floor(0.99 * tokens / digit) * digit
-    gives_up = f"{percent(1.0 - tokens / workload.dataset_tokens)} of the data"
+    part = 1.0 - tokens / workload.dataset_tokens
+    gives_up = f"{percent(part) if part < _ALMOST_ALL else 'almost all'} of the data"
     yield _Change(f"{whole(tokens)} tokens", gives_up, {"workload.dataset_tokens": tokens})
 
 
