@@ -43,14 +43,19 @@ def post_and_leave(live: Live, number: int) -> None:
 
 def test_thirty_abandoned_searches_hold_up_nobody(live: Live) -> None:
     with httpx.Client(base_url=live.url, timeout=60) as client:
-        assert client.post("/v1/tools/describe_model", json={"model": "gpt2"}).status_code == 200
+
+        def short(model: str) -> float:
+            begun = time.monotonic()
+            assert client.post("/v1/tools/describe_model", json={"model": model}).status_code == 200
+            return time.monotonic() - begun
+
+        short("gpt2")
+        alone_s = short("gpt2-medium")
         with ThreadPoolExecutor(30) as pool:
             list(pool.map(lambda number: post_and_leave(live, number), range(30)))
-        begun = time.monotonic()
-        answer = client.post("/v1/tools/describe_model", json={"model": "gpt2-xl"})
-        taken_s = time.monotonic() - begun
-    assert answer.status_code == 200
-    assert taken_s < 1.0
+        after_s = short("gpt2-xl")
+    # What they delay it by: on a machine that others use as well it takes longer by itself.
+    assert after_s - alone_s < 1.0
 
 
 def cpu_s() -> float:
