@@ -49,7 +49,7 @@ def by_hours_of_use(rows: Sequence[ProviderCost], owned: OwnedCost | None, chose
         return []
     hours = [HOURS_PER_YEAR * place / _POINTS for place in range(_POINTS + 1)]
     series = [
-        Series(name=way.name, x=[*hours], y=[way.usd_per_year + way.usd_per_hour * hour for hour in hours])
+        Series(name=way.name.partition(" of ")[0], x=[*hours], y=[way.usd_per_year + way.usd_per_hour * hour for hour in hours])
         for way in ways
     ]
     return [Plot(title="What a year costs", kind="line", x_label="hours of use a year", y_label="USD a year",
@@ -67,8 +67,8 @@ def by_volume(api: ApiComparison | None, usd_per_month: float | None, tokens_per
     deployments = [max(1, -int(-amount // tokens_per_month)) for amount in tokens]
     over = [amount * api.median_usd_per_million_output_tokens for amount in million]
     series = [
-        Series(name="over an API, the median", x=[*million], y=[*over]),
-        Series(name="as many of this deployment as it takes", x=[*million],
+        Series(name="an API (median)", x=[*million], y=[*over]),
+        Series(name="deployments like this", x=[*million],
                y=[usd_per_month * count for count in deployments]),
     ]  # fmt: skip
     return [Plot(title="What a month costs", kind="line", x_label="million output tokens a month",

@@ -161,7 +161,7 @@ def test_at_the_break_even_owning_costs_what_renting_does() -> None:
     (picture,) = found["plots"]
     curves = {curve["name"]: curve["y"] for curve in picture["series"]}
     assert curves["owned"][0] == pytest.approx(own["usd_per_year"])
-    assert curves[own["than"]][-1] == pytest.approx(rent * 8760)
+    assert curves["on-demand"][-1] == pytest.approx(rent * 8760)
 
 
 def test_a_reservation_pays_from_its_share_of_the_hourly_price_on() -> None:
