@@ -49,7 +49,11 @@ def by_hours_of_use(rows: Sequence[ProviderCost], owned: OwnedCost | None, chose
         return []
     hours = [HOURS_PER_YEAR * place / _POINTS for place in range(_POINTS + 1)]
     series = [
-        Series(name=way.name.partition(" of ")[0], x=[*hours], y=[way.usd_per_year + way.usd_per_hour * hour for hour in hours])
+        Series(
+            name=way.name.partition(" of ")[0],
+            x=[*hours],
+            y=[way.usd_per_year + way.usd_per_hour * hour for hour in hours],
+        )
         for way in ways
     ]
     return [Plot(title="What a year costs", kind="line", x_label="hours of use a year", y_label="USD a year",
