@@ -31,7 +31,6 @@ from estimator.plan.schema import (
     refuse_bools,
 )
 from knowledge.scenarios import find_scenario
-from planner.measuring.here import HERE, here
 
 # Fields inside the Plan whose own name would be unclear or taken when flat.
 _RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
@@ -76,17 +75,27 @@ def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
         raise plan_error(error, request) from None
 
 
+HERE = "here"
+"""What stands for this machine's devices in a plan: cluster.accelerator=here."""
+
+
+def _here() -> tuple[str, int]:
+    from planner.measuring.here import here  # has all of measure behind it, for one who asks for this machine
+
+    return here()
+
+
 def _placed(arguments: Mapping[str, Any], counted: bool = True) -> dict[str, Any]:
     """The arguments with this machine's devices where they say "here", and how many there are where no number stands
     beside it and one can (`counted`). Raises PlanError where nothing is known of them."""
     placed: dict[str, Any] = {}
     for name, value in arguments.items():
         if name == _ACCELERATOR and value == HERE:
-            placed[name], count = here()
+            placed[name], count = _here()
             if counted and arguments.get("count") is None:
                 placed["count"] = count
         elif name == f"{_ACCELERATOR}s" and isinstance(value, list):
-            placed[name] = [here()[0] if each == HERE else each for each in value]
+            placed[name] = [_here()[0] if each == HERE else each for each in value]
         elif isinstance(value, Mapping):
             placed[name] = _placed(value)
         elif name not in placed or value is not None:

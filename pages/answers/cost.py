@@ -10,11 +10,12 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.money import BOUGHT, FASTER, break_even, cheaper, over_api, owned, providers, ways
 from planner.money.offers import of_strangers
-from planner.money.results import CostEstimate, OwnedCost
+from planner.money.results import CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
 _MOST_OFFERS = 5
+_MOST_WAYS = 3
 _WITHIN = {True: "within", False: "**over**"}
 _OWNED_COUNTS = "the hardware costs the same when it stands idle, so say how much of the time it will be busy."
 
@@ -34,15 +35,23 @@ def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | N
         text += f" It {'meets' if cost.within_deadline else '**misses**'} your deadline of {figures.hours(deadline_h)}."
     if cost.price == "owned" and (sides := _owned_or_rented(cost, offers)):
         return [*sides, *_energy(cost)]
-    return [Prose(text), *cheaper(cost.savings), *providers(offers[:_MOST_OFFERS]), *_energy(cost)]
+    wished = [*cheaper(cost.savings), *ways(cost.faster, FASTER), *ways(cost.bought, BOUGHT)]
+    return [Prose(text), *wished, *providers(offers[:_MOST_OFFERS]), *_energy(cost)]
 
 
 def beside(cost: CostEstimate) -> list[Block]:
     """What the first lines say beside the price: owning against renting, what would be sooner, what more money buys."""
     sides: list[Block] = []
     if cost.price == "owned" and (pair := _own_and_rent(cost, cost.by_provider)):
-        sides = [Prose(_cheaper_of(cost, *pair)), *break_even(cost)]
-    return [*sides, *ways(cost.faster, FASTER), *ways(cost.bought, BOUGHT)]
+        sides = [Prose(_cheaper_of(cost, *pair))]
+    return [*sides, *_soonest(cost.faster, FASTER), *_soonest(cost.bought, BOUGHT)]
+
+
+def _soonest(rows: Sequence[Saving], title: str) -> list[Block]:
+    """The ways that are done soonest, in one line."""
+    first = sorted(rows, key=lambda row: row.hours)[:_MOST_WAYS]
+    told = "; ".join(f"{row.what}, {figures.hours(row.hours)} for {figures.usd(row.usd)}" for row in first)
+    return [Prose(f"**{title}**: {told}.")] if told else []
 
 
 def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:

@@ -20,8 +20,6 @@ from measure.machine.host import Host, Port
 from measure.machine.inventory import Inventory, inventory
 from planner.result import Result
 
-HERE = "here"
-"""What stands for this machine's devices in a plan: cluster.accelerator=here."""
 # How far the memory that a driver shows may be from what the catalogue says of the device of that name.
 _MEMORY_ALIKE = 0.08
 _TAKEN_SHARE = 0.05

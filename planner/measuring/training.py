@@ -27,10 +27,10 @@ from measure.logs.benchmark import PREDICTED, BenchmarkFile, read_benchmark, ste
 from measure.run.following import LOG, Watch, last_lines, run_to_end, sampled
 from measure.run.matrix import CellResult, cell_result, result_text
 from planner.files.render import SiteArguments, inside_root
-from planner.measuring.here import HERE, here
+from planner.measuring.here import here
 from planner.measuring.program import TARGET, Timing, benchmark_files, scaled
 from planner.partial import get
-from planner.requests import PlanRequest
+from planner.requests import HERE, PlanRequest
 from planner.result import Assumption, Result
 from planner.results import RenderedFile
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of

@@ -40,7 +40,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     arguments, intents = flat(plan), set(work.intents)
     called = {outcome.call.name: outcome for outcome in outcomes}
     # How much data there is for pretraining can be taken from what models were trained on.
-    wanted = {"cost", "cheaper", "device_hours"} | (set() if knows_length(plan) else {"run"})
+    wanted = {"cost", "cheaper", "faster", "device_hours"} | (set() if knows_length(plan) else {"run"})
     priced = bool(intents & wanted) and (knows_length(plan) or get(plan, "workload.stage") == "pretrain")
     if work.sweep:
         return [] if outcomes else [("sweep", _swept(arguments, work.sweep) | work.own_price)]
@@ -67,7 +67,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     wanted += ["estimate_cost"] if priced else []
     wanted += ["advise"] if faster and "advise" in tools else []
     if open_calls := [name for name in wanted if name not in called]:
-        price = payment(work, tools) | ({"cheaper": True} if "cheaper" in intents else {})
+        price = payment(work, tools) | {wish: True for wish in ("cheaper", "faster") if wish in intents}
         return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
     return _files(work, called, carried, tools)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-_PRICES = ("usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device", "years",
-           "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
+_PRICES = ("more_usd", "usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device",
+           "years", "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
            "checkpoint_interval_minutes")  # fmt: skip
 _RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
@@ -36,6 +36,8 @@ def pricing_of(page: Page) -> dict[str, Any]:
         page.left += [number.row for number in page.filled if number.field == "utilisation"]
         found.pop("utilisation", None)
     prices = [str(value.value) for value in page.kept if value.field == "price"]
+    if "more_usd" in found:  # What more money buys is no hardware of one's own.
+        prices = [price for price in prices if price != "owned"]
     if prices:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
     elif any(name in found for name in _OWNED):
