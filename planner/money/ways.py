@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
-from knowledge.figures import percent, usd, whole
+from knowledge.figures import count, percent, usd
 from knowledge.machines.catalogue import accelerators
 from planner.change import OPEN_LAYOUT
 from planner.money.choice import Chosen, called
@@ -238,4 +238,4 @@ def _tokens(run: PaidRun, share: float) -> Saving | None:
     digit = 10.0 ** (math.floor(math.log10(tokens * share)) - 1)
     other = math.floor(tokens * share / digit) * digit
     gives_up = f"{percent(1.0 - other / tokens)} of the data"
-    return _tried(run, _Way("data", f"{whole(other)} tokens", gives_up, {"workload.dataset_tokens": other}))
+    return _tried(run, _Way("data", f"{count(other)} tokens", gives_up, {"workload.dataset_tokens": other}))
