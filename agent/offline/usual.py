@@ -36,7 +36,7 @@ def card_of(memory_gb: float, apple: bool = False) -> str | None:
     """The card, or the Apple machine, that people mean who say its memory, where there is one."""
     cards = _APPLE if apple else _CARDS
     near = min(cards, key=lambda size: abs(size - memory_gb))
-    return cards[near] if abs(near / memory_gb - 1) <= _NEAR else None
+    return cards[near] if abs(near - memory_gb) <= _NEAR * memory_gb else None
 
 
 def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:

@@ -39,6 +39,11 @@ def test_figures_of_endless_words_are_found_soon(text: str) -> None:
     assert time.process_time() - begun < 4
 
 
+@pytest.mark.parametrize("text", ["0 GiB", "does gpt2 fit on 0 GB", "-1 GiB", "0GB mac"])
+def test_no_memory_is_no_card(text: str) -> None:
+    assert ask(text, approve=False, model="offline")["answer"]
+
+
 @pytest.mark.parametrize("year", [1, 1970, 2200, 9999])
 def test_a_clock_that_no_plan_can_have_is_refused(year: int) -> None:
     with pytest.raises(PlanError, match="no year to plan in"):
