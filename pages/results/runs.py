@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from knowledge.figures import NONE, gib, percent, rate, seconds
+from knowledge.figures import NONE, gib, percent, rate, ratio, seconds
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
@@ -40,7 +40,7 @@ def verdict(result: RunRating) -> Headline:
 def rated(result: RunRating) -> list[Block]:
     """A rating below its verdict."""
     rows: list[Row] = [
-        ("measured over expected", percent(result.ratio)),
+        ("measured over expected", ratio(result.ratio)),
         ("per device", f"{rate(result.tokens_per_s_per_device)} tokens/s"),
         ("step", seconds(result.step_s)),
     ]
