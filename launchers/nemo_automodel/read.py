@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from launchers.reading.commands import over_config
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings
+from launchers.reading.findings import Findings, as_number
 from launchers.reading.formats import Format
 from launchers.reading.mapped import mapped_format, read_mapped
 from launchers.shell.scripts import Word
@@ -16,6 +16,9 @@ _PROGRAM = "nemo_automodel"
 def read(keys: Keys, findings: Findings) -> None:
     _adapter(keys, findings)
     _offload(keys, findings)
+    if "packed_sequence.packed_sequence_size" in keys:
+        packed = keys.items["packed_sequence.packed_sequence_size"]
+        findings.put("workload.packing", bool(as_number(packed.value)), packed)
     if (fp8 := keys.take("fp8.enabled")) is not None:
         findings.put("workload.precision", "fp8" if fp8.value is True else "bf16", fp8)
     read_mapped(_PROGRAM, keys, findings)

@@ -27,7 +27,7 @@ def write(folder: str, **more: Any) -> tuple[str, dict[str, Any]]:
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
     def session(*steps: Any) -> tuple[Session, Scripted]:
         model = Scripted(list(steps))
-        monkeypatch.setattr("agent.session._model", lambda name: model)
+        monkeypatch.setattr("agent.session.model_of", lambda name: model)
         return open_session(model="auto"), model
 
     return session

@@ -268,7 +268,7 @@ def test_a_turn_that_another_model_answers_shows_no_reading(monkeypatch: pytest.
 
     session = open_session(model="offline")
     assert of(say(session, "llama-3.1-8b on 8 H100"), Done)[0].reading["edits"]
-    monkeypatch.setattr("agent.session._model", lambda name: Scripted(["Two.", failing]))
+    monkeypatch.setattr("agent.session.model_of", lambda name: Scripted(["Two.", failing]))
     session = open_session(session.id, model="auto")
     assert of(say(session, "and on 16?"), Done)[0].reading == {}
     fallen = of(say(session, "and on 32?"), Done)[0].reading

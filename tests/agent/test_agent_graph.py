@@ -18,7 +18,7 @@ from agent.wire import Call, Outcome, answered, repair, said, storable, thought,
 
 
 def session_with(model: Scripted, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr("agent.session._model", lambda name: model)
+    monkeypatch.setattr("agent.session.model_of", lambda name: model)
     return open_session(model="auto")
 
 

@@ -181,7 +181,7 @@ def test_writing_below_another_folder_leaves_the_process_where_it_is(tmp_path: P
 
 def test_a_long_conversation_stays_small_and_knows_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Scripted([[("describe_model", {"model": "gpt2"})], "It is known."] * 30)
-    monkeypatch.setattr("agent.session._model", lambda name: model)
+    monkeypatch.setattr("agent.session.model_of", lambda name: model)
     session = open_session(model="offline")
     sizes = []
     for number in range(30):
@@ -287,7 +287,7 @@ def test_a_failure_of_ours_leaves_its_turn_marked(monkeypatch: pytest.MonkeyPatc
         raise ZeroDivisionError
 
     model = Scripted([broken])
-    monkeypatch.setattr("agent.session._model", lambda name: model)
+    monkeypatch.setattr("agent.session.model_of", lambda name: model)
     session = open_session(model="offline")
     with pytest.raises(ZeroDivisionError):
         say(session, "hello")

@@ -20,7 +20,7 @@ YES = Outcome(Call("a", "check_fit", {}), {"fits": True, "memory": {"fits": True
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, words: str, calls: list[Any], asked: str = "does it fit?") -> str:
-    monkeypatch.setattr("agent.session._model", lambda name: Scripted([calls, words, words]))
+    monkeypatch.setattr("agent.session.model_of", lambda name: Scripted([calls, words, words]))
     return say(open_session(model="auto"), asked)[-1].answer
 
 

@@ -118,7 +118,7 @@ def test_here_is_what_was_measured(own_folder: Path, monkeypatch: pytest.MonkeyP
 def test_every_request_for_here_is_one_for_this_machine(
     arguments: dict[str, Any], cluster: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("planner.requests.here", lambda: ("h100-sxm", 4))
+    monkeypatch.setattr("planner.measuring.here.here", lambda: ("h100-sxm", 4))
     plan = parsed(PlanRequest, {"model": "llama-3.1-8b", **arguments}).to_plan()
     assert (plan.cluster.accelerator, plan.cluster.count) == cluster
     assert parsed(HistoryRequest, {"accelerator": "here"}).accelerator == "h100-sxm"
