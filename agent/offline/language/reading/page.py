@@ -252,7 +252,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
-    if not context.plan and _goes_in_and_out(read):
+    if not context.plan and _goes_in_and_out(read) and all(value.mode != TRAINING for value in read.values):
         return SERVING
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
