@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,17 +96,14 @@ class Mentions:
 
     def _shared(self, said: list[Value]) -> list[Value]:
         """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""
-        found = list(said)
+        found, starting = list(said), defaultdict(list)
+        for one in said:
+            starting[one.start].append(one)
         for index, one in enumerate(found):
-            behind = (other for other in said if one.end < other.start <= one.end + 1 and other.field != one.field)
-            after = next(behind, None)
-            joined = after and self.found.does(one.end, "or", "and", "versus")
-            if (
-                after
-                and joined
-                and one.value in values_of(after.field)
-                and after.end - after.start > one.end - one.start
-            ):
+            after = next((other for other in starting.get(one.end + 1, ()) if other.field != one.field), None)
+            if after is None or not self.found.does(one.end, "or", "and", "versus"):
+                continue
+            if one.value in values_of(after.field) and after.end - after.start > one.end - one.start:
                 found[index] = Value(one.start, one.end, after.field, one.value)
         return list(dict.fromkeys(found))
 
@@ -131,10 +129,12 @@ class Mentions:
             if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
         hits = [one for one in hits if not self._in_limit(one[0], one[1])]
+        shortest = min((end - start for start, end, _ in hits), default=0)
+        wide = [one for one in hits if one[1] - one[0] > shortest]
         return [
             one
             for one in hits
-            if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in hits)
+            if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in wide)
         ]
 
     @cached_property
