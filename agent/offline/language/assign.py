@@ -296,6 +296,8 @@ def _behind(found: Found, row: Row, unit: str) -> bool:
 def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | None) -> _Cost | None:
     """(What it costs that the row fills the field, where the field's name stands), or None where it cannot."""
     last = row.amounts[-1]
+    if near is None and quantity.alone is None and not last.per:
+        return None  # Nothing says so: neither a name nor what it is counted per.
     if _counted_otherwise(quantity, last, near is not None):
         return None
     told = [unit.name for unit in last.per if unit.name not in _RATES]
@@ -333,6 +335,8 @@ def _names(name: tuple[int, int], unit: Unit, counted: bool) -> bool:
 
 def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
     """Whether what an amount is counted per is nothing that the field is counted per. `named`: its name stands near."""
+    if not last.per:
+        return bool(quantity.per) and (quantity.per == "time" or not named)
     per = [unit.name for unit in last.per]
     if quantity.per:
         # 'sample' or 'user' may stand elsewhere: '500 tokens each'. A price by the month is none by the hour.
