@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from conversations import begun
+from pace import within
 
 from agent.offline.catalogue import known
 from agent.offline.form import Edit
@@ -129,7 +129,5 @@ def test_lists_of_numbers(words: str, values: list[int]) -> None:
 def test_a_hundred_thousand_characters_are_read_in_a_moment(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]
     _said("llama-3.1-8b lora on 8 H100")
-    start = time.process_time()
-    _said(f"llama-3.1-8b lora on 8 H100 {text}")
-    # The limit is one second on an idle machine; a busy one takes longer.
-    assert time.process_time() - start < 2.5
+    with within(2.5):
+        _said(f"llama-3.1-8b lora on 8 H100 {text}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pytest
+from pace import slower
 from scoring import DATA, NOON, Said, conversations, run, talk
 
 from agent.grounding.check import gathered, without_origin
@@ -257,8 +258,7 @@ def test_a_question_whether_it_fits_is_answered_at_once() -> None:
         return time.process_time() - began
 
     answer()
-    # The limit is 100 ms on an idle machine; a busy one takes longer.
-    assert min(answer() for _ in range(5)) < 0.25
+    assert min(answer() for _ in range(5)) < 0.15 * slower()
 
 
 def test_typing_errors_and_other_languages_say_the_same() -> None:

@@ -1,13 +1,13 @@
 """recommend_cluster: every option is what the other tools say of the same plan."""
 
 import itertools
-import time
 from functools import cache
 from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pace import within
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
@@ -292,10 +292,8 @@ def test_smaller_nodes_are_screened_as_such():
 
 
 def test_the_whole_catalogue_is_quick():
-    """Two seconds of a processor of its own, and room for slower ones."""
-    started = time.process_time()
-    find("recommend_cluster")(PLANS["lora"])
-    assert time.process_time() - started < 6.0
+    with within(4):
+        find("recommend_cluster")(PLANS["lora"])
 
 
 @pytest.mark.parametrize("sort", ["cost", "balanced"])

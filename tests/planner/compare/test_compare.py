@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import within
 
 from estimator.errors import PlanError
 from tools import call
@@ -255,9 +255,6 @@ def test_hostile_names_are_only_names() -> None:
 
 def test_eight_scenarios_take_less_than_half_a_second() -> None:
     arguments = EIGHT | {"over": {"accelerator": ["h100-sxm", "b200"], "method": ["full", "lora", "qlora", "dora"]}}
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
+    call("compare", arguments)
+    with within(0.5):
         call("compare", arguments)
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.5

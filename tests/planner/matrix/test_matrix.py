@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pace import within
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -192,7 +192,6 @@ def test_what_was_measured_is_read_back() -> None:
 
 def test_a_matrix_of_a_usual_size_takes_seconds() -> None:
     asked = ASKED | {"models": [*ASKED["models"], "Qwen/Qwen3-30B-A3B"], "accelerators": ["h100", "mi300x", "b200"]}
-    started = time.process_time()
-    found = call("benchmark_matrix", asked)
+    with within(10):
+        found = call("benchmark_matrix", asked)
     assert len(found["cells"]) == 45
-    assert time.process_time() - started < 10

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import within
 from serving_calls import LARGE, best
 
 from estimator.errors import PlanError
@@ -144,12 +144,9 @@ def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any],
 
 def test_a_search_over_everything_is_quick() -> None:
     asked = LARGE | {"engines": ["vllm", "sglang", "trtllm"], "weight_dtypes": ["bf16", "fp8", "awq"]}
-    took = []
-    for _ in range(3):
-        started = time.process_time()
-        assert call("best_serving", asked)["candidates"] > 80
-        took.append(time.process_time() - started)
-    assert min(took) < 0.3
+    assert call("best_serving", asked)["candidates"] > 80
+    with within(0.3):
+        call("best_serving", asked)
 
 
 def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cProfile
 import json
-import time
 from typing import Any
 
 import pytest
@@ -214,9 +213,6 @@ def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any],
 def test_one_call_is_quick() -> None:
     estimate()
     with cProfile.Profile() as profile:
-        started = time.process_time()
         call("estimate_inference", SERVE)
-        took = time.process_time() - started
     # Calls of functions are the same on every machine: 9,400 of them take 8 ms or 11, as busy as it is.
     assert sum(entry.callcount for entry in profile.getstats()) < 10_500
-    assert took < 0.1
