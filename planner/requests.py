@@ -69,10 +69,19 @@ def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
         raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
     _refuse_unfit(arguments)
     refuse_bools(request, arguments)
+    _refuse_numbers_for_bools(request, arguments)
     try:
         return request.model_validate(_placed(arguments, "count" in request.model_fields))
     except ValidationError as error:
         raise plan_error(error, request) from None
+
+
+def _refuse_numbers_for_bools(request: type[BaseModel], arguments: Mapping[str, Any]) -> None:
+    """Raises PlanError for 0 or 1 where a truth value belongs, as the published schema has it."""
+    for name, value in arguments.items():
+        info = request.model_fields.get(name)
+        if info is not None and info.annotation is bool and isinstance(value, int | float) and value is not bool(value):
+            raise PlanError(name, f"got {value}, which is neither true nor false", ["true", "false"])
 
 
 HERE = "here"

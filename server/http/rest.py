@@ -42,10 +42,19 @@ class _Face:
     pages: dict[str, Response] = field(default_factory=dict)
 
 
-def routes(service: Service, token: bool) -> dict[tuple[str, str], Route]:
-    """What answers each method and path. `token` says whether a bearer token is required."""
+_ByMethod = Mapping[str, Callable[[_Face, Request], Awaitable[Response]]]
+
+
+def routes(service: Service, token: bool) -> Iterator[tuple[str, list[str], Route]]:
+    """Each path, the methods it takes, and what answers them. `token` says whether a bearer token is required."""
     face = _Face(service, token)
-    return {place: partial(route, face) for place, route in _ROUTES.items()}
+    for path, by_method in _ROUTES.items():
+        yield path, list(by_method), partial(_by_method, face, by_method)
+
+
+async def _by_method(face: _Face, by_method: _ByMethod, request: Request) -> Response:
+    """One route a path, so that 405 names every method that the path takes."""
+    return await by_method["GET" if request.method == "HEAD" else request.method](face, request)
 
 
 async def _list_tools(face: _Face, request: Request) -> Response:
@@ -132,18 +141,17 @@ async def _made(face: _Face, request: Request, make: Callable[[], Response]) -> 
     return face.pages[path]
 
 
-_ROUTES: dict[tuple[str, str], Callable[[_Face, Request], Awaitable[Response]]] = {
-    ("POST", "/v1/tools/{name}"): _call_tool,
-    ("GET", "/v1/tools/{name}"): _describe_tool,
-    ("GET", "/v1/tools"): _list_tools,
-    ("GET", "/v1/models"): _list_models,
-    ("GET", "/v1/models/{id:path}"): _describe_model,
-    ("GET", "/v1/hardware"): _list_hardware,
-    ("GET", "/v1/hardware/{id:path}"): _describe_accelerator,
-    ("GET", "/healthz"): _health,
-    ("GET", "/openapi.json"): _openapi,
-    ("GET", "/docs"): _docs,
-    ("GET", "/"): _docs,
+_ROUTES: dict[str, _ByMethod] = {
+    "/v1/tools/{name}": {"POST": _call_tool, "GET": _describe_tool},
+    "/v1/tools": {"GET": _list_tools},
+    "/v1/models": {"GET": _list_models},
+    "/v1/models/{id:path}": {"GET": _describe_model},
+    "/v1/hardware": {"GET": _list_hardware},
+    "/v1/hardware/{id:path}": {"GET": _describe_accelerator},
+    "/healthz": {"GET": _health},
+    "/openapi.json": {"GET": _openapi},
+    "/docs": {"GET": _docs},
+    "/": {"GET": _docs},
 }
 
 

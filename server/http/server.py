@@ -34,8 +34,8 @@ _MOST_AT_ONCE = 1000
 def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None) -> App:
     """The server as an ASGI application. `log` takes one line of JSON a request; None keeps none."""
     served = server(service)
-    for (method, path), route in http_rest.routes(service, guard.token is not None).items():
-        served.custom_route(path, [method])(route)
+    for path, methods, route in http_rest.routes(service, guard.token is not None):
+        served.custom_route(path, methods)(route)
     built = served.http_app(path="/mcp", host_origin_protection=False, session_idle_timeout=_IDLE_S)
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
