@@ -127,6 +127,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "OpenRLHF Bash script: GRPO and PPO with vLLM on the same devices over Ray, SFT, DPO, reward models",
     ),
+    "prime-rl": Target(
+        "prime_rl",
+        "program",
+        "prime-rl TOML: SFT, and GRPO beside an engine, with FSDP2, context and expert parallelism; full and LoRA",
+    ),
     "torchrun": Target(
         "torchrun",
         "program",

@@ -75,10 +75,11 @@ class Keys:
         else:
             self.adopt(Item(self.file, key, value, line))
 
-    def adopt(self, item: Item) -> None:
-        """Keeps a value of this file or of one that it stands on."""
-        self.items[item.key] = item
-        self._heads.setdefault(item.key.partition(".")[0], {})[item.key] = None
+    def adopt(self, item: Item, name: str = "") -> None:
+        """Keeps a value of this file or of one that it stands on, under another name where one is given."""
+        name = name or item.key
+        self.items[name] = item
+        self._heads.setdefault(name.partition(".")[0], {})[name] = None
 
 
 def check_size(name: str, text: str) -> None:

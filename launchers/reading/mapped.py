@@ -15,15 +15,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from launchers.hf.read import targets
 from launchers.reading.commands import CommandReader
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number
+from launchers.reading.findings import Findings, as_number, is_certain
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
+_OFF = ("false", "0", "none", "null", "off", "")
 # Sizes that a program cannot switch off.
 _COUNTS = ("workload.micro_batch", "workload.global_batch", "layout.tp", "layout.pp", "devices", "nodes", "per_node")
 
@@ -60,6 +62,7 @@ def read_mapped(program: str, keys: Keys, findings: Findings, framework: str | N
     _world(rows, keys, findings)
     _switch(rows, keys, findings)
     _settle(rows, keys, findings)
+    _decide(rows, keys, findings)
     _numbers(rows, keys, findings)
     for name, row in rows.get("words", {}).items():
         if (item := _take(keys, name)) is not None:
@@ -67,8 +70,11 @@ def read_mapped(program: str, keys: Keys, findings: Findings, framework: str | N
     for name, why in rows.get("blocks", {}).items():
         if (item := _take(keys, name)) is not None and item.value not in (False, 0, 1, "none", "null"):
             findings.block(why["field"], item, why["why"])
-    for name in rows.get("settled", ()):
+    decided = [name for cases in rows.get("cases", {}).values() for _, when in cases for name in when]
+    for name in (*rows.get("settled", ()), *decided):
         _take(keys, name)
+    for name in rows.get("targets", ()):
+        targets(findings, _take(keys, name))
     name = framework or rows["framework"]
     findings.put("workload.framework", name, Item(keys.file, rows["title"], name))
     for field, (value, why) in rows.get("defaults", {}).items():
@@ -82,6 +88,42 @@ def _settle(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
         if (written := _key(keys, name)) is not None and keys.look(written) not in (False, 0):
             for field, value in fields.items():
                 findings.put(field, value, keys.items[written])
+
+
+def _decide(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
+    """Fields that several keys say together; the keys stay. Values of which no case speaks are not guessed at."""
+    for field, cases in rows.get("cases", {}).items():
+        items = [item for _, when in cases for name in when if (item := _first(keys, name)) is not None]
+        if not items:
+            continue
+        case = next((case for case in cases if all(_holds(keys, *part) for part in case[1].items())), None)
+        if case is None:
+            findings.block(field, items[0], f"is no value of {field} that is known here")
+        elif case[0] is not None:
+            named = [item for name in case[1] if (item := _first(keys, name)) is not None]
+            unknown = next((item for item in items if not is_certain(item.value)), None)
+            findings.put(field, case[0], unknown or (named or items)[0])
+
+
+def _first(keys: Keys, name: str) -> Item | None:
+    """The key, or the first of a section."""
+    written = _key(keys, name) or next(keys.below(name), None)
+    return None if written is None else keys.items[written]
+
+
+def _holds(keys: Keys, name: str, condition: Any) -> bool:
+    item = _first(keys, name)
+    off = item is not None and _key(keys, name) is not None and str(item.value).lower() in _OFF
+    for wanted in condition if isinstance(condition, list) else [condition]:
+        if item is None or wanted is None:
+            holds = item is None and wanted is None
+        elif isinstance(wanted, bool):
+            holds = wanted != off
+        else:
+            holds = str(item.value).lower() == str(wanted).lower()
+        if holds:
+            return True
+    return False
 
 
 def _numbers(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:

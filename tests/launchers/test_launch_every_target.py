@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,8 @@ def reads(file: File) -> None:
         assert all(isinstance(document, dict) for document in found if document is not None)
     elif kind == "json":
         assert isinstance(json.loads(file.text), dict)
+    elif kind == "toml":
+        assert tomllib.loads(file.text)
     elif kind == "py":
         ast.parse(file.text)
     elif kind == "sh":

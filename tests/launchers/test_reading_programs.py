@@ -132,6 +132,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     }),
     "rl.toml": (PRIME_RL, "prime-rl TOML", {
         "workload.stage": "grpo", "workload.global_batch": 256, "workload.rollout": "separate", "cluster.count": 4,
+        "layout.offload": "optimizer+activations", "layout.recompute": "full", "workload.compile": True,
     }),
     "rl.yaml": (RL, "NeMo RL YAML", {"layout.tp": 2, "cluster.count": 8, "workload.stage": "sft"}),
     "auto.yaml": (AUTOMODEL, "NeMo AutoModel YAML", {
@@ -164,6 +165,22 @@ def test_a_config_stands_on_the_one_that_its_defaults_name() -> None:
     assert (layout["tp"], layout["zero_stage"]) == (4, 1)
     in_a_ring = read({"run.yaml": run, "base.yaml": off + "\ndefaults: run.yaml\n"})
     assert in_a_ring.plan["layout"]["tp"] == 4
+
+
+@pytest.mark.parametrize(
+    ("lines", "field", "value"),
+    [
+        ('optim_cpu_offload = false\nac_offloading = "None"', "layout.offload", "none"),
+        ("fsdp_cpu_offload = true\noptim_cpu_offload = false", "layout.offload", "params+activations"),
+        ("[trainer.model.ac]\nfreq = 2", "layout.recompute", None),
+        ('ac = "None"', "layout.recompute", "none"),
+        ("[trainer.model.lora]", "workload.method", "lora"),
+    ],
+)
+def test_keys_that_say_a_field_together(lines: str, field: str, value: str | None) -> None:
+    found = read({"rl.toml": f"{PRIME_RL}[trainer.model]\n{lines}\n"})
+    assert values(found.plan).get(field) == value
+    assert (field in found.blocked) == (value is None)
 
 
 def test_a_megatron_run_of_verl_is_not_judged_as_fsdp() -> None:

@@ -101,6 +101,7 @@ optimizers = st.sampled_from(["adamw", "adamw", "paged_adamw", "adamw_8bit", "li
 precisions = st.sampled_from(["bf16", "bf16", "fp16", "fp32"])
 _adapted = st.sampled_from(["full", "lora", "qlora", "dora"])
 _swift = st.sampled_from(["pretrain", "sft", "dpo", "kto", "orpo", "simpo", "rm"])
+_hosts = ["none", "optimizer", "params", "activations", "optimizer+activations"]
 pretraining: dict[str, Any] = {"stage": st.just("pretrain"), "packing": st.just(True)}
 SETS = {
     "llamafactory": plans(
@@ -146,6 +147,12 @@ SETS = {
         stage=st.sampled_from(["sft", "dpo", "rm", "grpo", "ppo"]),
         rollout=st.just("colocated"), group_size=st.sampled_from([2, 4]), cp=st.sampled_from([1, 2]),
         offload=st.sampled_from(["none", "none", "optimizer"]), precision=st.sampled_from(["bf16", "fp16"]),
+    ),
+    "prime-rl": plans(
+        "prime-rl", method=st.sampled_from(["full", "lora"]), stage=st.sampled_from(["sft", "grpo"]),
+        rollout=st.just("separate"), group_size=st.sampled_from([2, 4]), zero=st.sampled_from([2, 3]),
+        cp=st.sampled_from([1, 2]), optimizer=st.sampled_from(["adamw", "muon"]), compile=st.booleans(),
+        precision=st.sampled_from(["bf16", "fp8"]), offload=st.sampled_from(_hosts),
     ),
     "torchrun": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
