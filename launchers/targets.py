@@ -127,6 +127,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "OpenRLHF Bash script: GRPO and PPO with vLLM on the same devices over Ray, SFT, DPO, reward models",
     ),
+    "nemo-rl": Target(
+        "nemo_rl",
+        "program",
+        "NeMo RL YAML and Bash script: SFT, DPO and GRPO with Megatron's TP, PP, CP and EP over Ray; full and LoRA",
+    ),
     "prime-rl": Target(
         "prime_rl",
         "program",

@@ -12,8 +12,18 @@ from launchers.reading.mapped import mapped_format, read_mapped
 _COLOCATED = "policy.generation.colocated"
 
 
+# What its examples give for steps and passes that nothing ends.
+_ENDLESS = 100_000
+
+
 def read(keys: Keys, findings: Findings) -> None:
     _own_engine(keys, findings)
+    for stage in ("sft", "dpo", "grpo", "ppo", "rm"):
+        for name in (f"{stage}.max_num_steps", f"{stage}.max_num_epochs"):
+            number = as_number(keys.look(name))
+            if number is not None and not 0 < number < _ENDLESS and name in keys:
+                findings.put("workload.stage", stage, keys.items[name])
+                findings.leave(keys.items.pop(name), "ends no run")
     read_mapped("nemo_rl", keys, findings)
 
 

@@ -154,6 +154,13 @@ SETS = {
         cp=st.sampled_from([1, 2]), optimizer=st.sampled_from(["adamw", "muon"]), compile=st.booleans(),
         precision=st.sampled_from(["bf16", "fp8"]), offload=st.sampled_from(_hosts),
     ),
+    "nemo-rl": plans(
+        "nemo-rl", method=st.sampled_from(["full", "lora"]), stage=st.sampled_from(["sft", "dpo", "grpo"]),
+        rollout=st.just("colocated"), group_size=st.sampled_from([2, 4]), zero=st.sampled_from([0, 1]),
+        tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]), fused_loss=st.just("auto"),
+        recompute=st.sampled_from(["none", "selective", "full"]),
+        offload=st.sampled_from(["none", "none", "optimizer"]),
+    ),
     "torchrun": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
         offload=st.sampled_from(["none", "optimizer"]),
