@@ -132,6 +132,11 @@ TARGETS: dict[str, Target] = {
         "program",
         "NeMo RL YAML and Bash script: SFT, DPO and GRPO with Megatron's TP, PP, CP and EP over Ray; full and LoRA",
     ),
+    "slime": Target(
+        "slime",
+        "program",
+        "slime Bash script: GRPO with SGLang on the same devices over Ray, and SFT, with Megatron's TP, PP, CP and EP",
+    ),
     "prime-rl": Target(
         "prime_rl",
         "program",

@@ -67,8 +67,9 @@ def read(
     script: Item | None = None,
     program: str = "megatron-lm",
     names: Sequence[Item] = (),
+    leftovers: Sequence[str] = ("megatron",),
 ) -> None:
-    """`names` are words besides the tokenizer's that may be the model's."""
+    """`names` are words besides the tokenizer's that may be the model's; `leftovers` the tables of what is not read."""
     words = table("megatron/fields")
     findings.programs.append(program)
     if script is not None and _OTHER.search(str(script.value)):
@@ -103,7 +104,7 @@ def read(
     _precision(keys, findings)
     _experts(keys, findings)
     _model(keys, findings, names)
-    leave_rest(keys, findings, "megatron")
+    leave_rest(keys, findings, *leftovers)
 
 
 def _older(keys: Keys) -> None:

@@ -239,6 +239,8 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     if (inner := _handed_on(rest, environment, setting)) is not None:
         return inner
     has = {word.text.partition("=")[0] for word in rest}
+    if {"--rollout-batch-size", "--hf-checkpoint"} <= has:
+        return [Program("slime", rest, item, environment)]
     if {name.replace("_", "-") for name in has} & {
         "--num-layers",
         "--tensor-model-parallel-size",

@@ -100,6 +100,13 @@ group_size = 16
 num_train_gpus = 4
 num_infer_gpus = 4
 """
+SLIME = """ray job submit -- python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate \\
+  --hf-checkpoint Qwen/Qwen3-4B --ref-load /root/Qwen3-4B_torch_dist --rollout-batch-size 32 --n-samples-per-prompt 8 \\
+  --rollout-max-context-len 9216 --rollout-max-response-len 8192 --num-rollout 3000 --global-batch-size 128 \\
+  --tensor-model-parallel-size 2 --sequence-parallel --use-dynamic-batch-size --max-tokens-per-gpu 9216 \\
+  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --advantage-estimator grpo \\
+  --sglang-mem-fraction-static 0.7 --accumulate-allreduce-grads-in-fp32 --attention-backend flash
+"""
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "neox.yml": (NEOX, "GPT-NeoX YAML", {
         "workload.framework": "megatron-deepspeed", "layout.pp": 2, "layout.tp": 2, "layout.zero_stage": 1,
@@ -133,6 +140,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "rl.toml": (PRIME_RL, "prime-rl TOML", {
         "workload.stage": "grpo", "workload.global_batch": 256, "workload.rollout": "separate", "cluster.count": 4,
         "layout.offload": "optimizer+activations", "layout.recompute": "full", "workload.compile": True,
+    }),
+    "slime.sh": (SLIME, "slime command", {
+        "workload.framework": "slime", "workload.stage": "grpo", "workload.global_batch": 128, "workload.steps": 6000,
+        "workload.micro_batch": 1, "workload.seq_len": 9216, "layout.tp": 2, "layout.zero_stage": 1,
+        "layout.recompute": "full", "workload.engine_share": 0.7, "cluster.count": 8, "model": "Qwen/Qwen3-4B",
     }),
     "rl.yaml": (RL, "NeMo RL YAML", {"layout.tp": 2, "cluster.count": 8, "workload.stage": "sft"}),
     "auto.yaml": (AUTOMODEL, "NeMo AutoModel YAML", {

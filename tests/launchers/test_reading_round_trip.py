@@ -161,6 +161,12 @@ SETS = {
         recompute=st.sampled_from(["none", "selective", "full"]),
         offload=st.sampled_from(["none", "none", "optimizer"]),
     ),
+    "slime": plans(
+        "slime", stage=st.sampled_from(["sft", "grpo"]), rollout=st.just("colocated"), zero=st.just(1),
+        group_size=st.sampled_from([2, 4]), tp=powers, pp=powers, cp=st.sampled_from([1, 2]), packing=st.just(True),
+        recompute=st.sampled_from(["none", "selective", "full", "block:4"]),
+        offload=st.sampled_from(["none", "none", "optimizer"]),
+    ),
     "torchrun": plans(
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions, zero=st.integers(0, 3),
         offload=st.sampled_from(["none", "optimizer"]),
