@@ -128,6 +128,10 @@ def cycle_of(job: ServingJob, these: Deployments, running: Floats, held: Floats,
     )
 
 
+# The least and most part of the steps that a lane reads in, and does not (guard).
+_RARELY = 1e-9
+
+
 def _reading_steps(job: ServingJob, these: Deployments, share: Floats) -> tuple[Floats, Floats]:
     """(Part of the steps in which any lane reads a prompt, part of the lanes that do so in these) where each lane reads
     in `share` of its own.
@@ -137,8 +141,10 @@ def _reading_steps(job: ServingJob, these: Deployments, share: Floats) -> tuple[
     """
     if not job.mixes or job.balances_lanes:
         return share, np.ones_like(share)
-    met = -np.expm1(these.dp * np.log1p(-np.minimum(share, 1.0 - 1e-9)))
-    return met, share / np.maximum(met, 1e-9)
+    # Of prompts that no other sequence's step meets there is one lane's all the same.
+    share = np.clip(share, _RARELY, 1.0 - _RARELY)
+    met = -np.expm1(these.dp * np.log1p(-share))
+    return met, share / met
 
 
 # Standard deviations that one in a hundred exceeds (normal distribution).

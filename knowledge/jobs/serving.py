@@ -184,8 +184,8 @@ def _device(accelerator: Accelerator, runs: Engine) -> DeviceFactors:
     device = calibration(family, "", accelerator, attention).device
     if family != accelerator.family:
         device = replace(device, surfaces=surfaces(accelerator.timed_as, family))
-    if _own_kernels(runs, accelerator):
-        # A processor has few cores: the outputs of one row keep them busy.
+    if _own_kernels(runs, accelerator) or runs.row_products:
+        # No tiles to fill: a processor has few cores, and a token alone is multiplied row by row of the weights.
         plain = {kind: replace(surface, wave_outputs=0.0) for kind, surface in device.surfaces.items()}
         device = replace(device, surfaces=plain)
     return replace(device, network=network_factors(accelerator, runs.all_reduce)) if runs.all_reduce else device
