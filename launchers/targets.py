@@ -247,6 +247,14 @@ TARGETS: dict[str, Target] = {
         kinds=("inference",),
         launch="kubectl apply -f kserve.yaml",
     ),
+    "production-stack": Target(
+        "schedulers/kubernetes/production_stack",
+        "scheduler",
+        "Values of the vLLM production stack's Helm chart: replicas of at most one node behind its router",
+        kinds=("inference",),
+        launch="helm upgrade --install vllm-stack vllm-stack "
+        "--repo https://vllm-project.github.io/production-stack --version 0.1.12 -f vllm-stack.yaml",
+    ),
     "torchx": Target(
         "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),

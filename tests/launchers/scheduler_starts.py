@@ -25,6 +25,8 @@ WHO = Start(
 ALONE = Start("who 'alone'", {"FLAG": "a b$c"})
 ENGINE = Start(f"serve --port {PORT}", image="example/engine:v1", port=8000, programs=("engine",))
 CONFIG = File("conf/my config.yaml", "llamafactory", "a: 1\n\nb: 'x'\n")
+# What a target that starts an engine itself takes from that engine's files.
+OF_ENGINE = {"production-stack": (File("vllm.yaml", "vllm", "model: meta-llama/Llama-3.1-8B\n"),)}
 
 
 def serving(count: int = 8, per_node: int = 8, tp: int = 1, pp: int = 1, **changes: Any) -> Plan:
@@ -45,7 +47,7 @@ def scheduled(
     job = launch_of(plan or complete(), [target], site=Site(**site))
     check(job, target)
     module = import_module(f"{TARGETS[target].package}.write")
-    return module.render(job, start, files)
+    return module.render(job, start, OF_ENGINE.get(target, files))
 
 
 def text(piece: Piece, path: str | None = None) -> str:

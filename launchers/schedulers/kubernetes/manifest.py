@@ -31,9 +31,9 @@ KEEP_S = 7 * 24 * 3600
 RESTARTS = 3
 _FILES, _WORK = "/launch", "/work"
 # Host cores that a device's process asks for: nodes have eight and more a device, and the system needs some.
-_CORES = 6
+CORES = 6
 # How long weights may take to come and to load.
-_LOADING_S = 3600
+LOADING_S = 3600
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
     extended: dict[str, Tree] = {word: launch.node_devices}
     extended |= network_resources(launch, manifest.path, manifest.needs)
     memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
-    host: dict[str, Tree] = {"cpu": launch.node_devices * _CORES, "memory": f"{memory_gib}Gi"}
+    host: dict[str, Tree] = {"cpu": launch.node_devices * CORES, "memory": f"{memory_gib}Gi"}
     return {"limits": extended, "requests": extended | host}
 
 
@@ -262,7 +262,7 @@ def listening(port: int) -> dict[str, Tree]:
     health: dict[str, Tree] = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10}
     return {
         "ports": [{"name": "http", "containerPort": port}],
-        "startupProbe": health | {"failureThreshold": _LOADING_S // 10},
+        "startupProbe": health | {"failureThreshold": LOADING_S // 10},
         "readinessProbe": health | {"failureThreshold": 3},
         "livenessProbe": health | {"periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5},
     }

@@ -42,9 +42,9 @@ def _nodes(engine: Data) -> int:
 
 
 def _arguments(engine: Data) -> list[str]:
-    config = mapping_at(engine, "vllmConfig")
+    config, rows = mapping_at(engine, "vllmConfig"), table("schedulers/kubernetes/production_stack/fields")
     words = [str(engine.get("modelURL", ""))]
-    for key, option in table("schedulers/kubernetes/production_stack/fields")["options"].items():
+    for key, option in (rows["options"] | (rows["ray_options"] if _nodes(engine) > 1 else {})).items():
         value: Any = config.get(key)
         if value is True:
             words.append(f"--{option}")

@@ -1,0 +1,91 @@
+"""Values of the vLLM production stack's chart: replicas of at most one node behind its router. Words: fields.yaml.
+
+The chart starts vLLM itself, so the options that it has no value for stand among its further arguments."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from estimator.errors import PlanError
+from launchers.devices import accelerator_of, word_of
+from launchers.engines.vllm.write import CONFIG
+from launchers.launch.heading import scheduler_heading
+from launchers.launch.of_plan import Launch
+from launchers.pieces import File, Piece, Start
+from launchers.schedulers.kubernetes.manifest import CORES, LOADING_S
+from launchers.schedulers.node import container_image, plain_name
+from launchers.tables import table
+from launchers.yaml_text import Tree, tree
+
+PATH = "vllm-stack.yaml"
+_TABLE = "schedulers/kubernetes/production_stack/fields"
+
+
+def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
+    """The values and what a site must fill in. Raises PlanError for another program than vLLM."""
+    import yaml
+
+    needs: list[str] = []
+    config = next((file.text for file in files if file.path == CONFIG), None)
+    if config is None:
+        raise PlanError("targets", "the chart starts vLLM, and the set has another program", ["vllm"])
+    options = yaml.safe_load(config)
+    repository, _, tag = container_image(launch, start, PATH, needs).rpartition(":")
+    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
+    engine: dict[str, Tree] = {
+        "name": plain_name(launch),
+        "repository": repository,
+        "tag": tag,
+        "modelURL": options.pop("model"),
+        "replicaCount": launch.replicas,
+        "requestCPU": launch.node_devices * CORES,
+        "requestMemory": f"{memory_gib}Gi",
+        "requestGPU": launch.node_devices,
+        "requestGPUType": word_of(launch, "kubernetes"),
+        "pvcStorage": f"{memory_gib}Gi",
+        "pvcAccessMode": ["ReadWriteMany"],
+        "hf_token": {"secretName": "hf-token", "secretKey": "token"},
+        "vllmConfig": _config(launch, options),
+    }
+    health: dict[str, Tree] = {"httpGet": {"path": "/health", "port": start.port}}
+    probe = {"initialDelaySeconds": 15, "periodSeconds": 10, "failureThreshold": LOADING_S // 10}
+    values: dict[str, Tree] = {
+        "servingEngineSpec": {
+            "vllmApiKey": {"secretName": "api-key", "secretKey": "key"},
+            "containerPort": start.port,
+            "startupProbe": {**probe, **health},
+            # A new pod waits for the devices of an old one.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "modelSpec": [engine],
+        }
+    }
+    needs += [
+        f"{PATH}: secrets hf-token (key token) and api-key (key key), without which its pods do not start",
+        f"{PATH}: storageClass of the weights' claim, if not the cluster's own",
+    ]
+    text = [f"# {line}" for line in scheduler_heading(launch, run_command())]
+    return Piece((File(PATH, "production-stack", "\n".join([*text, *tree(values), ""])),), tuple(needs))
+
+
+def run_command() -> str:
+    chart = table(_TABLE)["chart"]
+    source = f"--repo {chart['repository']} --version {chart['version']}"
+    return f"helm upgrade --install {chart['name']} {chart['name']} {source} -f {PATH}"
+
+
+def _config(launch: Launch, options: dict[str, Any]) -> dict[str, Tree]:
+    """Its own values; all others are arguments. It caches prefixes only where it is told, vLLM unless told not to."""
+    assert launch.kind == "inference"
+    options.setdefault("enable-prefix-caching", True)
+    if launch.serving.chunked_prefill is False:
+        options["enable-chunked-prefill"] = False
+    names = table(_TABLE)["options"]
+    own: dict[str, Tree] = {name: options.pop(option) for name, option in names.items() if option in options}
+    more: list[Tree] = []
+    for option, value in options.items():
+        words = [] if value is True else [json.dumps(value) if isinstance(value, dict) else str(value)]
+        more += [f"--{option}", *words]
+    return own | ({"extraArgs": more} if more else {})
