@@ -95,7 +95,7 @@ def targets(findings: Findings, item: Item | None) -> None:
     if item is None:
         return
     values = item.value if isinstance(item.value, list) else str(item.value).split(",")
-    words = [str(word).strip() for word in values]
+    words = [str(word).strip().removeprefix("*.") for word in values]
     if any(word in ("all", "all-linear") for word in words):
         findings.put("workload.lora.targets", "all-linear", item)
     elif words and all(word.replace("_", "").replace(".", "").isalnum() for word in words):

@@ -147,6 +147,7 @@ def _sharding(launch: TrainingLaunch) -> dict[str, Tree]:
         "sequence_parallel": tp > 1,
         **recompute,
     }
+    fields["mp_policy"] = dict(table("nemo_automodel/fields")["mixed_precision"])
     if launch.zero_stage == 2:
         fields["reshard_after_forward"] = False
     if launch.offload == "params":

@@ -195,6 +195,14 @@ def test_keys_that_say_a_field_together(lines: str, field: str, value: str | Non
     assert (field in found.blocked) == (value is None)
 
 
+def test_reduction_and_targets_of_automodel_are_read() -> None:
+    named = AUTOMODEL.replace("dim: 8", 'dim: 8, target_modules: ["*.q_proj", "*.v_proj"]')
+    low = named.replace("tp_size: 2", "tp_size: 2, mp_policy: {reduce_dtype: bfloat16}")
+    assert values(read({"auto.yaml": named}).plan).get("workload.gradients") is None
+    plan = values(read({"auto.yaml": low}).plan)
+    assert (plan["workload.gradients"], plan["workload.lora.targets"]) == ("bf16", "q_proj,v_proj")
+
+
 def test_a_megatron_run_of_verl_is_not_judged_as_fsdp() -> None:
     for words in ("--config-name=ppo_megatron_trainer.yaml", "model_engine=megatron"):
         found = read({"grpo.sh": VERL.replace("algorithm.adv", f"{words} algorithm.adv")})
