@@ -26,6 +26,7 @@ from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 _OFF = ("false", "0", "none", "null", "off", "")
+_UNSPLIT = (0, 1, "none", "null", "None")
 # Sizes that a program cannot switch off.
 _COUNTS = ("workload.micro_batch", "workload.global_batch", "layout.tp", "layout.pp", "devices", "nodes", "per_node")
 
@@ -68,7 +69,8 @@ def read_mapped(program: str, keys: Keys, findings: Findings, framework: str | N
         if (item := _take(keys, name)) is not None:
             findings.word(row["field"], item, _spoken(row["values"]))
     for name, why in rows.get("blocks", {}).items():
-        if (item := _take(keys, name)) is not None and item.value not in (False, 0, 1, "none", "null"):
+        # A switch that is on equals 1, which is a size of one.
+        if (item := _take(keys, name)) is not None and (item.value is True or item.value not in _UNSPLIT):
             findings.block(why["field"], item, why["why"])
     decided = [name for cases in rows.get("cases", {}).values() for _, when in cases for name in when]
     for name in (*rows.get("settled", ()), *decided):

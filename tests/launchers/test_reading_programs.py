@@ -186,6 +186,8 @@ def test_a_config_stands_on_the_one_that_its_defaults_name() -> None:
         ("fsdp_cpu_offload = true\noptim_cpu_offload = false", "layout.offload", "params+activations"),
         ("[trainer.model.ac]\nfreq = 2", "layout.recompute", None),
         ('ac = "None"', "layout.recompute", "none"),
+        ('[orchestrator.algo]\ntype = "grpo"', "workload.stage", "grpo"),
+        ("full_offload = true\noptim_cpu_offload = false", "layout.offload", None),
         ("[trainer.model.lora]", "workload.method", "lora"),
     ],
 )
@@ -193,6 +195,12 @@ def test_keys_that_say_a_field_together(lines: str, field: str, value: str | Non
     found = read({"rl.toml": f"{PRIME_RL}[trainer.model]\n{lines}\n"})
     assert values(found.plan).get(field) == value
     assert (field in found.blocked) == (value is None)
+
+
+def test_a_switch_that_nothing_reads_is_no_size_of_one() -> None:
+    megatron = "megatron_cfg: {enabled: true, fp8_cfg: {enabled: true}}, dtensor_cfg: {enabled: false"
+    run = RL.replace("dtensor_cfg: {enabled: true", megatron)
+    assert "workload.precision" in read({"rl.yaml": run}).blocked
 
 
 def test_reduction_and_targets_of_automodel_are_read() -> None:
