@@ -14,11 +14,12 @@ from estimator.plan.training.layout_checks import check_given, divisors, valid_t
 from estimator.search.bounds import least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
 from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
-from estimator.training.estimates import Estimates, estimate, high_bytes, step_seconds
+from estimator.training.estimates import Estimates, estimate, step_seconds, totals
+from estimator.training.memory import fits
 
 __all__ = [
-    "SearchResult", "candidates", "check_given", "divisors", "neighbours", "objective_order", "pareto", "search",
-    "search_whole", "valid_tp",
+    "SearchResult", "candidates", "check_given", "divisors", "least_bytes", "neighbours", "objective_order", "pareto",
+    "search", "search_whole", "valid_tp",
 ]  # fmt: skip
 # Layouts from which on it pays to look first which bases hold nothing that fits.
 _MANY = 2_000
@@ -70,6 +71,27 @@ def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Sea
     return result
 
 
+def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> tuple[float, bool]:
+    """Memory per device of the layout that needs least of those that `search_whole` looks at, without any times: that
+    of the first space in which one fits, and whether that is one that offloads unasked. Raises PlanError where no
+    layout is valid."""
+    least, refusal = None, None
+    for each in _spaces(job, space, offload):
+        try:
+            every = enumerated(job, each)
+        except PlanError as error:
+            refusal = refusal or error
+            continue
+        total = totals(job, every.layouts(np.flatnonzero(_lean(job, every)))).min()
+        least = float(total), job.plan.layout.offload is None and each.offloads != space.offloads
+        if fits(job, total):
+            break
+    if least is None:
+        assert refusal
+        raise refusal
+    return least
+
+
 def _spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
     """`space`, then wider ones; the first that holds all that the plan asks for comes first, so that naming a field of
     the best layout leaves the search where that was found."""
@@ -108,13 +130,30 @@ def _searched(job: Job, every: Enumerated) -> SearchResult:
 def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
     """(Layouts of the bases of which the leanest fit, the leanest that fit, those of the least memory first).
 
-    Within a base nothing takes less than one of the leanest: without virtual stages, with sequence parallelism, in
-    whatever recompute mode, at the smallest micro-batch, or at the largest (with one micro-batch a step no gradients of
-    an earlier one stand beside the activations). Where none fits, both are the leanest of all bases.
-    """
-    rows, base = every.rows, every.rows["base"]
-    starts = np.flatnonzero(np.diff(base, prepend=-1))
-    place = np.cumsum(np.diff(base, prepend=base[0]) != 0)
+    Where none fits, both are the leanest of all bases."""
+    starts, place = _bases(every)
+    index = np.flatnonzero(_lean(job, every))
+    need = totals(job, every.layouts(index))
+    index, need = index[np.argsort(need, kind="stable")], np.sort(need)
+    fitting = index[fits(job, need)]
+    if not len(fitting):
+        return np.sort(index), index
+    hopeful = np.zeros(len(starts), dtype=bool)
+    hopeful[place[fitting]] = True
+    return np.flatnonzero(hopeful[place]), fitting
+
+
+def _bases(every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
+    """(Where each base starts among the rows, the place of each row's base)."""
+    base = every.rows["base"]
+    return np.flatnonzero(np.diff(base, prepend=-1)), np.cumsum(np.diff(base, prepend=base[0]) != 0)
+
+
+def _lean(job: Job, every: Enumerated) -> np.ndarray:
+    """The leanest of each base, than one of which nothing within takes less: without virtual stages, with sequence
+    parallelism, in whatever recompute mode, at the smallest micro-batch, or at the largest (with one micro-batch a step
+    no gradients of an earlier one stand beside the activations)."""
+    rows, (starts, place) = every.rows, _bases(every)
 
     def least(values: np.ndarray) -> np.ndarray:
         return values == np.minimum.reduceat(values, starts)[place]
@@ -125,15 +164,7 @@ def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
     lean &= least(-rows["sequence_parallel"])
     if job.plan.layout.recompute is None:
         lean &= rows["recompute"] != RECOMPUTE.index("block")
-    index = np.flatnonzero(lean)
-    need = high_bytes(job, every.layouts(index))
-    index, need = index[np.argsort(need, kind="stable")], np.sort(need)
-    fitting = index[need <= job.usable_bytes]
-    if not len(fitting):
-        return np.sort(index), index
-    hopeful = np.zeros(len(starts), dtype=bool)
-    hopeful[place[fitting]] = True
-    return np.flatnonzero(hopeful[place]), fitting
+    return lean
 
 
 def _contenders(job: Job, every: Enumerated, index: np.ndarray, lean: np.ndarray) -> Estimates:

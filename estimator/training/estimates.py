@@ -119,8 +119,13 @@ def _whole(job: Job, layouts: Layouts) -> Estimates:
 
 def high_bytes(job: Job, layouts: Layouts) -> Floats:
     """The upper end of each candidate's memory, without its time."""
+    return totals(job, layouts) * (1.0 + job.memory_above)
+
+
+def totals(job: Job, layouts: Layouts) -> Floats:
+    """Each candidate's memory, without its time."""
     pieces = (device_memory(job, piece, detail=False)[0] for piece in layouts.pieces(_PIECE))
-    return np.concatenate([memory.total for memory in pieces]) * (1.0 + job.memory_above)
+    return np.concatenate([memory.total for memory in pieces])
 
 
 def step_seconds(job: Job, layouts: Layouts) -> Floats:

@@ -42,7 +42,7 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
         changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
-        other = first_that_fits(asked, free | changes, [name], offload=True)
+        other = first_that_fits(asked, free | changes, [name])
         if other is None:
             continue
         patch = changes | {

@@ -1,17 +1,19 @@
-"""Trying one value of a plan after another until the last that fits is found; every probe is a whole search."""
+"""Trying one value of a plan after another until the last that fits is found; every probe is a search for memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain, repeat
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.models.catalogue import architecture
 from planner.results import LimitProbe
-from planner.training.planned import Planned, plan_to_fit, plan_training, varied
+from planner.training.lightest import lightest
+from planner.training.planned import Planned, beyond_devices, plan_training
 
 Value = int | str
 _SHOWN_PROBES = 24
@@ -19,20 +21,19 @@ _SHOWN_PROBES = 24
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one value: the layout that needs least memory of those that were tried, or why there is none."""
+    """What became of one value: whether it fits, with the bytes per device of the layout that needs least memory of
+    those that were tried (None where none is valid), or why there is none."""
 
     value: Value
-    planned: Planned | None
+    fits: bool
+    bytes: float | None
     why: str | None
+    whole: Callable[[], Planned] | None = None
 
-    @property
-    def fits(self) -> bool:
-        return self.planned is not None and self.planned.fits
-
-    @property
-    def bytes(self) -> float | None:
-        """Memory per device of that layout; None where no layout is valid."""
-        return None if self.planned is None else float(self.planned.estimates.memory.total[self.planned.index])
+    @cached_property
+    def planned(self) -> Planned | None:
+        """That layout with its times."""
+        return self.whole and self.whole()
 
     @property
     def probe(self) -> LimitProbe:
@@ -41,7 +42,7 @@ class Trial:
     @property
     def too_large(self) -> bool:
         """Valid, but beyond the memory."""
-        return self.planned is not None and not self.planned.fits
+        return self.bytes is not None and not self.fits
 
 
 def nearest_probes(probes: Iterable[LimitProbe], value: Value | None) -> list[LimitProbe]:
@@ -52,9 +53,6 @@ def nearest_probes(probes: Iterable[LimitProbe], value: Value | None) -> list[Li
     at = ordered.index(value) if value in unique else 0
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
     return [unique[tried] for tried in ordered[start : start + _SHOWN_PROBES]]
-
-
-_on_devices = partial(plan_training, offload=False)
 
 
 @dataclass
@@ -70,41 +68,42 @@ class Trials:
     narrow: Mapping[str, Any]
     tried: dict[Value, Trial] = field(default_factory=dict)
     searched: set[Value] = field(default_factory=set)
-    ways: list[dict[str, Any]] = field(default_factory=list)
+    way: dict[str, Any] = field(default_factory=dict)
 
     def fits(self, value: Value) -> bool:
         if value not in self.tried:
-            self.tried[value] = self._try(value, self.narrow)
+            self.tried[value] = self._try(value, self.narrow, verdict=False)
         return self.tried[value].fits
 
     def confirmed(self, value: Value) -> bool:
         """As `fits`, where a refusal is that of `plan_to_fit`."""
         if not self.fits(value) and value not in self.searched:
             self.searched.add(value)
-            self.tried[value] = self._try(value, {}, plan_to_fit)
-            if (planned := self.tried[value].planned) and planned.fits:
+            self.tried[value] = self._try(value, {}, verdict=True)
+            if self.tried[value].fits and (planned := self.tried[value].planned):
                 conceded = {item.field: item.value for item in planned.conceded}
-                self.ways.append({"workload.framework": planned.job.framework.name} | conceded)
+                self.way = {"workload.framework": planned.job.framework.name} | conceded
         return self.tried[value].fits
 
     def fits_alike(self, value: Value) -> bool:
-        """Whether it fits in one of the ways in which a value was `confirmed`: frameworks, and what was conceded."""
-        for way in self.ways:
-            if value not in self.tried or not self.tried[value].fits:
-                self.tried[value] = self._try(value, way, plan_to_fit)
-        return self.fits(value)
+        """Whether it fits in the way in which the last value was `confirmed`: its framework, and what was conceded."""
+        if value not in self.tried or not self.tried[value].fits:
+            self.tried[value] = self._try(value, self.way, verdict=True)
+        return self.tried[value].fits
 
-    def with_patch(self, value: Value, patch: Mapping[str, Any]) -> Planned | None:
-        """The plan for a value with one layout, without keeping note of it; None where that is not valid."""
-        return varied(self.plan_at(value), {**self.narrow, **patch})
-
-    def _try(self, value: Value, narrow: Mapping[str, Any], planner: Callable[..., Planned] = _on_devices) -> Trial:
+    def _try(self, value: Value, patch: Mapping[str, Any], verdict: bool) -> Trial:
+        """One value with `patch`, on the devices alone or, for a verdict, with what `plan_to_fit` does beyond them."""
         try:
-            plan = self.plan_at(value)
-            planned = planner(plan.patch({**narrow, "goal.objective": "memory"}), past_errors=True)
+            plan = self.plan_at(value).patch({**patch, "goal.objective": "memory"})
+            light = lightest(plan)
+            more = beyond_devices(plan, light.framework) if verdict and not light.fits else None
         except PlanError as error:
-            return Trial(value, None, str(error))
-        return Trial(value, planned, None)
+            return Trial(value, False, None, str(error))
+        if more:
+            return Trial(value, True, float(more.estimates.memory.total[more.index]), None, lambda: more)
+        return Trial(
+            value, light.fits, light.bytes, None, partial(plan_training, plan, past_errors=True, offload=False)
+        )
 
 
 def narrowed(plan: Plan, *solved: str) -> dict[str, Any]:
@@ -128,8 +127,8 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
 
     From mark `start` on it goes up while marks fit, or down until one does: longer sequences may open layouts that
     shorter ones do not have, so the search begins where all are open. Between two neighbouring marks memory grows.
-    There the layouts of both are tried first. All this is of the devices alone; a verdict then has the last word on the
-    next value, and where that is yes its framework goes on as far as it can.
+    All this is of the devices alone; a verdict then has the last word on the next value, and where that is yes its
+    framework goes on as far as it can.
     """
     place = min(start, len(marks) - 1)
     if trials.fits(value_of(marks[place])):
@@ -141,35 +140,15 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
         low = marks[place] if place >= 0 else -1
     if low == marks[-1]:
         return low
-    end, high = marks[-1], marks[place + 1]
-    if low >= 0:
-        known = [trials.tried[value_of(mark)].planned for mark in (low, high)]
-        low, high = _guess(trials, value_of, [planned for planned in known if planned], low, high)
-    low = _bisect(lambda index: trials.fits(value_of(index)), low, high)
-    while low < end and trials.confirmed(value_of(low + 1)):
-        low = _reach(lambda index: trials.fits_alike(value_of(index)), low + 1, end)
+    end = marks[-1]
+    low = _bisect(lambda index: trials.fits(value_of(index)), low, marks[place + 1])
+    # Far ahead first: what fits there goes on further than what is just enough for the next.
+    for ahead in chain([max(1, 2 * (low + 1))], repeat(1)):
+        if low + ahead <= end and trials.confirmed(value_of(low + ahead)):
+            low = _reach(lambda index: trials.fits_alike(value_of(index)), low + ahead, end)
+        elif ahead == 1:
+            break
     return None if low < 0 else low
-
-
-def _guess(
-    trials: Trials, value_of: Callable[[int], int], known: Sequence[Planned], low: int, high: int
-) -> tuple[int, int]:
-    """Narrower bounds: where the layouts of `known` stop fitting, if the search agrees on both sides of it."""
-    patches = [
-        {"layout": planned.estimates.layouts.row(planned.index), "workload.framework": planned.job.framework.name,
-         "workload.global_batch": planned.job.global_batch}
-        for planned in known
-    ]  # fmt: skip
-
-    def fits(index: int) -> bool:
-        return any((planned := trials.with_patch(value_of(index), patch)) and planned.fits for patch in patches)
-
-    guess = _bisect(fits, low, high)
-    if guess > low and not trials.fits(value_of(guess)):
-        return low, guess
-    if guess + 1 < high and trials.fits(value_of(guess + 1)):
-        return guess + 1, high
-    return guess, min(guess + 1, high)
 
 
 def _reach(fits: Callable[[int], bool], low: int, end: int) -> int:

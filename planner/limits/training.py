@@ -206,7 +206,7 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     at = plan_to_fit(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
-    limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at, None))
+    limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at.fits, 0.0, None, lambda: at))
     return Limit(
         goal=goal,
         value=value,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -36,6 +36,7 @@ from planner.results import (
 )
 from planner.training.concessions import CONCESSIONS
 from planner.training.host import HostNeeds, host_needs, hosted_first
+from planner.training.lightest import lightest, lightest_of
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -71,6 +72,13 @@ class Planned:
     def has_host_memory(self) -> bool:
         """Whether the hosts have the memory that it needs of them, as far as that is known."""
         return self.host_needs.host.fits is not False
+
+    @property
+    def summary(self) -> str:
+        """The layout in a few words, with what was switched on since nothing fits without."""
+        changes = {item.field: item.value for item in self.conceded}
+        words = next((each.words for each in CONCESSIONS if changes and each.changes == changes), "")
+        return ", ".join(filter(None, (self.estimates.layouts.summary(self.index), words)))
 
     @property
     def score(self) -> float:
@@ -194,14 +202,17 @@ def plan_training(
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if refusal and not past_errors:
         raise refusal
-    if beyond and best and not best.fits:
-        best = _conceded(plan, best, every_framework)
-    elif best and best.fits and not (best.fits_on_device or best.has_host_memory):
-        # More host memory than there is helps nobody.
-        best = _of_usual(plan, every_framework, offload=False)[0] or best
     if best is None:
         assert refusal
         raise refusal
+    if beyond and not best.fits:
+        if conceded := _conceded(plan, best.job.framework.name, every_framework):
+            return conceded
+        hosted = _of_usual(plan, every_framework, offload=True)[0] or best
+        return hosted if hosted.has_host_memory else best
+    if best.fits and not (best.fits_on_device or best.has_host_memory):
+        # More host memory than there is helps nobody.
+        return _of_usual(plan, every_framework, offload=False)[0] or best
     return best
 
 
@@ -209,10 +220,20 @@ def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
     """The plan on its devices alone; where it does not fit there, with what it leaves open in host memory, if it fits
     so and the hosts have that. What verdicts and limits rest on."""
     planned = plan_training(plan, past_errors=past_errors, offload=False)
-    if planned.fits or plan.layout.offload is not None:
-        return planned
-    whole = plan_training(plan, past_errors=past_errors)
-    return whole if whole.fits and (whole.fits_on_device or whole.has_host_memory) else planned
+    return planned if planned.fits else beyond_devices(plan, planned.job.framework.name) or planned
+
+
+def beyond_devices(plan: Plan, framework: str) -> Planned | None:
+    """A plan that does not fit on its devices alone, with host memory and concessions as far as it leaves them open, on
+    `framework` rather than others; None where that is not enough."""
+    if plan.layout.offload is not None:
+        return None
+    if plan.training.framework == "auto":
+        return _conceded(plan, framework, every_framework=False)
+    if not lightest(plan, offload=True).fits:
+        return None
+    whole = plan_training(plan)
+    return whole if whole.fits and whole.has_host_memory else None
 
 
 def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned | None, PlanError | None]:
@@ -236,23 +257,25 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
     return best, refusal
 
 
-def _conceded(plan: Plan, best: Planned, every_framework: bool) -> Planned:
-    """The plan with the least given up with which it fits; where nothing is enough, the best in host memory."""
-    hosted = best
-    able = able_frameworks(best.job.training, best.job.machine.accelerator)
-    names = list(dict.fromkeys([best.job.framework.name, *able]))
+def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | None:
+    """The plan with the least given up with which it fits, on `framework` rather than others; None where nothing is
+    enough."""
+    first = job_of(plan)
+    names = list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
     for concession in CONCESSIONS:
         if not (concession.same_training and concession.left_open(_named(plan))):
             continue
         told = tuple(Assumption(field=path, value=value, why=_WHY) for path, value in concession.changes.items())
+        jobs = list(_hopeful(plan, concession.changes, names))
         for offload in (False, True):
-            if offload and not concession.changes:
-                hosted = _of_usual(plan, every_framework, offload=True)[0] or best
-                if hosted.fits and hosted.has_host_memory:
+            if offload and not concession.changes and lightest(plan, offload=True).fits:
+                hosted = _of_usual(plan, every_framework, offload=True)[0]
+                if hosted and hosted.fits and hosted.has_host_memory:
                     return hosted
-            if chosen := first_that_fits(plan, concession.changes, names, offload):
+            able = [job for job, offloads in jobs if offload or not offloads]
+            if chosen := _first_that_fits(able, offload):
                 return replace(chosen, conceded=told)
-    return hosted if hosted.has_host_memory else best
+    return None
 
 
 _WHY = "nothing fits without"
@@ -263,14 +286,28 @@ def _named(plan: Plan) -> set[str]:
     return {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
 
 
-def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str], offload: bool) -> Planned | None:
-    """Of these frameworks the first that has the changed plan and on which it fits, hosts included where `offload` uses
-    them."""
+def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Planned | None:
+    """Of these frameworks the first that has the changed plan and on which it fits, hosts included."""
+    return _first_that_fits((job for job, _ in _hopeful(plan, changes, names)), offload=True)
+
+
+def _hopeful(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[Job, bool]]:
+    """Jobs of the changed plan on those of the frameworks on whose devices it fits with as much in host memory as
+    helps, and whether it has to be there."""
     for name in names:
         with suppress(PlanError):
-            other = _choose(job_of(plan.patch(changes), (name, "more usual ones do not fit")), offload)
-            if other.fits and (not offload or other.has_host_memory):
-                return other
+            job = job_of(plan.patch(changes), (name, "more usual ones do not fit"))
+            light = lightest_of(job, offload=True)
+            if light.fits:
+                yield job, light.offloads
+
+
+def _first_that_fits(jobs: Iterable[Job], offload: bool) -> Planned | None:
+    for job in jobs:
+        with suppress(PlanError):
+            chosen = _choose(job, offload)
+            if chosen.fits and (not offload or chosen.has_host_memory):
+                return chosen
     return None
 
 

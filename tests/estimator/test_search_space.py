@@ -17,7 +17,7 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts, recompute_code
 from estimator.plan.training.job import Job
 from estimator.search import layouts as search_module
-from estimator.search.layouts import neighbours, objective_order, pareto, search, search_whole
+from estimator.search.layouts import least_bytes, neighbours, objective_order, pareto, search, search_whole
 from estimator.search.ranking import alternatives
 from estimator.search.space import USUAL, WHOLE, Space, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, step_seconds
@@ -282,6 +282,19 @@ def test_the_whole_space_is_never_worse_than_the_usual_one(case: Any, objective:
         else ((new.memory.total, usual.memory.total),)
     ):
         assert values[found.order[0]] <= best[order[0]]
+
+
+@pytest.mark.parametrize("offload", [False, True])
+@pytest.mark.parametrize(
+    "case", [*SMALL, ("meta-llama/Llama-3.1-70B", "deepspeed", 8, 64, 4096)], ids=lambda case: f"{case[0]}-{case[1]}"
+)
+def test_the_least_memory_is_that_of_the_search_for_it(case: Any, offload: bool) -> None:
+    job = small_job(*case, goal_objective="memory")
+    found = search_whole(job, offload=offload)
+    size, offloads = least_bytes(job, offload=offload)
+    best = int(found.order[0])
+    assert size == pytest.approx(found.estimates.memory.total[best], rel=1e-12)
+    assert offloads == (found.estimates.fits[best] and OFFLOAD[found.estimates.layouts.offload[best]] != "none")
 
 
 def test_offloading_is_tried_only_where_nothing_fits_without() -> None:

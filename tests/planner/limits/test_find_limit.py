@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pace import within
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, models
@@ -73,6 +74,12 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(arguments: dict[str,
     assert found["next_value"]["value"] == found["value"] + 1
     assert fits(arguments | {"micro_batch": found["value"]})
     assert not fits(arguments | {"micro_batch": found["value"] + 1})
+
+
+@pytest.mark.parametrize("goal", ["seq_len", "micro_batch"])
+def test_a_limit_with_the_framework_open_takes_no_longer_than_a_glance(goal: str) -> None:
+    with within(2.0):
+        call("find_limit", EIGHT | {"goal": goal})
 
 
 def test_a_given_global_batch_is_kept_and_can_be_what_limits() -> None:
