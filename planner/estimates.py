@@ -9,19 +9,19 @@ from planner.result import Assumption
 from planner.serving import warnings as serving_warnings
 from planner.serving.planned import Served, plan_serving
 from planner.training import planned as training
-from planner.training.planned import Planned, plan_training
+from planner.training.planned import Planned, plan_to_fit, plan_training
 
 PlanEstimate = Planned | Served
 
 
-def estimate_plan(plan: Plan, own_usd: float | None = None, offload: bool = True) -> PlanEstimate:
-    """As `plan_training` with `offload`, or `plan_serving` with the user's own price per device and hour. Raises
-    PlanError."""
-    return (
-        plan_serving(plan, own_usd=own_usd)
-        if isinstance(plan.workload, Inference)
-        else plan_training(plan, offload=offload)
-    )
+def estimate_plan(plan: Plan, own_usd: float | None = None) -> PlanEstimate:
+    """As `plan_training`, or `plan_serving` with the user's own price per device and hour. Raises PlanError."""
+    return plan_serving(plan, own_usd=own_usd) if isinstance(plan.workload, Inference) else plan_training(plan)
+
+
+def estimate_to_fit(plan: Plan) -> PlanEstimate:
+    """The estimate that a verdict rests on. Raises PlanError."""
+    return plan_serving(plan) if isinstance(plan.workload, Inference) else plan_to_fit(plan)
 
 
 def warnings_of(estimate: PlanEstimate) -> list[str]:

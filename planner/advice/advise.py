@@ -15,7 +15,7 @@ from planner.advice.conditions import filled, holds, names_in
 from planner.advice.facts import facts_of
 from planner.advice.facts.words import in_words
 from planner.advice.gains import LEAST_GAIN, Bench, Gain, figure, figures, gain_of, speed_of
-from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.estimates import PlanEstimate, estimate_to_fit, warnings_of
 from planner.evidence import evidence_of
 from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
@@ -109,7 +109,7 @@ def advise(request: AdviseRequest) -> Advice:
     started = time.perf_counter()
     chosen = _chosen_topics(request.topics)
     asked = request.to_plan()
-    estimate = estimate_plan(asked, offload=False)
+    estimate = estimate_to_fit(asked)
     facts = facts_of(estimate)
     apply = applying(facts, chosen)
     bench = Bench(estimate, asked, facts, _MOST_TRIED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -22,7 +23,7 @@ from planner.evidence import evidence_of
 from planner.plots import Plot, Series
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
-from planner.training.planned import Planned, warnings_of
+from planner.training.planned import Planned, plan_training, warnings_of
 
 _MOST_POINTS = 64
 _MOST_DEVICES = 1_000_000
@@ -80,7 +81,8 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
     nodes, per_node, usual = _nodes(plan, request)
     sizes = [number * per_node for number in nodes]
     fixed = plan if plan.cluster.per_node else plan.patch({_PER_NODE: per_node})
-    swept = tried_points(fixed, {COUNT: sizes}, request.scaling == "weak")
+    # Next to a size that fits only in host memory all others would look too good.
+    swept = tried_points(fixed, {COUNT: sizes}, request.scaling == "weak", partial(plan_training, offload=False))
     points = [
         _point(number, size, tried, request.usd_per_device_hour)
         for number, size, tried in zip(nodes, sizes, swept.tried, strict=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pydantic import Field
@@ -28,7 +29,7 @@ from planner.compare.sweep.grid import (
     refuse_if_all_fail,
 )
 from planner.result import Assumption
-from planner.training.planned import Planned, plan_training, throughput_of
+from planner.training.planned import Planned, plan_to_fit, throughput_of
 
 BATCH = "workload.global_batch"
 # Fields that decide what the batch is where it is open: points that differ in these are not the same work anyway.
@@ -75,15 +76,15 @@ class TriedPoints:
     assumed: list[Assumption]
 
 
-def tried_points(plan: Plan, axes: Axes, weak: bool) -> TriedPoints:
-    """A training plan at every combination of the values of `axes`.
+def tried_points(plan: Plan, axes: Axes, weak: bool, planner: Callable[[Plan], Planned] = plan_to_fit) -> TriedPoints:
+    """A training plan, as a verdict or `planner` has it, at every combination of the values of `axes`.
 
     With `weak` the global batch grows with the devices. Raises PlanError where no point can be.
     """
     plan, left_open = freed(plan, axes)
     grid = combinations(axes)
     batches, assumed = _batches(plan, axes, grid, weak)
-    tried = [_tried(plan, values, batch) for values, batch in zip(grid, batches, strict=True)]
+    tried = [_tried(plan, values, batch, planner) for values, batch in zip(grid, batches, strict=True)]
     refuse_if_all_fail(tried, axes)
     return TriedPoints(tried, left_open, assumed)
 
@@ -155,10 +156,12 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _tried(plan: Plan, values: Mapping[str, Any], batch: int | None) -> TriedPoint[Planned]:
+def _tried(
+    plan: Plan, values: Mapping[str, Any], batch: int | None, planner: Callable[[Plan], Planned]
+) -> TriedPoint[Planned]:
     changes = dict(values) | ({BATCH: batch} if batch is not None else {})
     try:
-        return TriedPoint(values, plan_training(plan.patch(changes), offload=False), None)
+        return TriedPoint(values, planner(plan.patch(changes)), None)
     except PlanError as error:
         return TriedPoint(values, None, error)
 
@@ -183,16 +186,24 @@ def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[Sw
     """Raises PlanError where no point can be."""
     points = tried_points(plan, axes, weak)
     rows = [_point(tried, own_usd) for tried in points.tried]
+    on_devices = [
+        row for row, tried in zip(rows, points.tried, strict=True) if tried.estimate and _roomy(tried.estimate)
+    ]
     for curve in curves(rows, axes):
-        _relate(curve)
+        _relate(curve, [row for row in curve if row in on_devices])
     best = _best(plan.goal.objective, rows)
     return Swept(rows, best, [tried.estimate for tried in points.tried], points.left_open, points.assumed)
 
 
-def _relate(curve: Sequence[SweepPoint]) -> None:
-    """Speedup and efficiency against the first point of a curve that fits, else the first that is."""
+def _roomy(planned: Planned) -> bool:
+    """Whether it fits with nothing given up: next to what does not, all others would look too good."""
+    return planned.fits and planned.fits_on_device and not planned.conceded
+
+
+def _relate(curve: Sequence[SweepPoint], roomy: Sequence[SweepPoint]) -> None:
+    """Speedup and efficiency against the first of `roomy`, else the first point of a curve that fits, or that is."""
     able = [point for point in curve if point.tokens_per_s is not None]
-    first = next((point for point in able if point.fits), able[0] if able else None)
+    first = next(chain(roomy, (point for point in able if point.fits), able), None)
     for point in able:
         point.speedup = ratio(point.tokens_per_s, first and first.tokens_per_s)
         point.scaling_efficiency = ratio(point.tokens_per_s_per_device, first and first.tokens_per_s_per_device)

@@ -59,7 +59,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "blackwell": _pretrain(L8, "b200-sxm", 8),
     "does not fit at all": _of(L8, H100, 8, framework="hf-trainer", micro_batch=16, zero_stage=0, recompute="none",
                                global_batch=128, seq_len=8192),
-    "70B on a node": _of(L70, H100, 8, framework="deepspeed", zero_stage=3),
+    "70B on a node": _of(L70, H100, 8, framework="deepspeed", zero_stage=3, offload="none"),
     "70B on Megatron, tight": _of(L70, H100, 16, framework="megatron-lm", tp=8, pp=2, sequence_parallel=False,
                                   recompute="full", micro_batch=1, global_batch=64, seq_len=4096),
     "70B, two stages": _pretrain(L70, H100, 64, framework="megatron-lm", tp=8, pp=2, recompute="full", micro_batch=1),

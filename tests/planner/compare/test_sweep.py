@@ -33,6 +33,17 @@ def test_a_point_is_the_estimate_of_its_plan() -> None:
         assert {name: layout[name] for name in point["layout"]} == point["layout"]
 
 
+def test_a_point_is_judged_as_a_verdict_is_and_says_what_that_takes() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "rtx-4090", "count": 8}
+    points = call("sweep", asked | {"field": "seq_len", "values": [8192, 131072]})["points"]
+    for point in points:
+        verdict = call("check_fit", asked | {"seq_len": point["values"]["workload.seq_len"]})
+        assert point["fits"] == verdict["fits"]
+        assert point["layout"]["offload"] == verdict["plan"]["layout"]["offload"]
+    assert "offload" not in points[0]["summary"]
+    assert "offloaded" in points[1]["summary"]
+
+
 def test_columns_are_the_points() -> None:
     found = call("sweep", SMALL | {"field": "tp", "values": [1, 2, 5]})
     assert found["fields"] == ["layout.tp"]
@@ -99,7 +110,8 @@ def test_two_fields_give_curves_with_their_own_first_points() -> None:
 
 def test_a_name_that_is_unknown_is_one_point_of_others() -> None:
     values = ["h100-sxm", "h1000", "rtx-4090"]
-    found = call("sweep", EIGHT | {"framework": "deepspeed", "field": "accelerator", "values": values})
+    asked = EIGHT | {"framework": "deepspeed", "offload": "none"}
+    found = call("sweep", asked | {"field": "accelerator", "values": values})
     good, unknown, small = found["points"]
     assert good["fits"]
     assert "no accelerator 'h1000'" in unknown["why"]
