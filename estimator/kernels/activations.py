@@ -270,9 +270,11 @@ def boundary_bytes(job: Job, layouts: Layouts) -> Floats:
 
 def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:
     """Megatron drops the attention core (Korthikanti et al. 2022, section 5); 'ops' keeps the outputs of attention and
-    of every other matmul (torchtitan, _apply_op_sac)."""
+    of every other matmul (torchtitan, _apply_op_sac), 'projections' of every matmul (MaxText, minimal_policy)."""
     if job.framework.recompute.selective == "ops":
         return _kept_outputs(job, block, layouts, everything)
+    if job.framework.recompute.selective == "projections":
+        return _kept_projections(job, block, layouts)
     if job.framework.recompute.selective == "none" or not block.heads:
         return everything
     tokens = micro_batch_tokens(job, layouts)
@@ -292,5 +294,18 @@ def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) 
     if job.training.precision not in ("mxfp4", "nvfp4"):
         split += block.heads * block.head_dim + block.kv_heads * block.v_head_dim + block.ffn_width
         whole += 0.0 if job.training.compile else hidden
+    tokens = micro_batch_tokens(job, layouts)
+    return job.activation_bytes * tokens * (whole / layouts.outside_split + split / layouts.tp)
+
+
+def _kept_projections(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """The block's input, and what its weights make of theirs."""
+    whole, split = float(job.architecture.hidden), 0.0
+    for matrix in block.matrices:
+        outputs = matrix.outputs * (block.top_k if matrix.role == "expert" else matrix.copies)
+        if matrix.split == "column" or matrix.role == "expert":
+            split += outputs
+        elif matrix.role != "router":
+            whole += outputs
     tokens = micro_batch_tokens(job, layouts)
     return job.activation_bytes * tokens * (whole / layouts.outside_split + split / layouts.tp)

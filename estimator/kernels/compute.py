@@ -191,7 +191,8 @@ def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     selective = share * (layouts.recompute == RECOMPUTE.index("selective"))
     # Keeping every other matmul output means that the others run again.
     matmul_share = again + (0.5 if job.framework.recompute.selective == "ops" else 0.0) * selective
-    return matmul_share, again + (1.0 if job.framework.recompute.selective == "attention" else 0.0) * selective
+    core_again = job.framework.recompute.selective in ("attention", "projections")
+    return matmul_share, again + core_again * selective
 
 
 def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[Floats, Floats, Floats]:

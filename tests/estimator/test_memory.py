@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_jobs import ONE_DEVICE, first_stage, layouts_of
 
+from estimator.kernels.activations import block_bytes, kept_bytes
 from estimator.plan.layouts import RECOMPUTE
 from estimator.plan.training.stages import block_parameters, stage_shape
 from estimator.search.layouts import candidates
@@ -77,7 +78,7 @@ def test_components_sum_to_the_total_of_every_candidate(model: str) -> None:
         assert (values >= 0).all(), name
     assert (found.low_bytes <= found.memory.total).all()
     assert (found.memory.total <= found.high_bytes).all()
-    assert (found.fits == (found.high_bytes <= job.machine.accelerator.usable_bytes)).all()
+    assert (found.fits == (found.high_bytes <= job.machine.accelerator.torch_bytes)).all()
 
 
 @pytest.mark.parametrize("model", [*MODELS, "ai21labs/Jamba-v0.1"])
@@ -153,6 +154,20 @@ def test_recomputing_more_keeps_fewer_activations(name: str, model: str) -> None
         layouts = layouts_of(job, tp=1, pp=1, cp=1, micro_batch=4, grad_accum=2, recompute=RECOMPUTE.index(mode))
         kept[mode] = float(first_stage(job, layouts).component_peaks["activations"][0])
     assert kept["full"] < kept["selective"] <= kept["none"]
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_maxtext_keeps_what_its_policy_names(tp: int) -> None:
+    """query_proj to mlpwo and the block's input, on all tensor ranks together (decoders.py, minimal_policy)."""
+    fields = {
+        "workload.framework": "maxtext", "cluster.count": tp, "layout": {"tp": tp, "pp": 1, "dp": 1, "zero_stage": 3},
+    }  # fmt: skip
+    job = make_job(ONE_DEVICE | fields)
+    layouts = layouts_of(job, recompute=RECOMPUTE.index("selective"), sequence_parallel=int(tp > 1))
+    block = job.architecture.blocks[0]
+    everything = block_bytes(job, block, layouts)
+    widths = sum(matrix.outputs for matrix in block.matrices) + job.architecture.hidden
+    assert kept_bytes(job, block, layouts, everything)[0] * tp == pytest.approx(2 * job.seq_len * widths)
 
 
 def test_block_recompute_lies_between_none_and_full_and_falls_with_the_blocks() -> None:

@@ -91,7 +91,7 @@ def test_zero_three_gathers_the_policy_to_generate_with_it() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
 def test_an_engine_on_the_same_device_takes_its_share_of_it(share: float) -> None:
     job = trained("grpo", rollout="colocated", engine_share=share)
-    assert extra(job) == pytest.approx(FROZEN + share * job.machine.accelerator.usable_bytes, rel=1e-12)
+    assert extra(job) == pytest.approx(FROZEN + share * job.machine.accelerator.torch_bytes, rel=1e-12)
 
 
 def test_samples_made_elsewhere_take_nothing_here() -> None:

@@ -131,9 +131,9 @@ class Activations:
 class Recompute:
     """What is dropped in the forward pass and made again."""
 
-    selective: Literal["attention", "ops", "none"]
-    """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), or all but every other
-    matmul's output (torchtitan, distributed/activation_checkpoint.py SelectiveAC)."""
+    selective: Literal["attention", "ops", "projections", "none"]
+    """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), all but every other
+    matmul's output (torchtitan, distributed/activation_checkpoint.py SelectiveAC), or all but every matmul's."""
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,10 @@ _HUBER = 0.1
 _STEPS = 12
 # How far a logarithm of peaks scatters when all factors are right.
 _NOISE = 0.05
-# Runs of one framework that must have run before they bound its interval, and the part of them that may contradict.
+# Runs of one framework that must have run before they bound its interval, and how many of them may contradict: a part,
+# or the few of one source that went as far as memory let them.
 _FEWEST_WITNESSES = 20
-_CONTRADICTING = 0.01
+_CONTRADICTING, _FEW_CONTRADICTING = 0.01, 3
 # A source counts by the root of its rows.
 _SOURCE_POWER = 0.5
 _LEAST_SPREAD = 0.04
@@ -238,7 +239,7 @@ def _bound(room: list[float]) -> float:
     """The margin that all but a few of the runs had at least; no bound where there are not enough runs."""
     if len(room) < _FEWEST_WITNESSES:
         return math.inf
-    return sorted(room)[math.ceil(_CONTRADICTING * len(room))]
+    return sorted(room)[max(_FEW_CONTRADICTING, math.ceil(_CONTRADICTING * len(room)))]
 
 
 def measured_kinds(sample: Iterable[Peak], ran: Iterable[Peak]) -> dict[str, list[str]]:
