@@ -135,7 +135,7 @@ def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
     index = np.flatnonzero(_lean(job, every))
     need = totals(job, every.layouts(index))
     index, need = index[np.argsort(need, kind="stable")], np.sort(need)
-    fitting = index[need * (1.0 + job.memory_above) <= job.usable_bytes]
+    fitting = index[fits(job, need)]
     if not len(fitting):
         return np.sort(index), index
     hopeful = np.zeros(len(starts), dtype=bool)

@@ -67,7 +67,9 @@ class Estimates:
 
     @property
     def high_bytes(self) -> Floats:
-        return self.memory.total * (1.0 + self.job.memory_above)
+        """What fits to the last byte is not a rounded one over."""
+        high = self.memory.total * (1.0 + self.job.memory_above)
+        return np.where(self.fits, np.minimum(high, self.job.usable_bytes), high)
 
     @property
     def fits(self) -> np.ndarray:
