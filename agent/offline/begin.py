@@ -312,7 +312,7 @@ def _settled(reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], q
     settled |= settles(*question.wish) if question.wish else set()
     named = {edit.field for option in reading.options for edit in option}
     settled |= {ALL_PATHS[name] for name in named if name in ALL_PATHS}
-    searched = "size" in question.intents and has_load(plan)
+    searched = "best" in question.intents or ("size" in question.intents and has_load(plan))
     if is_serving(plan) and (question.choices.get("accelerator") or searched):
         settled |= {"cluster.accelerator"}
     if "need" in question.intents and not (question.limit or question.sweep):

@@ -249,6 +249,8 @@ def _wish(
             own = _extended(kept, options)
         if tool == "compare" and not {"over", "scenarios"} & set(own):
             own |= _compared_before(topic, plan)
+            if not {"over", "scenarios"} & set(own):
+                return None  # Nothing was named that could be set side by side: the run itself is told.
         if tool in ("report", "render_report", "preview_report") and before == "compare":
             own = {name: kept[name] for name in ("over", "scenarios") if name in kept} | own
         start = {"nodes": _MOST_NODES} if tool == "project_scaling" else {}

@@ -8,13 +8,19 @@ from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
-from pages.results.choice import by_nodes, neighbours, ranked, sizes
+from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes
 from planner.serving.results import BestServing, MlperfProjection, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {
     "throughput": "the most tokens/s per device", "latency": "the shortest requests", "cost": "the cheapest tokens",
 }  # fmt: skip
+_WRITTEN = {
+    "usd_per_million_output_tokens": "{} per million output tokens", "e2e_s": "{} per request",
+    "output_tokens_per_s_per_device": "{} output tokens/s per device", "output_tokens_per_s": "{} output tokens/s",
+    "ttft_s": "TTFT {}", "tpot_s": "TPOT {}",
+}  # fmt: skip
+_ALWAYS = ("output_tokens_per_s", "ttft_s", "tpot_s")
 
 
 def best(search: BestServing, why: bool) -> list[Block]:
@@ -29,15 +35,23 @@ def best(search: BestServing, why: bool) -> list[Block]:
         head = f"**Nothing meets your latency limits.** The closest for {model} is {what}"
     else:
         aim = _AIMS.get(search.goal, search.goal)
-        head = f"**{what}** serves {model} best, for {aim}"
+        head = f"**{what}** serves {model} with {aim}: {_reached(search)}"
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
     return [
         Prose(f"{head}. {' '.join(search.why)}"),
-        *(ranked(rows[:_MOST_ROWS]) if len(rows) > 1 else []),
+        *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
     ]
+
+
+def _reached(search: BestServing) -> str:
+    """The figures of the best deployment, the one it was chosen by first."""
+    keys = dict.fromkeys((MEASURES.get(search.goal, _ALWAYS[0]), *_ALWAYS))
+    known = {key: value for key in keys if (value := getattr(search.best, key)) is not None}
+    told = [_WRITTEN[key].format(figures.shown(key, value)) for key, value in known.items()]
+    return ", ".join([f"**{told[0]}**", *told[1:]])
 
 
 def size(sized: SizedServing) -> list[Block]:

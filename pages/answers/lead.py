@@ -166,25 +166,36 @@ def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
     return [*front, *steps, Folded([*rest, *behind])]
 
 
-def slim(table: Table, most: int, width: int, named: bool = False) -> Table:
+def slim(table: Table, most: int, width: int) -> Table:
     """The first rows with the columns that tell them apart: what is the same for all of them, or long, is read among
-    the details. The first column, if rows are `named` by it, stays and may be broken over lines."""
+    the details. The first column names the rows: it stays, without what all of its cells say, and may be broken over
+    lines."""
     rows = table.rows[:most]
     cells = [[row[place] for row in rows] for place in range(len(table.head))]
-    short = [place for place, column in enumerate(cells) if max(map(len, column)) <= _LONGEST]
-    kept = [place for place in short if place and (len(rows) == 1 or len(set(cells[place])) > 1)]
-    if named or 0 in short or not any(len(set(cells[place])) == len(rows) for place in kept):
-        kept = [0, *kept]
-    room = width
-    for place in list(kept):
-        title = table.head[place]
-        # Only long titles are broken over lines.
-        needed = max(map(len, [*(title.split() if len(title) > _SHORT_TITLE else (title,)), *cells[place]]))
-        room -= (min(needed, width // 2) if named and not place else needed) + _GAP
-        if room < 0:
-            kept.remove(place)
+    cells[0] = _apart(cells[0])
+    kept = [0]
+    room = width - min(_needed(table.head[0], cells[0]), width // 2) - _GAP
+    for place, column in enumerate(cells):
+        if not place or max(map(len, column)) > _LONGEST or (len(rows) > 1 and len(set(column)) == 1):
+            continue
+        room -= _needed(table.head[place], column) + _GAP
+        if room >= 0:
+            kept.append(place)
     head = [table.head[place] for place in kept]
-    return replace(table, head=head, rows=[[row[place] for place in kept] for row in rows])
+    return replace(table, head=head, rows=[[cells[place][row] for place in kept] for row in range(len(rows))])
+
+
+def _needed(title: str, column: Sequence[str]) -> int:
+    """Characters; only long titles are broken over lines."""
+    return max(map(len, [*(title.split() if len(title) > _SHORT_TITLE else (title,)), *column]))
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Names of parts between commas, without the parts that all of them have."""
+    parts = [name.split(", ") for name in names]
+    shared = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
+    short = [", ".join(part for part in one if part not in shared) for one in parts]
+    return short if all(short) else list(names)
 
 
 def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[str]:

@@ -15,14 +15,16 @@ from planner.results import Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
 # What stops it that is no part of memory.
-_OTHERS = {"range": "nothing else", "catalogue": "the catalogue"}
+_OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline"}
 _OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
 
 
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    blocks: list[Block] = [Prose(_verdict(limit) + _in_host(limit)), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    doubts = [f"{text[0].upper()}{text[1:]}." for text in limit.warnings[:1]]
+    head = " ".join([_verdict(limit) + _in_host(limit), *doubts])
+    blocks: list[Block] = [Prose(head), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
@@ -69,7 +71,8 @@ def _in_host(limit: Limit) -> str:
 
 
 def _largest(limit: Limit) -> str:
-    return f"**{limit.value}** ({figures.count(limit.parameters)} parameters) is the largest model that fits"
+    does = "is trained in time" if limit.limited_by == "deadline" else "fits"
+    return f"**{limit.value}** ({figures.count(limit.parameters)} parameters) is the largest model that {does}"
 
 
 def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[Block]:

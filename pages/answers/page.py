@@ -65,7 +65,7 @@ def _fit(check: FitCheck, width: int) -> list[Block]:
     return [
         fit_verdict(check),
         *listed(check, ROOM, "What fits at most"),
-        *(lead.slim(block, _MOST_REMEDIES, width, True) if isinstance(block, Table) else block for block in helps),
+        *(lead.slim(block, _MOST_REMEDIES, width) if isinstance(block, Table) else block for block in helps),
         *_warned(check.warnings),
     ]
 
@@ -100,6 +100,6 @@ def _first(blocks: Sequence[Block], width: int) -> list[Block]:
             case Table(title=title) if title in _ASKED:
                 front.append(block)
             case Table(title=title) if title not in _BEHIND and Table not in kinds:
-                front.append(replace(lead.slim(block, _MOST_ROWS, width, True), title=""))
+                front.append(replace(lead.slim(block, _MOST_ROWS, width), title=""))
                 kinds.add(Table)
     return front

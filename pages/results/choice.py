@@ -18,6 +18,8 @@ from planner.serving.results import BestServing, MlperfProjection, ServingChoice
 LAYOUTS: list[Column] = [
     ("layout", "summary"), "framework", "step_s", "tokens_per_s", "mfu", "per_device_bytes", "headroom_bytes",
 ]  # fmt: skip
+# What a deployment was chosen by, for each goal.
+MEASURES = {"throughput": "output_tokens_per_s_per_device", "latency": "e2e_s", "cost": "usd_per_million_output_tokens"}
 _LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
 _MONEY: list[Column] = ["usd_per_hour", "usd_per_million_output_tokens"]
 _SERVED: list[Column] = ["output_tokens_per_s", "ttft_s", "tpot_s"]
@@ -32,7 +34,7 @@ def best(result: BestParallelism | BestServing) -> list[Block]:
         _best_verdict(result),
         *plan_figures(result.plan),
         *notes("Why", result.why),
-        *ranked([result.best, *result.alternatives]),
+        *ranked([result.best, *result.alternatives], result.goal if isinstance(result, BestServing) else ""),
         *table(result.pareto[:_MOST], columns_of(result.best), "Nothing is better in every way (Pareto)"),
         *neighbours(result, _MOST),
         *notes("Left out", result.skipped if isinstance(result, BestServing) else ()),
@@ -40,8 +42,12 @@ def best(result: BestParallelism | BestServing) -> list[Block]:
     ]
 
 
-def ranked(choices: Sequence[LayoutChoice | ServingChoice]) -> list[Block]:
-    return table(choices, columns_of(choices[0]), "Best first")
+def ranked(choices: Sequence[LayoutChoice | ServingChoice], goal: str = "") -> list[Block]:
+    """The column that they are ranked by comes before other figures."""
+    columns = columns_of(choices[0])
+    if isinstance(choices[0], ServingChoice) and (measure := MEASURES.get(goal)):
+        columns = [*_WHERE, measure, *(column for column in columns if column not in (*_WHERE, measure))]
+    return table(choices, columns, "Best first")
 
 
 def neighbours(result: BestParallelism | BestServing, most: int) -> list[Block]:

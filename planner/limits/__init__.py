@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Inference, Plan, Training
 from planner.limits import serving, training
-from planner.limits.models import model_candidates
+from planner.limits.models import finishing, model_candidates
 from planner.requests import EitherRequest
 from planner.results import Limit
 
@@ -35,8 +35,26 @@ def find_limit(request: LimitRequest) -> Limit:
         raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
     plan, named = _plan_of(request)
     candidates = model_candidates(plan, request.family, named) if request.goal == "model" else None
+    timed = candidates is not None and plan.goal.deadline_h is not None and _knows_length(plan)
+    if candidates and timed:
+        candidates = finishing(plan, candidates)
     kind = serving if isinstance(plan.workload, Inference) else training
-    return kind.limit_of(request.goal, plan, candidates)
+    found = kind.limit_of(request.goal, plan, candidates)
+    return found.model_copy(update={"warnings": [*_not_looked_at(plan, timed), *found.warnings]})
+
+
+def _knows_length(plan: Plan) -> bool:
+    """Whether it is known, or follows from the model, how many tokens a run takes."""
+    workload = plan.workload
+    return isinstance(workload, Training) and bool(workload.dataset_tokens or workload.stage == "pretrain")
+
+
+def _not_looked_at(plan: Plan, timed: bool) -> list[str]:
+    """What the plan wants besides fitting, which the limit does not keep to."""
+    wanted = {"the deadline": plan.goal.deadline_h if not timed else None, "the budget": plan.goal.budget_usd}
+    named = [name for name, value in wanted.items() if value]
+    text = f"not looked at: {' and '.join(named)}; a run at this limit may take longer or cost more"
+    return [text] if named else []
 
 
 def _plan_of(request: LimitRequest) -> tuple[Plan, bool]:

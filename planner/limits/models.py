@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
+from knowledge.figures import count, hours
+from knowledge.machines.catalogue import machine
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
 from planner.result import Assumption
+from planner.training.planned import plan_to_fit
+from planner.training.run import run_of
+
+# Best for the compute of a pretraining (Hoffmann et al. 2022, arXiv 2203.15556, table 3).
+TOKENS_PER_PARAMETER = 20.0
 
 
 @dataclass(frozen=True)
@@ -16,6 +24,8 @@ class ModelCandidates:
 
     models: list[ModelFacts]
     assumption: Assumption
+    late: str = ""
+    """Why there is none that is larger, where a deadline ends them."""
 
 
 def model_candidates(plan: Plan, family: str | None, named: bool) -> ModelCandidates:
@@ -43,3 +53,35 @@ def model_candidates(plan: Plan, family: str | None, named: bool) -> ModelCandid
 def _own_family(plan: Plan) -> str | None:
     """The family of the plan's model; None for one that is not of the catalogue."""
     return find_architecture(plan.model)[0].family or None
+
+
+def finishing(plan: Plan, candidates: ModelCandidates) -> ModelCandidates:
+    """Those from the largest on that is trained by the plan's deadline: on the plan's tokens or, where it has none, on
+    as many as are best for the compute of a pretraining. Raises PlanError where none is."""
+    deadline_h, late = plan.goal.deadline_h or math.inf, ""
+    for place, row in enumerate(candidates.models):
+        model = architecture(row.id)
+        tokens = plan.training.dataset_tokens or TOKENS_PER_PARAMETER * model.parameters
+        one = plan.patch({"model": row.id, "workload.dataset_tokens": tokens})
+        least_h = 6.0 * model.active_parameters * tokens / _most_flops(plan) / 3600
+        try:
+            run = run_of(plan_to_fit(one)) if least_h <= deadline_h else None
+        except PlanError:
+            continue
+        if run and run.hours <= deadline_h:
+            why = f"{candidates.assumption.why}; those beyond {row.id} would be late"
+            return ModelCandidates(
+                candidates.models[place:], candidates.assumption.model_copy(update={"why": why}), late
+            )
+        taken = run.hours if run else least_h
+        each = "" if plan.training.dataset_tokens else f", {TOKENS_PER_PARAMETER:g} per parameter"
+        late = f"{row.id} takes {'' if run else 'over '}{hours(taken)} for {count(tokens)} tokens{each}"
+    raise PlanError("goal.deadline_h", f"is too short for every model that was looked at: {late}")
+
+
+def _most_flops(plan: Plan) -> float:
+    """FLOP/s of all devices in the fastest format that they have."""
+    if plan.cluster.accelerator is None:
+        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+    found, _ = machine(plan.cluster.accelerator, plan.cluster.count or 1)
+    return found.count * max(found.accelerator.peak_flops.values())

@@ -154,7 +154,8 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     value = rows[best].id
     if beyond is None:
         why = f"{value} is the largest of the {len(rows)} models considered, and it fits"
-        return _Furthest(trials, value, smallest, None, ("catalogue", why), [scope])
+        bound = ("deadline", f"{value} is the largest that is done by then; {candidates.late}")
+        return _Furthest(trials, value, smallest, None, bound if candidates.late else ("catalogue", why), [scope])
     return _Furthest(trials, value, smallest, rows[beyond].id, assumptions=[scope])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
@@ -17,14 +18,19 @@ from knowledge.models.catalogue import find_architecture
 from planner.result import Assumption
 from planner.serving.warnings import reads
 
+# What is tried of a device where no number is said: no more than a box, of which a rack has many.
+_MOST_DEVICES = 8
+
 
 @dataclass(frozen=True)
 class Options:
-    """The jobs to try, what was chosen in the user's place, and what cannot be, in words."""
+    """The jobs to try, what was chosen in the user's place, and what cannot be, in words. Where
+    `sizes_open` each device is tried in several numbers."""
 
     jobs: list[ServingJob]
     assumptions: list[Assumption]
     skipped: list[str]
+    sizes_open: bool = False
 
 
 def options(
@@ -50,19 +56,21 @@ def options(
     tried_formats: dict[str, None] = {}
     for name in names:
         device = find_accelerator(name).value
-        for engine_name in _engines(plan, engines, model, device):
-            for dtype in _formats(plan, weight_dtypes, model, device, engine_name):
-                changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
-                try:
-                    job = serving_job(plan.patch(changes | {"cluster.accelerator": device.id}))
-                except PlanError as error:
-                    skipped[f"{engine_name} {dtype} on {device.id}: {error}"] = error
-                    continue
-                if not reads(job):
-                    skipped[f"{job.engine.name} does not read {dtype} weights on {device.id}"] = None
-                    continue
-                tried_engines[engine_name], tried_formats[dtype] = None, None
-                jobs.append(job)
+        able = _engines(plan, engines, model, device)
+        formats = [(one, dtype) for one in able for dtype in _formats(plan, weight_dtypes, model, device, one)]
+        counts = _counts(plan, device) if accelerators else [plan.cluster.count]
+        for count, (engine_name, dtype) in product(counts, formats):
+            changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
+            try:
+                job = serving_job(plan.patch(changes | {"cluster.accelerator": device.id, "cluster.count": count}))
+            except PlanError as error:
+                skipped[f"{engine_name} {dtype} on {device.id}: {error}"] = error
+                continue
+            if not reads(job):
+                skipped[f"{job.engine.name} does not read {dtype} weights on {device.id}"] = None
+                continue
+            tried_engines[engine_name], tried_formats[dtype] = None, None
+            jobs.append(job)
     if not jobs:
         errors = [error for error in skipped.values() if error]
         if errors:
@@ -75,7 +83,15 @@ def options(
     if not weight_dtypes and "weight_dtype" not in plan.inference.model_fields_set:
         why = "formats that the engines have kernels for there; fewer bits can cost quality"
         assumptions.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
-    return Options(jobs, assumptions, list(skipped))
+    return Options(jobs, assumptions, list(skipped), sizes_open=len({job.machine.count for job in jobs}) > 1)
+
+
+def _counts(plan: Plan, device: Accelerator) -> list[int | None]:
+    """Numbers of a device to try: the plan's, else parts of a node and a whole one."""
+    sizes = (plan.layout.tp, plan.layout.pp, plan.layout.dp)
+    if plan.cluster.count or any(sizes):
+        return [plan.cluster.count]
+    return [2**power for power in range(min(device.per_node, _MOST_DEVICES).bit_length())]
 
 
 def _engines(plan: Plan, named: Sequence[str] | None, model: Architecture, device: Accelerator) -> list[str]:

@@ -62,7 +62,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     if open_load and alone(plan, request.accelerators):
         plan, open_load = plan.patch({"workload.concurrency": 1}), False
         assumed = [("workload.concurrency", 1, "one person uses such a machine")]
-    elif open_load:
+    else:
         plan, assumed = patient(plan, goal)
     slo = slo_of(plan.inference, request.slo_statistic)
     # One client stands for each number of them that is tried.
@@ -88,7 +88,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.limits_any else None,
-        why=_why(pool, order, goal, chosen, allowed, told(assumed)),
+        why=_why(pool, order, chosen, allowed, told(assumed)),
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
         pareto=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, pool.per_device))],
         pareto_cost=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, cheap))],
@@ -138,6 +138,9 @@ def _pool(tried: Options, open_load: bool, usd_per_device: float | None, slo: Sl
         except PlanError as error:
             refused.append(error)
             continue
+        if open_load and tried.sizes_open:
+            # Two replicas on twice the devices under twice the load are the same deployment again.
+            candidates = candidates.take(np.flatnonzero(candidates.replicas == 1))
         estimates = _under_loads(job, candidates, slo) if open_load else estimate(job, candidates)
         rows.append((job, estimates, priced(job, estimates.deployments, usd_per_device)))
     if not rows:
@@ -212,7 +215,8 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
     estimates, entry = pool.of(index)
     changes: dict[str, Any] = {}
     if request.accelerators:
-        changes["cluster.accelerator"] = pool.job(index).machine.accelerator.id
+        machine = pool.job(index).machine
+        changes |= {"cluster.accelerator": machine.accelerator.id, "cluster.count": machine.count}
     if open_load:
         changes["workload.concurrency"] = round(float(estimates.deployments.concurrency[entry]))
     if request.goal:
@@ -220,23 +224,16 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
     return changes
 
 
-def _why(pool: Pool, order: Ints, goal: Goal, chosen: Served, allowed: np.ndarray, limits: list[str]) -> list[str]:
+def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: list[str]) -> list[str]:
     """Sentences, `limits` that were assumed among the first."""
-    best = int(order[0])
-    waits = f"what binds it is {chosen.bottleneck}"
-    met = " and meet the limits" if chosen.slo.limits_any else ""
+    best, met = int(order[0]), " and meet the limits" if chosen.slo.limits_any else ""
+    waits = f"What binds it is {chosen.bottleneck}."
     tried = _different(pool, np.ones(len(pool), dtype=bool))
-    sentences = [*limits, f"{tried} deployments were estimated; {_different(pool, allowed)} of them fit{met}."]
     if not pool.fits[best]:
-        return [*sentences, "None fits, so one that is nearest to it is shown."]
+        return [*limits, f"None of {tried} deployments fits, so one that is nearest to it is shown."]
     if not allowed[best]:
-        return [*sentences, f"None meets the limits; this one misses them least, and {waits}."]
-    least = {
-        "throughput": "gives the most tokens/s per device",
-        "latency": "answers soonest",
-        "cost": "has the cheapest tokens",
-    }[goal]
-    sentences.append(f"Of those, {summary(pool, best)} {least}; {waits}.")
+        return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
+    sentences = [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]
     if not _served_before(chosen.job):
         device = chosen.job.machine.accelerator.name
         return [f"Nobody measured {chosen.job.engine.name} on {device}: its figures are those of others.", *sentences]

@@ -43,8 +43,8 @@ SETS = tuple(
 )
 
 
-# Each so many conversations of a set are gone through; `make fuzz` takes all.
-EVERY = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "2"))
+# Each so many conversations of a set are gone through, of small sets more; `make fuzz` takes all.
+EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "4")), 20
 # How long one worker waits for what another has begun.
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 
@@ -75,7 +75,8 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str
         except FileExistsError:
             continue
         part = shared / f"{name}.part"
-        part.write_bytes(pickle.dumps(run(DATA / name, every=EVERY)))
+        every = max(1, min(EVERY, len(conversations(DATA / name)) // LEAST))
+        part.write_bytes(pickle.dumps(run(DATA / name, every=every)))
         part.replace(shared / name)
     while missing := [name for name in SETS if not (shared / name).exists()]:
         assert time.monotonic() - _STARTED < _MOST_S, missing

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from agent.offline.language.amounts import Found
 
@@ -245,6 +246,22 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
                 groups += [group] if len(group) > 1 else []
                 group = [thing]
         groups += [group] if len(group) > 1 else []
+    return groups
+
+
+def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:
+    """Things of unlike kinds with nothing but words of choice between them: 'tp 8 or ep 8', 'offload vs recompute'."""
+    left = set(refused)
+    open_things = sorted((thing for thing in things if thing.start not in left), key=lambda thing: thing.start)
+    groups: list[list[Thing]] = []
+    for first, second in pairwise(open_things):
+        between = range(first.end, second.start)
+        if not between or not all(found.does(at, "or", "versus") or found.text[at].text == "/" for at in between):
+            continue
+        if groups and groups[-1][-1] is first:
+            groups[-1].append(second)
+        else:
+            groups.append([first, second])
     return groups
 
 

@@ -177,6 +177,20 @@ def test_the_plans_own_family_is_searched_unless_any_is_asked_for() -> None:
     assert not architecture(anything["value"]).multimodal
 
 
+def test_the_largest_model_is_done_by_the_deadline() -> None:
+    """Where it is known how many tokens a run takes; where it is not, that nobody looked is said."""
+    asked = {"goal": "model", "stage": "pretrain", "accelerator": "h100-sxm", "count": 64, "family": "llama"}
+    found = call("find_limit", asked | {"deadline_h": 240, "dataset_tokens": 3e11})
+    assert found["limited_by"] == "deadline"
+    run = {name: asked[name] for name in ("stage", "accelerator", "count")} | {"dataset_tokens": 3e11}
+    assert call("estimate_training", run | {"model": found["value"]})["run"]["hours"] <= 240
+    assert call("find_limit", asked)["parameters"] > found["parameters"]
+    tuned = {"goal": "model", "accelerator": "h100-sxm", "count": 8, "family": "llama", "deadline_h": 48}
+    assert "not looked at: the deadline" in call("find_limit", tuned)["warnings"][0]
+    with pytest.raises(PlanError, match="too short for every model"):
+        call("find_limit", asked | {"deadline_h": 0.01})
+
+
 def test_models_that_only_papers_describe_are_for_pretraining() -> None:
     def largest(**more: Any) -> dict[str, Any]:
         return call("find_limit", {"goal": "model", "family": "any", "accelerator": "h100-sxm", "count": 1024, **more})

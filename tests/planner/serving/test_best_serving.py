@@ -99,7 +99,7 @@ def test_limits_that_nothing_meets_are_said() -> None:
     found = best(tpot_slo_ms=0.2)
     assert found["feasible"] == 0
     assert found["meets_slo"] is False
-    assert any("None meets the limits" in text for text in found["why"])
+    assert any("deployments meets the limits" in text for text in found["why"])
     assert any("over the limit of 200 µs" in text for text in found["warnings"])
 
 
@@ -159,3 +159,27 @@ def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None
     unmeasured = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3"]}))
     assert not unmeasured.best.measured
     assert unmeasured.why[0].startswith("Nobody measured vllm on Gaudi 3")
+
+
+def test_where_no_number_is_said_each_device_gets_as_many_as_serve_best() -> None:
+    """One device of some holds it, others need a box."""
+    asked = {"model": "deepseek-ai/DeepSeek-R1", "accelerators": ["h200-sxm", "b200-sxm"]}
+    found = BestServing.model_validate(call("best_serving", asked))
+    assert found.best.fits
+    assert all(row.fits and row.devices == 8 for row in found.by_accelerator)
+    small = BestServing.model_validate(call("best_serving", asked | {"model": "Qwen/Qwen3-8B"}))
+    assert min(row.devices for row in small.by_accelerator) < 8
+    assert BestServing.model_validate(call("best_serving", asked | {"count": 16})).best.devices == 16
+
+
+def test_a_person_waits_no_longer_for_cheap_tokens() -> None:
+    """Limits that nobody named hold for a load that was, too, and give way to those that were."""
+    asked = {"model": "meta-llama/Llama-3.1-70B", "concurrency": 200, "accelerators": ["h100-sxm"], "goal": "cost"}
+    found = BestServing.model_validate(call("best_serving", asked))
+    assert found.best.tpot_s <= 0.05
+    assert found.best.ttft_s is not None
+    assert found.best.ttft_s <= 2
+    slow = BestServing.model_validate(call("best_serving", asked | {"tpot_slo_ms": 1000.0}))
+    assert slow.best.usd_per_million_output_tokens is not None
+    assert found.best.usd_per_million_output_tokens is not None
+    assert slow.best.usd_per_million_output_tokens <= found.best.usd_per_million_output_tokens

@@ -36,6 +36,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
     ]
     groups = scope.alternatives(page.read.found, things, page.refused.things)
+    if tool == "compare" and not groups:
+        groups = scope.chosen_between(page.read.found, things, page.refused.things)
     options: list[list[Edit]] = []
     together: set[int] = set()
     by_start = dict(said)

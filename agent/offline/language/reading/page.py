@@ -254,6 +254,9 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     if not context.plan and _goes_in_and_out(read) and all(value.mode != TRAINING for value in read.values):
         return SERVING
+    if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
+        # A speed that is judged is a training's where nothing says more: one of serving has a load.
+        return TRAINING
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
     both = [value.start for value in read.values if value.mode]
