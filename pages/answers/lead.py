@@ -194,7 +194,7 @@ def _apart(names: Sequence[str]) -> list[str]:
     """Names of parts between commas, without the parts that all of them have."""
     parts = [name.split(", ") for name in names]
     shared = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
-    short = [", ".join(part for part in one if part not in shared) for one in parts]
+    short = [", ".join(part for part in name if part not in shared) for name in parts]
     return short if all(short) else list(names)
 
 

@@ -62,10 +62,10 @@ def finishing(plan: Plan, candidates: ModelCandidates) -> ModelCandidates:
     for place, row in enumerate(candidates.models):
         model = architecture(row.id)
         tokens = plan.training.dataset_tokens or TOKENS_PER_PARAMETER * model.parameters
-        one = plan.patch({"model": row.id, "workload.dataset_tokens": tokens})
+        trained = plan.patch({"model": row.id, "workload.dataset_tokens": tokens})
         least_h = 6.0 * model.active_parameters * tokens / _most_flops(plan) / 3600
         try:
-            run = run_of(plan_to_fit(one)) if least_h <= deadline_h else None
+            run = run_of(plan_to_fit(trained)) if least_h <= deadline_h else None
         except PlanError:
             continue
         if run and run.hours <= deadline_h:

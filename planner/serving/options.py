@@ -57,7 +57,7 @@ def options(
     for name in names:
         device = find_accelerator(name).value
         able = _engines(plan, engines, model, device)
-        formats = [(one, dtype) for one in able for dtype in _formats(plan, weight_dtypes, model, device, one)]
+        formats = [(server, dtype) for server in able for dtype in _formats(plan, weight_dtypes, model, device, server)]
         counts = _counts(plan, device) if accelerators else [plan.cluster.count]
         for count, (engine_name, dtype) in product(counts, formats):
             changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
