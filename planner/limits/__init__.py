@@ -39,8 +39,8 @@ def find_limit(request: LimitRequest) -> Limit:
     if candidates and timed:
         candidates = finishing(plan, candidates)
     kind = serving if isinstance(plan.workload, Inference) else training
-    found = kind.limit_of(request.goal, plan, candidates)
-    return found.model_copy(update={"warnings": [*_not_looked_at(plan, timed), *found.warnings]})
+    limit = kind.limit_of(request.goal, plan, candidates)
+    return limit.model_copy(update={"warnings": [*_not_looked_at(plan, timed), *limit.warnings]})
 
 
 def _knows_length(plan: Plan) -> bool:

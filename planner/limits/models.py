@@ -83,5 +83,5 @@ def _most_flops(plan: Plan) -> float:
     """FLOP/s of all devices in the fastest format that they have."""
     if plan.cluster.accelerator is None:
         raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
-    found, _ = machine(plan.cluster.accelerator, plan.cluster.count or 1)
-    return found.count * max(found.accelerator.peak_flops.values())
+    cluster, _ = machine(plan.cluster.accelerator, plan.cluster.count or 1)
+    return cluster.count * max(cluster.accelerator.peak_flops.values())
