@@ -12,6 +12,7 @@ from launchers.reading.mapped import mapped_format, read_mapped
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting
+from launchers.tables import table
 
 _TRAINER = "trainer."
 
@@ -23,9 +24,20 @@ def read(keys: Keys, findings: Findings) -> None:
         keys.adopt(item, name.removeprefix(_TRAINER))
     if keys.look("model.ep") == "auto":
         keys.take("model.ep")
+    _sources(keys, findings)
     read_mapped("prime_rl", keys, findings)
     if not findings.has("layout.ep"):
         _experts(keys, findings)
+
+
+def _sources(keys: Keys, findings: Findings) -> None:
+    """Each source of samples may have an algorithm of its own."""
+    item = keys.items.get("orchestrator.train.source")
+    rows = item.value if item is not None and isinstance(item.value, list) else []
+    kinds = [row["algo"].get("type") for row in rows if isinstance(row, dict) and isinstance(row.get("algo"), dict)]
+    known = table("prime_rl/fields")["algorithms"]
+    if item is not None and any(kind not in known for kind in kinds):
+        findings.block("workload.stage", item, "names an algorithm of its own")
 
 
 def _experts(keys: Keys, findings: Findings) -> None:

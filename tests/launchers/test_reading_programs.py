@@ -187,6 +187,7 @@ def test_a_config_stands_on_the_one_that_its_defaults_name() -> None:
         ("[trainer.model.ac]\nfreq = 2", "layout.recompute", None),
         ('ac = "None"', "layout.recompute", "none"),
         ('[orchestrator.algo]\ntype = "grpo"', "workload.stage", "grpo"),
+        ('[[orchestrator.train.source]]\nalgo = {type = "opd"}', "workload.stage", None),
         ("full_offload = true\noptim_cpu_offload = false", "layout.offload", None),
         ("[trainer.model.lora]", "workload.method", "lora"),
     ],
