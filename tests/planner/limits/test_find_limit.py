@@ -78,7 +78,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(arguments: dict[str,
 
 @pytest.mark.parametrize("goal", ["seq_len", "micro_batch"])
 def test_a_limit_with_the_framework_open_takes_no_longer_than_a_glance(goal: str) -> None:
-    with within(2.0):
+    with within(3.0):  # half of it on a quiet machine
         call("find_limit", EIGHT | {"goal": goal})
 
 
