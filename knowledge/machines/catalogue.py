@@ -173,7 +173,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         family=row["family"],
         memory_bytes=max(memory, usable),  # vendors round down too (TPU v5p)
         usable_bytes=usable,
-        torch_bytes=_torch_bytes().get(row["id"], usable),
+        torch_bytes=_torch_bytes(row["id"], memory) or usable,
         memory_bandwidth=bandwidth,
         peak_flops=peaks,
         vector_flops=peaks.get("fp32") or matrix * VECTOR_SHARE,
@@ -197,9 +197,16 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
 
 
 @cache
-def _torch_bytes() -> dict[str, float]:
+def _torch_gib() -> dict[str, float]:
     """What torch says that a device has, by accelerator."""
-    return {row["id"]: float(row["gib"]) * GIB for row in rows("torch_memory.csv")}
+    return {row["id"]: float(row["gib"]) for row in rows("torch_memory.csv")}
+
+
+def _torch_bytes(id: str, memory_bytes: float) -> float | None:
+    """The same of a device with that memory; None where nobody has said, as of a person's own row with the name of one
+    that has less."""
+    size = _torch_gib().get(id, 0.0) * GIB
+    return size if 0.9 * memory_bytes < size <= memory_bytes else None
 
 
 @cache

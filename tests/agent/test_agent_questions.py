@@ -49,6 +49,11 @@ EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "4")), 20
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 
 
+def every(name: str) -> int:
+    """Which part of a set is gone through."""
+    return max(1, min(EVERY, len(conversations(DATA / name)) // LEAST))
+
+
 @dataclass
 class Answer:
     """An answer with what its figures may come from."""
@@ -75,8 +80,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str
         except FileExistsError:
             continue
         part = shared / f"{name}.part"
-        every = max(1, min(EVERY, len(conversations(DATA / name)) // LEAST))
-        part.write_bytes(pickle.dumps(run(DATA / name, every=every)))
+        part.write_bytes(pickle.dumps(run(DATA / name, every=every(name))))
         part.replace(shared / name)
     while missing := [name for name in SETS if not (shared / name).exists()]:
         assert time.monotonic() - _STARTED < _MOST_S, missing
@@ -113,7 +117,7 @@ def answers(scored: dict[str, tuple[dict[str, float], list[Said]]]) -> list[Answ
     found: list[Answer] = []
     for name in SETS:
         turns = iter(scored[name][1])
-        for conversation in conversations(DATA / name)[::EVERY]:
+        for conversation in conversations(DATA / name)[:: every(name)]:
             words: list[str] = []
             for _ in conversation:
                 done = next(turns)

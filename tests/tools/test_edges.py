@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -104,7 +103,5 @@ def test_the_longest_request_meets_the_limits_of_latency(goal: str) -> None:
 )  # fmt: skip
 def test_reading_takes_time_in_proportion(text: str) -> None:
     assert len(json.dumps(text)) > 100_000
-    started = time.thread_time()
-    with suppress(PlanError):
+    with within(6), suppress(PlanError):
         call("import_config", {"text": text[:199_000]})
-    assert time.thread_time() - started < 6

@@ -59,7 +59,7 @@ def test_an_unknown_command_names_the_nearest() -> None:
         ("/theme n", "/theme nord"),
         ("/resume serv", "/resume cd34"),
         ("/sweep seq", "/sweep seq_len"),
-        ("/config sl", "/config slurm"),
+        ("/config slu", "/config slurm"),
         ("/export j", "/export json"),
     ],
 )
