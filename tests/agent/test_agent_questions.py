@@ -236,7 +236,7 @@ def test_figures_that_are_a_little_off_are_found(answers: list[Answer]) -> None:
     """17 to 60 % off: two digits may be those of another figure of the same result, so a few are let through."""
     chance = random.Random(3)
     planted = caught = 0
-    for answer in answers[::3]:
+    for answer in answers:
         figures, known = list(figures_in(answer.text)), answer.known
         for figure in chance.sample(figures, min(6, len(figures))):
             if text := _wrong(figure, chance):
