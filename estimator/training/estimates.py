@@ -119,11 +119,6 @@ def _whole(job: Job, layouts: Layouts) -> Estimates:
     return Estimates(job, layouts, memory, stages, step_time(job, layouts))
 
 
-def high_bytes(job: Job, layouts: Layouts) -> Floats:
-    """The upper end of each candidate's memory, without its time."""
-    return totals(job, layouts) * (1.0 + job.memory_above)
-
-
 def totals(job: Job, layouts: Layouts) -> Floats:
     """Each candidate's memory, without its time."""
     pieces = (device_memory(job, piece, detail=False)[0] for piece in layouts.pieces(_PIECE))

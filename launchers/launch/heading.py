@@ -27,6 +27,11 @@ def scheduler_heading(launch: Launch, run: str) -> list[str]:
     return [*warnings(launch), *lines, f"run, from this folder: {one_line(run)}"]
 
 
+def bash_heading(launch: Launch, path: str) -> list[str]:
+    """The first lines of a Bash script, which is run by its name and stops at the first command that fails."""
+    return ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {path}")), "", "set -euo pipefail"]
+
+
 _OUT_OF_MEMORY = "WARNING: this plan is predicted to run out of memory"
 
 

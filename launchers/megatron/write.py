@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 
 from knowledge.models.catalogue import architecture
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import CHECKPOINT, DATASET, TOKENIZER
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import (
@@ -58,7 +58,7 @@ def render(launch: TrainingLaunch) -> Piece:
     }
     comments["lr"] = "a value to start from; yours to choose"
     comments["global_batch_size"] = f"{launch.micro_batch} x {launch.accumulation} x dp {launch.dp}"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail"]
+    lines = bash_heading(launch, PATH)
     variable = connections(launch)
     if variable:
         lines.append(f"export CUDA_DEVICE_MAX_CONNECTIONS={variable}")

@@ -11,7 +11,7 @@ import shlex
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, architecture_row
 from launchers.launch.duration import KEPT_NEWEST
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import CHECKPOINT, DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron import arguments as megatron
@@ -57,8 +57,7 @@ def render(launch: TrainingLaunch) -> Piece:
     fields["mixed_precision"] = _precision(launch)
     fields |= _adapter(launch) | _data(launch, needs) | _saving(launch)
     dataset = "local-jsonl" if mode != "pretrain" else "megatron-indexed"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}"))]
-    lines += ["", "set -euo pipefail", ""]
+    lines = [*bash_heading(launch, PATH), ""]
     connections = megatron.connections(launch)
     if connections:
         lines += [f"export CUDA_DEVICE_MAX_CONNECTIONS={connections}", ""]

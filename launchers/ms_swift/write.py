@@ -8,7 +8,7 @@ from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import learning_rate, length, optimizer, packages, saving
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -54,7 +54,7 @@ def render(launch: TrainingLaunch) -> Piece:
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = [f"exec swift {stage['command']}", *(_option(name, value) for name, value in options.items())]
     command.append('${LAST:+--resume_from_checkpoint "$LAST"}')
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail"]
+    lines = bash_heading(launch, PATH)
     lines += _world(launch)
     lines += [
         f"LAST=$(find saves/{launch.slug} -maxdepth 1 -name 'checkpoint-*' 2>/dev/null | sort -V | tail -n 1 || true)"

@@ -7,7 +7,7 @@ from typing import Any
 from launchers.hf.adapters import whole_alpha
 from launchers.hf.write import learning_rate
 from launchers.launch.duration import KEPT_NEWEST, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading, heading
 from launchers.launch.placeholders import DATASET, MODEL
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import is_sequence_parallel
@@ -53,7 +53,7 @@ def render(launch: TrainingLaunch) -> Piece:
     }
     head = heading(launch, f"bash {SCRIPT}")
     start = f"python3 {words['home']}/examples/run_{training.stage}.py --config {PATH}"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in head), "", "set -euo pipefail", *ray_in_script(launch), start, ""]
+    lines = [*bash_heading(launch, SCRIPT), *ray_in_script(launch), start, ""]
     files = (
         File(PATH, "nemo-rl", document(head, sections, comments)),
         File(SCRIPT, "nemo-rl", "\n".join(lines), executable=True),

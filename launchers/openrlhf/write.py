@@ -10,7 +10,7 @@ import shlex
 from launchers.hf.adapters import target_modules, whole_alpha
 from launchers.hf.write import learning_rate
 from launchers.launch.duration import KEPT_NEWEST, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import DATASET, MODEL, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -35,8 +35,7 @@ def render(launch: TrainingLaunch) -> Piece:
         before, start = [], f"exec torchrun {torchrun_in_script(launch)} -m openrlhf.cli.{trainer}"
         options, programs = _supervised(launch, needs), ("torchrun",)
     options = {**options, **_states(launch, needs), **_run(launch)}
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}"))]
-    lines += ["", "set -euo pipefail", "export TOKENIZERS_PARALLELISM=false", *before]
+    lines = [*bash_heading(launch, PATH), "export TOKENIZERS_PARALLELISM=false", *before]
     text = "\n".join([*lines, " \\\n    ".join([start, *map(_option, options, options.values())]), ""])
     file = File(PATH, "openrlhf", text, executable=True)
     return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=programs))

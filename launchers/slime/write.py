@@ -6,7 +6,7 @@ import shlex
 
 from knowledge.models.catalogue import architecture
 from launchers.launch.duration import run_steps, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import CHECKPOINT, DATASET, MODEL
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import (
@@ -55,7 +55,7 @@ def render(launch: TrainingLaunch) -> Piece:
     for name in ("use_distributed_optimizer", "bf16", "save_retain_interval"):
         arguments.pop(name, None)
     script = "train.py" if launch.training.stage == "grpo" else "train_async.py"
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail"]
+    lines = bash_heading(launch, PATH)
     lines += [f'export PYTHONPATH="{words["megatron"]}:${{PYTHONPATH:-}}" CUDA_DEVICE_MAX_CONNECTIONS=1']
     lines += ray_in_script(launch)
     start = [f"python3 {words['home']}/{script}", *(shlex.join(option(*row)) for row in arguments.items())]

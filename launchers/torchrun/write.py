@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from launchers.launch.duration import run_steps, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import DATASET, MODEL
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.write import option
@@ -23,7 +23,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "every --save_steps to --output_dir, and goes on from the newest checkpoint there"
     ]
     groups = {"plan": _plan(launch, needs), "layout": _layout(launch)}
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail", ""]
+    lines = [*bash_heading(launch, PATH), ""]
     command = [f'exec torchrun {torchrun_in_script(launch)} "${{TRAIN_SCRIPT:-train.py}}"']
     command += [shlex.join(option(name, value)) for group in groups.values() for name, value in group.items()]
     text = "\n".join([*lines, " \\\n    ".join(command), ""])

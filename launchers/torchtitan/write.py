@@ -13,7 +13,7 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from knowledge.models.catalogue import architecture, architecture_row
 from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import is_sequence_parallel
 from launchers.pieces import File, Piece, Start
@@ -36,7 +36,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "precision and memory": _memory(launch),
         "data and output": _data(launch, needs),
     }
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}")), "", "set -euo pipefail", ""]
+    lines = [*bash_heading(launch, PATH), ""]
     command = [
         f"exec torchrun {torchrun_in_script(launch)}",
         f"-m torchtitan.train --module {module} --config {config}",

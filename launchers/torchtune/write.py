@@ -11,7 +11,7 @@ from typing import Any
 from estimator.errors import PlanError
 from launchers.hf.write import batch_comment, learning_rate
 from launchers.launch.duration import duration
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading, heading
 from launchers.launch.names import last_part, slug
 from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
@@ -69,15 +69,16 @@ def render(launch: TrainingLaunch) -> Piece:
         sections["checkpoints"]["save_adapter_weights_only"] = False
     needs.append(f"environment: pip install {' '.join(_packages(launch))}")
     head = heading(launch, f"bash {SCRIPT}")
-    script = File(SCRIPT, "torchtune", "\n".join(_script(launch, recipe, folder, head)), executable=True)
+    script = File(SCRIPT, "torchtune", "\n".join(_script(launch, recipe, folder)), executable=True)
     files = (File(PATH, "torchtune", document(head, sections, comments)), script)
     return Piece(files, (*needs, *_lost(launch)), Start(script_command(launch, SCRIPT), programs=("torchtune",)))
 
 
-def _script(launch: TrainingLaunch, recipe: str, folder: str, head: list[str]) -> list[str]:
+def _script(launch: TrainingLaunch, recipe: str, folder: str) -> list[str]:
     options = f"{torchrun_in_script(launch)} " if recipe.endswith("distributed") else ""
     return [
-        *("#!/bin/bash", *(f"# {line}" for line in head), "", "set -euo pipefail", ""),
+        *bash_heading(launch, SCRIPT),
+        "",
         "# Recipes save after each epoch; where one has, the run goes on from there.",
         "resume=False",
         f"if [[ -e {folder}/recipe_state/recipe_state.pt ]]; then resume=True; fi",

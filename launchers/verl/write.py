@@ -10,7 +10,7 @@ import shlex
 from launchers.hf.adapters import target_modules, whole_alpha
 from launchers.hf.write import learning_rate
 from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
-from launchers.launch.heading import heading
+from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import DATASET, MODEL, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.megatron_bridge.write import hydra
@@ -38,8 +38,7 @@ def render(launch: TrainingLaunch) -> Piece:
         before, start = ray_in_script(launch), "python3 -m verl.trainer.main_ppo"
         fields = _reinforced(launch, needs)
         programs = ("ray", "python3") if launch.nodes > 1 else ("python3",)
-    lines = ["#!/bin/bash", *(f"# {line}" for line in heading(launch, f"bash {PATH}"))]
-    lines += ["", "set -euo pipefail", "export HYDRA_FULL_ERROR=1", *before]
+    lines = [*bash_heading(launch, PATH), "export HYDRA_FULL_ERROR=1", *before]
     words = [start, *(shlex.quote(f"{key}={hydra(value)}") for key, value in fields.items())]
     text = "\n".join([*lines, " \\\n    ".join(words), ""])
     file = File(PATH, "verl", text, executable=True)

@@ -48,7 +48,7 @@ def best(search: BestServing, why: bool) -> list[Block]:
 
 def _reached(search: BestServing) -> str:
     """The figures of the best deployment, the one it was chosen by first."""
-    keys = dict.fromkeys((MEASURES.get(search.goal, _ALWAYS[0]), *_ALWAYS))
+    keys = (MEASURES[search.goal], *_ALWAYS)
     known = {key: value for key in keys if (value := getattr(search.best, key)) is not None}
     told = [_WRITTEN[key].format(figures.shown(key, value)) for key, value in known.items()]
     return ", ".join([f"**{told[0]}**", *told[1:]])

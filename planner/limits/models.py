@@ -58,12 +58,12 @@ def _own_family(plan: Plan) -> str | None:
 def finishing(plan: Plan, candidates: ModelCandidates) -> ModelCandidates:
     """Those from the largest on that is trained by the plan's deadline: on the plan's tokens or, where it has none, on
     as many as are best for the compute of a pretraining. Raises PlanError where none is."""
-    deadline_h, late = plan.goal.deadline_h or math.inf, ""
+    deadline_h, late, most_flops = plan.goal.deadline_h or math.inf, "", _most_flops(plan)
     for place, row in enumerate(candidates.models):
         model = architecture(row.id)
         tokens = plan.training.dataset_tokens or TOKENS_PER_PARAMETER * model.parameters
         trained = plan.patch({"model": row.id, "workload.dataset_tokens": tokens})
-        least_h = 6.0 * model.active_parameters * tokens / _most_flops(plan) / 3600
+        least_h = 6.0 * model.active_parameters * tokens / most_flops / 3600
         try:
             run = run_of(plan_to_fit(trained)) if least_h <= deadline_h else None
         except PlanError:

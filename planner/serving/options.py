@@ -24,13 +24,16 @@ _MOST_DEVICES = 8
 
 @dataclass(frozen=True)
 class Options:
-    """The jobs to try, what was chosen in the user's place, and what cannot be, in words. Where
-    `sizes_open` each device is tried in several numbers."""
+    """The jobs to try, what was chosen in the user's place, and what cannot be, in words."""
 
     jobs: list[ServingJob]
     assumptions: list[Assumption]
     skipped: list[str]
-    sizes_open: bool = False
+
+    @property
+    def sizes_open(self) -> bool:
+        """Whether devices are tried in several numbers."""
+        return len({job.machine.count for job in self.jobs}) > 1
 
 
 def options(
@@ -83,7 +86,7 @@ def options(
     if not weight_dtypes and "weight_dtype" not in plan.inference.model_fields_set:
         why = "formats that the engines have kernels for there; fewer bits can cost quality"
         assumptions.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
-    return Options(jobs, assumptions, list(skipped), sizes_open=len({job.machine.count for job in jobs}) > 1)
+    return Options(jobs, assumptions, list(skipped))
 
 
 def _counts(plan: Plan, device: Accelerator) -> list[int | None]:

@@ -132,13 +132,14 @@ def _pool(tried: Options, open_load: bool, usd_per_device: float | None, slo: Sl
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
     rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
     refused: list[PlanError] = []
+    one_replica = open_load and tried.sizes_open
     for job in tried.jobs:
         try:
             candidates = deployments(job)
         except PlanError as error:
             refused.append(error)
             continue
-        if open_load and tried.sizes_open:
+        if one_replica:
             # Two replicas on twice the devices under twice the load are the same deployment again.
             candidates = candidates.take(np.flatnonzero(candidates.replicas == 1))
         estimates = _under_loads(job, candidates, slo) if open_load else estimate(job, candidates)

@@ -8,7 +8,7 @@ import random
 import re
 import time
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import pytest
 from pace import slower
@@ -49,6 +49,7 @@ EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "4")), 20
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 
 
+@cache
 def every(name: str) -> int:
     """Which part of a set is gone through."""
     return max(1, min(EVERY, len(conversations(DATA / name)) // LEAST))

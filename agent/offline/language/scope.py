@@ -228,12 +228,10 @@ def _asserts(found: Found, at: int) -> bool:
 
 def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:
     """Things of one kind that are set against each other: 'LoRA or full', 'H100 vs MI300X', 'compare A, B and C'."""
-    left = set(refused)
-    open_things = sorted((thing for thing in things if thing.start not in left), key=lambda thing: thing.start)
     compares = [at for at in found.words if found.does(at, "compare", "versus", "all_before")]
     groups: list[list[Thing]] = []
     by_key: dict[str, list[Thing]] = {}
-    for thing in open_things:
+    for thing in _standing(things, refused):
         by_key.setdefault(thing.key, []).append(thing)
     for key, same in by_key.items():
         if key.startswith(("field:", "provider", "path")):
@@ -251,10 +249,8 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
 
 def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:
     """Things of unlike kinds with nothing but words of choice between them: 'tp 8 or ep 8', 'offload vs recompute'."""
-    left = set(refused)
-    open_things = sorted((thing for thing in things if thing.start not in left), key=lambda thing: thing.start)
     groups: list[list[Thing]] = []
-    for first, second in pairwise(open_things):
+    for first, second in pairwise(_standing(things, refused)):
         between = range(first.end, second.start)
         if not between or not all(found.does(at, "or", "versus") or found.text[at].text == "/" for at in between):
             continue
@@ -263,6 +259,12 @@ def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]
         else:
             groups.append([first, second])
     return groups
+
+
+def _standing(things: Sequence[Thing], refused: Iterable[int]) -> list[Thing]:
+    """Those that are not refused, in the order of the text."""
+    left = set(refused)
+    return sorted((thing for thing in things if thing.start not in left), key=lambda thing: thing.start)
 
 
 def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:

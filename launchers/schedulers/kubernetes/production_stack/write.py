@@ -18,6 +18,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.schedulers.kubernetes.manifest import CORES, LOADING_S
 from launchers.schedulers.node import container_image, plain_name
 from launchers.tables import table
+from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
 
 PATH = "vllm-stack.yaml"
@@ -66,14 +67,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         f"{PATH}: secrets hf-token (key token) and api-key (key key), without which its pods do not start",
         f"{PATH}: storageClass of the weights' claim, if not the cluster's own",
     ]
-    text = [f"# {line}" for line in scheduler_heading(launch, run_command())]
+    text = [f"# {line}" for line in scheduler_heading(launch, TARGETS["production-stack"].launch)]
     return Piece((File(PATH, "production-stack", "\n".join([*text, *tree(values), ""])),), tuple(needs))
-
-
-def run_command() -> str:
-    chart = table(_TABLE)["chart"]
-    source = f"--repo {chart['repository']} --version {chart['version']}"
-    return f"helm upgrade --install {chart['name']} {chart['name']} {source} -f {PATH}"
 
 
 def _config(launch: Launch, options: dict[str, Any]) -> dict[str, Tree]:
