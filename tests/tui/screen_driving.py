@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,15 @@ PLAN = {
     "cluster": {"accelerator": "h100-sxm", "count": 8},
     "layout": {"tp": 1, "pp": 1, "dp": 8, "zero_stage": 3, "recompute": "full"},
 }
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object]) -> None:
+    """Until that holds, however slow the machine is."""
+    for _ in range(1500):
+        if holds():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it never came")
 
 
 async def settle(pilot: Pilot[Any]) -> None:

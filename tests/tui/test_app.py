@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from fake_session import ANSWER, FakeSession, done, estimator
+from screen_driving import settle, until
+from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
@@ -131,12 +133,10 @@ async def test_nothing_is_written_without_a_yes(keys: tuple[str, ...], approved:
         assert sessions[0].resumed == []
         # What changes is read from its first line, and makes room for the answer.
         await pilot.press("down", "down", "enter", "up", "up")
-        await pilot.pause(0.1)
-        assert not any(file.collapsed for file in card.query(FileDiff))
-        assert app.conversation.scroll_offset.y <= card.virtual_region.y
+        await until(pilot, lambda: not any(file.collapsed for file in card.query(FileDiff)))
+        await until(pilot, lambda: app.conversation.scroll_offset.y <= card.virtual_region.y)
         await pilot.press(*keys)
-        await pilot.pause(0.1)
-        assert all(file.collapsed for file in card.query(FileDiff))
+        await until(pilot, lambda: all(file.collapsed for file in card.query(FileDiff)))
         await settled(app, pilot)
         assert sessions[0].resumed == [approved]
         assert app.query_one(Answer).source_text == ANSWER
@@ -172,15 +172,13 @@ async def test_a_running_answer_is_stopped(key: str) -> None:
     async with opened() as (app, pilot, sessions):
         app.query_one(Prompt).text = "hang"
         await pilot.press("enter")
-        await pilot.pause(0.2)
+        await until(pilot, lambda: app.query(Answer))
         app.query_one(Prompt).text = "next"
         await pilot.press("enter")
+        await until(pilot, lambda: [str(row.content) for row in app.query(Queued)] == ["next"])
         assert sessions[0].sent == ["hang"]
-        await pilot.pause(0.1)
-        assert [str(row.content) for row in app.query(Queued)] == ["next"]
         await pilot.press(key)
-        await pilot.pause(0.1)
-        assert app.query_one(Prompt).text == "next"
+        await until(pilot, lambda: app.query_one(Prompt).text == "next" and notices(app))
         assert notices(app) == ["Stopped."]
         assert sessions[0].stopped
         assert app.talk.id == "s-123"
@@ -269,14 +267,11 @@ async def test_what_is_sent_meanwhile_is_asked_next() -> None:
         for text in ("one", "two", "three"):
             app.query_one(Prompt).text = text
             await pilot.press("enter")
-            await pilot.pause(0.05)
+        await until(pilot, lambda: len(app.queued) == 2)
         assert app.query(Thinking)
-        assert len(app.queued) == 2
         told.set()
-        for _ in range(400):
-            await pilot.pause(0.05)
-            if len(app.query(Answer)) == 3 and app.turns.current is None:
-                break
+        await until(pilot, lambda: len(app.query(Answer)) == 3 and app.turns.current is None)
+        await settle(pilot)
         assert made[0].sent == ["one", "two", "three"]
         assert not app.query(Queued)
         assert not app.query(Thinking)
@@ -329,10 +324,9 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         assert any("^g" in title for title in titles)
         # A few letters find one, and Enter goes there; words that a command needs are typed.
         await pilot.press("ctrl+p", *"varianside")
-        await pilot.pause(0.5)
+        await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
         await pilot.press("enter")
-        await settled(app, pilot)
-        assert app.query_one(Prompt).text == "/compare "
+        await until(pilot, lambda: app.query_one(Prompt).text == "/compare ")
 
 
 async def test_an_example_can_be_asked_by_keyboard() -> None:
@@ -405,34 +399,29 @@ async def test_a_long_answer_is_shown_from_its_start() -> None:
     app = ShardwiseApp(opener=Long, estimator=estimator)
     async with app.run_test(size=SMALL) as pilot:
         await ask(app, pilot, "one")
-        await pilot.pause(0.1)
         conversation, answer = app.query_one(Conversation), app.query_one(Answer)
-        assert answer.region.y == conversation.region.y + answer.styles.margin.top
+        await until(pilot, lambda: answer.region.y == conversation.region.y + answer.styles.margin.top)
         assert answer.region.height > conversation.size.height
         start = conversation.scroll_y
         await pilot.press("pagedown")
-        await pilot.pause(0.5)
-        assert conversation.scroll_y > start
+        await until(pilot, lambda: conversation.scroll_y > start)
         await pilot.press("pageup")
-        await pilot.pause(0.5)
-        assert conversation.scroll_y == start
+        await until(pilot, lambda: conversation.scroll_y == start)
 
 
 async def test_what_was_asked_for_comes_into_sight_below_an_answer_that_was_short() -> None:
     async with opened(SMALL) as (app, pilot, _):
         await ask(app, pilot, "one")
         await app.say(Notice("\n".join(f"line {i}" for i in range(15))))
-        await pilot.pause(0.2)
         conversation = app.query_one(Conversation)
-        assert conversation.max_scroll_y > 0
-        assert conversation.scroll_y == conversation.max_scroll_y
+        await until(pilot, lambda: 0 < conversation.max_scroll_y == conversation.scroll_y)
 
 
 async def test_quitting_stops_the_answer() -> None:
     async with opened() as (app, pilot, sessions):
         app.query_one(Prompt).text = "hang"
         await pilot.press("enter")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: app.query(Answer))
         await pilot.press("ctrl+q")
     assert sessions[0].stopped
     assert app.return_code == 0

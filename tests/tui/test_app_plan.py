@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from fake_session import GIVEN, FakeSession, done, estimator
 from pydantic import BaseModel
+from screen_driving import until
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -53,14 +54,6 @@ async def settled(app: ShardwiseApp, pilot: Pilot[None]) -> None:
         await pilot.pause()
         await app.workers.wait_for_complete()
     await pilot.pause()
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it never came")
 
 
 def notices(app: ShardwiseApp) -> list[str]:
@@ -370,10 +363,7 @@ async def test_an_earlier_conversation_is_drawn_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr("tui.app.transcript", lambda session_id: turns)
     async with opened(session_id="s-old") as (app, pilot, sessions):
         await settled(app, pilot)
-        for _ in range(100):
-            if len(app.query(Question)) == 21:
-                break
-            await pilot.pause(0.05)
+        await until(pilot, lambda: len(app.query(Question)) == 21)
         assert [str(each.content) for each in app.query(Question)] == [f"Question {n}" for n in range(1, 22)]
         conversation = app.query_one(Conversation)
         assert conversation.max_scroll_y > 0
@@ -396,7 +386,7 @@ async def test_the_form_on_a_narrow_screen() -> None:
         assert not app.query_one(Conversation).display
         # The field that is typed into is in sight, also below a longer note.
         await app.open_form("recompute")
-        await pilot.pause(0.1)
+        await settled(app, pilot)
         await pilot.press("x")
         await settled(app, pilot)
         assert app.query_one("#fields").region.contains_region(field(app, "recompute").region)
