@@ -59,7 +59,10 @@ def _largest_bytes(job: Job) -> float:
 
 
 def largest_tensor(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
-    """Elements of the largest tensor that one device steps: a matrix, or the embedding where that is trained."""
+    """Elements of the largest tensor that one device steps: a matrix, whole where its update is orthogonal, or the
+    embedding where that is trained."""
+    if job.optimizer.newton_schulz_steps:
+        return layouts.ones() * max(m.inputs * m.outputs for block in job.architecture.blocks for m in block.matrices)
     dense, experts = matrix_shapes(job, layouts, reached(job, shape))
     table = np.where(held.trained_dense > held.dense - held.outside, _table(job.architecture, layouts, shape), 0.0)
     return np.maximum(held.sharded(1, np.maximum(dense.largest, table)), held.sharded(1, 0.0 * table, experts.largest))
@@ -133,6 +136,7 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
         group = np.minimum(stepped, framework.gathering.live_parameters or 0.0)
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)
     if facts.largest_elements:
-        whole = stepped if flat else np.minimum(stepped, largest_tensor(job, layouts, shape, held))
+        largest = stepped if flat else largest_tensor(job, layouts, shape, held)
+        whole = largest if facts.newton_schulz_steps else np.minimum(stepped, largest)
         step = step + _largest_bytes(job) * whole
     return step + framework.optimizer.step_bytes * stepped

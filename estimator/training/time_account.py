@@ -10,12 +10,13 @@ import numpy as np
 
 from estimator.account import ROUNDING, Account, Accounts, Term, over, product, times, total
 from estimator.kernels.collectives import Group, algorithm
-from estimator.kernels.compute import memory_time
+from estimator.kernels.compute import memory_time, optimizer_time
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters
-from estimator.plan.training.stages import micro_batch_tokens, stage_shape
+from estimator.plan.training.stages import StageShape, micro_batch_tokens, stage_shape
 from estimator.training.estimates import least_of
+from estimator.training.matrix_updates import has_matrix_updates, matrix_update_time
 from estimator.training.operators import Operator, operators
 from estimator.training.schedule import (
     COMPONENTS,
@@ -67,9 +68,12 @@ class StepParts:
         return passes(self.job, self.layout)
 
     @cached_property
+    def first(self) -> StageShape:
+        return stage_shape(self.job.architecture, self.layout, np.zeros_like(self.layout.pp))
+
+    @cached_property
     def held(self) -> Held:
-        shape = stage_shape(self.job.architecture, self.layout, np.zeros_like(self.layout.pp))
-        return held_parameters(self.job, self.layout, shape)
+        return held_parameters(self.job, self.layout, self.first)
 
     @cached_property
     def operators(self) -> list[Operator]:
@@ -271,11 +275,20 @@ def _optimizer(parts: StepParts) -> Account:
     if bool(layout.optimizer_offloaded[0]):
         return total(Term("optimizer_seconds.host", value), note="the step runs on the host")
     launches = float(memory_time(job, np.zeros(1), 4.0)[0])
-    size = (value - launches) * job.machine.accelerator.memory_bandwidth * job.calibration.device.memory
+    moving = float(optimizer_time(job, layout, np.full(1, trained))[0]) - launches
+    size = moving * job.machine.accelerator.memory_bandwidth * job.calibration.device.memory
     moved = size / trained if trained else 0.0
+    whole: list[Term] = []
+    if has_matrix_updates(job):
+        iterations, gathered = matrix_update_time(job, layout, parts.passes.groups, parts.first, parts.held)
+        whole = [
+            Term("optimizer_seconds.newton_schulz", float(iterations[0])),
+            Term("optimizer_seconds.gathering", float(gathered[0])),
+        ]
     return total(
-        Term("optimizer_seconds.moving", value - launches),
+        Term("optimizer_seconds.moving", moving),
         Term("optimizer_seconds.launches", launches),
+        *whole,
         note=f"{moved:.1f} bytes are read and written for each of {trained:.4g} parameters",
     )
 

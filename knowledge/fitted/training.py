@@ -167,6 +167,7 @@ _BLANK: dict[str, Any] = {
     "shorter_elements": 0.0,
     "step_elements": 0.0,
     "largest_elements": 0.0,
+    "newton_schulz_steps": 0,
     "casts": False,
     "keeps_gradients": True,
     "paged": False,

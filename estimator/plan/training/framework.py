@@ -363,6 +363,8 @@ class OptimizerFacts:
     """Temporaries of a step, of all that is stepped."""
     largest_elements: float
     """Temporaries of a step, of the largest tensor; in fp32 where the optimizer `casts`."""
+    newton_schulz_steps: int
+    """Iterations that make the update of a whole matrix orthogonal; 0: each element is updated for itself."""
     casts: bool
     """Whether a 16-bit weight and its gradient are copied to fp32 first."""
     traffic_elements: float
