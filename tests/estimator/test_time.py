@@ -17,7 +17,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.options import as_shipped
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates, estimate, warnings
-from estimator.training.schedule import COMPONENTS, step_time
+from estimator.training.schedule import COMPONENTS, passes, step_time
 
 SHAPES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("megatron-lm", {}),
@@ -355,3 +355,34 @@ def test_frozen_weights_held_in_eight_bits_are_not_cast_again() -> None:
     )
     layouts = candidates(job)
     assert (step_time(job, layouts).seconds < step_time(casting, layouts).seconds).all()
+
+
+# Korthikanti et al. 2022, table 4: milliseconds of a layer of the 22B model at tp 8 on A100, micro-batches of 4 x 2048.
+PROFILED_MS = [
+    (False, "none", 7.7, 11.9, 0.0),
+    (True, "none", 7.2, 11.8, 0.0),
+    (False, "full", 7.7, 11.9, 7.6),
+    (False, "selective", 7.7, 11.9, 1.3),
+]
+
+
+@pytest.mark.parametrize(("sequence_parallel", "recompute", "forward", "backward", "again"), PROFILED_MS)
+def test_a_layer_takes_what_was_profiled(
+    sequence_parallel: bool, recompute: str, forward: float, backward: float, again: float
+) -> None:
+    sizes = {"n_embd": 6144, "n_layer": 48, "n_head": 64, "n_positions": 2048, "vocab_size": 51200}
+    job = make_job(
+        {
+            "model": {"model_type": "gpt2"} | sizes,
+            "workload": {"seq_len": 2048, "micro_batch": 4, "global_batch": 4, "attention": "eager"},
+            "cluster": {"accelerator": "a100-sxm-80gb", "count": 8},
+            "layout": {"tp": 8, "pp": 1, "dp": 1, "sequence_parallel": sequence_parallel, "recompute": recompute},
+        }
+    )
+    step = passes(job, candidates(job))
+    block, compute = step.blocks[0], job.calibration.framework.compute
+    each_way = float(step.traffic[0]["tensor"].seconds[0]) / 2.0
+    whole = each_way if recompute == "full" else 0.0
+    assert float(block.forward[0]) * compute + each_way == pytest.approx(forward / 1e3, rel=0.12)
+    assert float(block.backward[0]) * compute + each_way == pytest.approx(backward / 1e3, rel=0.12)
+    assert float(np.broadcast_to(block.recompute, 1)[0]) * compute + whole == pytest.approx(again / 1e3, rel=0.15)
