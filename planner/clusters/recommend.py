@@ -14,6 +14,7 @@ from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
+from knowledge.models.catalogue import find_architecture
 from launchers.render import able_targets
 from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
@@ -91,6 +92,7 @@ def sort_of(ask: Asked) -> Sort:
 
 def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     """The options of `asked`, in order, each estimated exactly; raises PlanError where the plan itself cannot be."""
+    find_architecture(ask.plan.model)
     serving = isinstance(ask.plan.workload, Inference)
     screened = serving_clusters(ask) if serving else training_clusters(ask, sort, 2 * limit)
     candidates = screened.candidates

@@ -35,7 +35,6 @@ def screened(ask: Asked) -> Screened:
     workload = ask.plan.inference
     if workload.request_rate is None and workload.concurrency is None:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
-    find_architecture(ask.plan.model)
     candidates: list[Candidate] = []
     refused: Refused = []
     tried = 0
