@@ -26,7 +26,7 @@ def optimizer_s(optimizer: str = "muon", **layout: int) -> float:
 
 
 def more_s(**layout: int) -> float:
-    return optimizer_s(**layout) - optimizer_s("adamw", **layout)
+    return optimizer_s("muon", **layout) - optimizer_s("adamw", **layout)
 
 
 def test_every_replica_that_shards_nothing_does_all_of_it() -> None:
