@@ -13,7 +13,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
 from estimator.search.bounds import least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
-from estimator.search.space import WHOLE, Enumerated, Space, candidates, enumerated
+from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated
 from estimator.training.estimates import Estimates, estimate, step_seconds, totals
 from estimator.training.memory import fits
 
@@ -244,6 +244,11 @@ def _finer(estimates: Estimates, order: np.ndarray) -> Layouts | None:
     if not len(row):
         return None
     blocks = lower[row] + 1 + np.arange(len(row)) - np.repeat(np.cumsum(gaps) - gaps, gaps)
+    if job.framework.recompute.by_virtual_stage:
+        even = blocks % chosen.vpp[row] == 0
+        row, blocks = row[even], blocks[even]
+        if not len(row):
+            return None
     return replace(chosen.take(row), recompute=np.full(len(row), block), recompute_layers=blocks)
 
 
@@ -251,8 +256,8 @@ def _gaps(job: Job, chosen: Layouts) -> tuple[Layouts, Ints, Ints]:
     """(Layouts, the next smaller quarter of each, how many numbers of blocks are between): those with any between."""
     per_stage = -(-job.architecture.layers // chosen.pp)
     upper = np.where(chosen.recompute == RECOMPUTE.index("full"), per_stage, chosen.recompute_layers)
-    quarters = np.stack([per_stage * quarter // 4 for quarter in range(4)])
-    lower = np.where(quarters < upper, quarters, 0).max(axis=0)
+    quarters = block_quarters(job, chosen.pp, chosen.vpp)
+    lower = np.where(quarters < upper[:, None], quarters, 0).max(axis=1)
     gaps = upper - lower - 1
     kept = np.flatnonzero(gaps > 0)
     return chosen.take(kept), lower[kept], gaps[kept]

@@ -367,12 +367,18 @@ def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     pp = rows.pop("pp")
     if recompute or not (space.whole and partly):
         return _crossed(rows, columns)
-    per_stage = -(-job.architecture.layers // pp)
-    layers = per_stage[:, None] * np.array(_QUARTERS) // 4
-    new = layers > per_stage[:, None] * (np.array(_QUARTERS) - 1) // 4
+    layers = block_quarters(job, pp, rows["vpp"])
+    new = (np.diff(layers, axis=1, prepend=0) > 0) & (layers < -(-job.architecture.layers // pp)[:, None])
     columns["recompute"] += [RECOMPUTE.index("block")] * len(_QUARTERS)
     columns["recompute_layers"] += _QUARTERS
     rows = _crossed(rows, columns, np.column_stack([np.ones((len(new), len(modes)), dtype=bool), new]))
     quarters = rows["recompute_layers"]
-    quarters[:] = np.where(quarters > 0, per_stage[rows["group"]] * quarters // 4, 0)
+    quarters[:] = np.where(quarters > 0, layers[rows["group"], np.maximum(quarters, 1) - 1], 0)
     return rows
+
+
+def block_quarters(job: Job, pp: Ints, vpp: Ints) -> Ints:
+    """A quarter, half and three quarters of the layers of a stage, as many in each of its virtual stages where the
+    framework has it so. Shape (n, 3)."""
+    layers = -(-job.architecture.layers // pp)[:, None] * np.array(_QUARTERS) // 4
+    return -(-layers // vpp[:, None]) * vpp[:, None] if job.framework.recompute.by_virtual_stage else layers

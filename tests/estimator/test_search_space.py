@@ -84,6 +84,12 @@ def kinds(job: Job, chunks: list[int], pp: int, whole: bool) -> list[tuple[int, 
     return [(vpp, int(vpp > 1)) for vpp in chunks] + [(1, SCHEDULES.index(name)) for name in better]
 
 
+def quarters(job: Job, layers: int, vpp: int) -> set[tuple[int, int]]:
+    """block:N for a quarter, half and three quarters of a stage; Megatron recomputes as many in each virtual stage."""
+    each = vpp if job.framework.recompute.by_virtual_stage else 1
+    return {(3, blocks) for k in (1, 2, 3) if 0 < (blocks := -(-(layers * k // 4) // each) * each) < layers}
+
+
 def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
     """All layouts by loops alone."""
     found, layers = set(), job.architecture.layers
@@ -92,18 +98,15 @@ def slow(job: Job, whole: bool) -> set[tuple[int, ...]]:
         replica = job.global_batch // dp
         modes = {(0, 0), (2, 0)} | ({(1, 0)} if partly else set())
         stage_layers = -(-layers // pp)
-        if whole and partly:
-            modes |= {(3, stage_layers * k // 4) for k in (1, 2, 3) if stage_layers * k // 4}
         for micro in micro_batches(replica, whole):
             chunks = [1]
             for vpp in range(2, 17 if whole else 9):
                 even = any((layers + more) % (pp * vpp) == 0 for more in ((0, 1, 2) if whole else (0,)))
                 if pp > 1 and (replica // micro) % pp == 0 and pp * vpp <= layers and even:
                     chunks.append(vpp)
-            for (vpp, kind), stage, mode in product(
-                kinds(job, chunks, pp, whole), job.framework.limits.zero_stages, modes
-            ):
-                for group in groups(job, tp, dp * cp, stage, whole):
+            for (vpp, kind), stage in product(kinds(job, chunks, pp, whole), job.framework.limits.zero_stages):
+                blocks = quarters(job, stage_layers, vpp) if whole and partly else set[tuple[int, int]]()
+                for mode, group in product(modes | blocks, groups(job, tp, dp * cp, stage, whole)):
                     for sequence in {int(tp > 1), 0 if whole else int(tp > 1)}:
                         found.add((tp, sequence, pp, vpp, kind, cp, ep, etp, dp, stage, group, *mode, 0, micro,
                                    replica // micro))  # fmt: skip

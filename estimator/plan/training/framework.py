@@ -134,6 +134,8 @@ class Recompute:
     selective: Literal["attention", "ops", "projections", "none"]
     """What selective recompute drops: the attention core (Korthikanti et al. 2022, section 5), all but every other
     matmul's output (torchtitan, distributed/activation_checkpoint.py SelectiveAC), or all but every matmul's."""
+    by_virtual_stage: bool
+    """Whether layers are recomputed in equal numbers in every virtual stage of a device."""
 
 
 @dataclass(frozen=True)
