@@ -125,8 +125,9 @@ def kernels_for(engine: Engine, architecture: Architecture) -> bool:
 
 
 def usual_engine(architecture: Architecture, accelerator: Accelerator, published: str = "") -> str | None:
-    """The engine that is taken where none is named: a server that reads the format of the model's own checkpoint (of a
-    Plan, '' for 16 bits), else any server, else llama.cpp, as on processors; None where nothing runs."""
+    """The engine that is taken where none is named: a server that reads the format that is asked for or that the
+    model's own checkpoint has (of a Plan, '' for 16 bits), else any server, else llama.cpp, as on processors; None
+    where nothing runs."""
     there = [engine(name, None, accelerator) for name in (*SERVERS, "llamacpp")]
     able = [runs for runs in there if kernels_for(runs, architecture)]
     reading = [runs for runs in able if not published or reads_format(runs, published)] or able

@@ -231,7 +231,7 @@ def _filled(
     stated = workload.model_fields_set
     changes, assumed = seen(workload, architecture)
     own = published(architecture)
-    usual = usual_engine(architecture, accelerator, own)
+    usual = usual_engine(architecture, accelerator, workload.weight_dtype if "weight_dtype" in stated else own)
     if "engine" not in stated and usual not in (None, workload.engine):
         changes["engine"] = usual
         assumed.append(Assumption("workload.engine", usual, f"the usual engine of such weights on {accelerator.name}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Inference, Training
 from knowledge import figures
 from pages.answers.plan import complete, model_words
 from pages.blocks import Block, Prose, Table
@@ -124,7 +124,7 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
     count, workload = plan.cluster.count or 1, plan.workload
     whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
     how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage}, {workload.framework})"
-    what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}"
+    what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}{_load(workload)}"
     head = ("card", "fewest", figures.label("per_device_bytes"), "with")
     return [
         Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}."),
@@ -132,6 +132,17 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
         *components(found),
         Prose("Name your GPUs for speed, cost and the best layout."),
     ]
+
+
+def _load(workload: Training | Inference) -> str:
+    """How many requests of which length are held at once."""
+    if not isinstance(workload, Inference) or workload.concurrency is None:
+        return ""
+    size = f"{workload.input_len:,} tokens in and {workload.output_len:,} out"
+    if workload.max_context:
+        size = f"{workload.max_context:,} tokens"
+    several = "one request" if workload.concurrency == 1 else f"{workload.concurrency:,} requests at once"
+    return f" to {several} of {size}"
 
 
 def _card(name: str, limit: Limit | None) -> tuple[str, str, str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.serving.memory import serving_memory
+from knowledge.engines import reads_format
 from knowledge.jobs.serving import offered_formats
 from planner.change import Change
 from planner.evidence import evidence_of
@@ -17,6 +18,8 @@ from planner.serving.planned import Served, memory_of, plan_serving
 from planner.serving.warnings import reads, warnings_of
 
 _MORE_DEVICES = (2, 4, 8, 16)
+# What nothing takes by itself, for what it costs in quality.
+_FEWEST_BITS = ("q3_k_m", "q2_k")
 _SIZES = ("layout.tp", "layout.pp", "layout.ep", "layout.dp")
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
 _GAIN = 0.99
@@ -82,7 +85,8 @@ def changes(served: Served) -> Iterator[Change]:
             patch = {f"layout.{name}": size} | ({"layout.ep": None} if name == "tp" else {})
             yield Change(name, patch, f"{what} over {size}", "each device holds less of weights and cache")
     weights = job.inference.weight_dtype
-    for dtype in offered_formats(job.architecture, job.engine, job.machine.accelerator):
+    few_bits = [kind for kind in _FEWEST_BITS if reads_format(job.engine, kind)]
+    for dtype in (*offered_formats(job.architecture, job.engine, job.machine.accelerator), *few_bits):
         if dtype != weights:
             why = "weights take fewer bits; quality can suffer"
             patch = {"workload.weight_dtype": dtype, "workload.weight_bits": None}

@@ -10,6 +10,7 @@ from knowledge.engines import SERVERS
 from planner.deciding import ranked, size
 from planner.result import Decisive, NeighbourFigures
 from planner.serving.planned import Served, latency_of, plan_serving, throughput_of
+from planner.serving.warnings import reads
 
 _LEAST = 0.05
 _CHOICES = ("workload.engine", "workload.weight_dtype", "workload.kv_dtype")
@@ -46,7 +47,7 @@ def _tried(served: Served, field: str, other: Any) -> Decisive | None:
         neighbour = plan_serving(served.plan.patch({field: other}), served.slo.statistic, served.own_usd)
     except PlanError:
         return None
-    if not (neighbour.fits or served.fits):
+    if not (neighbour.fits or served.fits) or (reads(served.job) and not reads(neighbour.job)):
         return None
     before, after = _figures(served), _figures(neighbour)
     both = {name: (getattr(before, name), getattr(after, name)) for name in _MOVING}

@@ -25,6 +25,9 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     arguments, serving = flat(plan), is_serving(plan)
     estimate = "estimate_inference" if serving else "estimate_training"
     kind = {"plan": merge(arguments.get("plan") or {}, {"workload": {"kind": "inference"}})} if serving else {}
+    # What a model needs is what one request needs, unless a load is named.
+    load = {"concurrency": 1} if serving and not {"concurrency", "request_rate"} & arguments.keys() else {}
+    arguments = arguments | load
     rest = {name: value for name, value in arguments.items() if name not in ("count", "per_node")} | kind
     fewest = [("find_limit", rest | {"accelerator": card, "goal": "devices"}) for card in _CARDS]
     return [(estimate, arguments | {"accelerator": _ONE, "count": arguments.get("count", 1)}), *fewest]

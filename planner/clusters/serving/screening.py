@@ -70,7 +70,8 @@ def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
     take as many devices, within a few percent of speed."""
     model, _ = find_architecture(plan.model)
     named = plan.inference.model_fields_set
-    name = plan.inference.engine if "engine" in named else usual_engine(model, device, published(model))
+    weights = plan.inference.weight_dtype if "weight_dtype" in named else published(model)
+    name = plan.inference.engine if "engine" in named else usual_engine(model, device, weights)
     if name is None:
         return plan, "none of the engines that are estimated runs on it"
     runs = engine(name, plan.inference.software_version, device)
