@@ -293,7 +293,8 @@ def _pricing(
 ) -> dict[str, Any]:
     """What the conversation said of prices; a price of one's own is of the device that it was said of."""
     elsewhere = bool(reading.values("accelerator")) or reading.pricing.get("price") in _LISTED
-    pricing = {name: value for name, value in before.items() if not (elsewhere and name in _OWN_PRICES)}
+    left_out = {"more_usd", *(_OWN_PRICES if elsewhere else ())}  # What more money buys is asked once.
+    pricing = {name: value for name, value in before.items() if name not in left_out}
     pricing |= reading.pricing
     if reading.values("provider"):
         pricing.pop("providers", None)

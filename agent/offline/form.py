@@ -75,7 +75,7 @@ class Reading:
     about serving (None: the words do not say); `options` what is to be set side by side, each a list of edits; `own`
     the arguments of the tool that no Plan holds; `pricing` what was said of prices; `new` whether it begins anew;
     `unread` the words that no meaning was found for, and `lost` those of them that may change the answer: numbers,
-    refusals, comparisons.
+    refusals, comparisons; `then` a second question of the turn that another tool answers, to be read by itself.
     """
 
     text: str
@@ -96,6 +96,7 @@ class Reading:
     unread: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     new: bool = False
+    then: str = ""
 
     def values(self, name: str) -> list[Any]:
         """What a field is set to, in the order of the words."""

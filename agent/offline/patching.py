@@ -30,7 +30,7 @@ _ELSEWHERE = (("token_rate", "prefix_tokens", "load"), ("accumulation", "recompu
 _CHANGES = ("set", "times", "plus")
 _ALL_AT_ONCE = ("offline", "single-stream", "static-batch")
 _LOADS = {"workload.concurrency", "workload.request_rate"}
-_ENGINE_FORMATS = {"exllamav2": "exl2", "llamacpp": "gguf"}
+_ENGINE_FORMATS = {"exllamav2": "exl2", "llamacpp": "gguf", "ollama": "gguf"}
 
 
 @dataclass(frozen=True)

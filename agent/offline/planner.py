@@ -23,7 +23,7 @@ from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
 from agent.offline.settling import settled
-from agent.offline.turn import TurnWork
+from agent.offline.turn import Answered, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
 from pages.answers import change
@@ -60,26 +60,53 @@ def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Though
     """One step: the calls that are still needed, or the answer."""
     start = turn_start(turn.messages)
     current = turn.topic.get("turn")
-    plan, topic = turn.plan, turn.topic
     if current is None or current["start"] != start:
-        reading = read(text_of(turn.messages[start]), catalogue, turn.plan, turn.topic, turn.now)
-        begun = begin(turn, start, reading, catalogue)
-        if isinstance(begun, Thought):
-            kept = begun.topic if begun.topic is not None else turn.topic
-            return Thought(begun.content, begun.plan, kept | {"reading": _plain(reading)}, begun.asked, begun.origins)
-        plan, topic = begun[0], begun[1] | {"reading": _plain(reading)}
+        return _begun(turn, text_of(turn.messages[start]), catalogue, read, Answered())
+    return _gone_on(turn, turn.plan, turn.topic, catalogue, read)
+
+
+def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: Answered) -> Thought:
+    """The first step of a question; `before` is what the turn asked before it."""
+    start = turn_start(turn.messages)
+    reading = read(words, catalogue, turn.plan, turn.topic, turn.now)
+    begun = begin(turn, start, reading, catalogue)
+    if isinstance(begun, Thought):
+        kept = begun.topic if begun.topic is not None else turn.topic
+        told = Thought(begun.content, begun.plan, kept | {"reading": _plain(reading)}, begun.asked, begun.origins)
+        return _with_the_next(turn, told, reading.then, catalogue, read, before)
+    plan, topic = begun[0], begun[1] | {"reading": _plain(reading)}
+    topic["turn"] |= {"answered": asdict(before), "then": reading.then}
+    return _gone_on(turn, plan, topic, catalogue, read)
+
+
+def _gone_on(turn: Turn, plan: dict[str, Any], topic: dict[str, Any], catalogue: Catalogue, read: Read) -> Thought:
     work = TurnWork(**topic["turn"])
+    before = Answered(**work.answered)
     about = topic["supposed"] if work.supposed else plan
     # Calls that a language model made before it failed were about its own reading of the question.
-    outcomes = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
+    every = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
+    outcomes = every[before.calls :]
     calls = _CALLS[work.kind](about, work, outcomes, turn)
     if calls:
         numbered = [
-            Call(f"{NAME}-{start}-{len(outcomes) + index}", name, arguments)
+            Call(f"{NAME}-{work.start}-{len(every) + index}", name, arguments)
             for index, (name, arguments) in enumerate(calls)
         ]
         return Thought(thought(NAME, calls=numbered), plan, topic)
-    return _concluded(plan, topic, about, work, outcomes)
+    told = _concluded(plan, topic, about, work, outcomes)
+    return _with_the_next(turn, told, work.then, catalogue, read, replace(before, calls=len(every)))
+
+
+def _with_the_next(turn: Turn, told: Thought, then: str, catalogue: Catalogue, read: Read, before: Answered) -> Thought:
+    """An answer behind those before it in a turn; with another question in it, that one's first step."""
+    text = "\n\n".join(filter(None, (before.text, text_of(told.content))))
+    asked, origins = [*before.asked, *told.asked], [*before.origins, *told.origins]
+    if not then:
+        return replace(told, content=thought(NAME, text), asked=asked, origins=origins) if before.text else told
+    plan = turn.plan if told.plan is None else told.plan
+    topic = turn.topic if told.topic is None else told.topic
+    answered = Answered(text, asked, origins, before.calls)
+    return _begun(replace(turn, plan=plan, topic=topic), then, catalogue, read, answered)
 
 
 def _concluded(

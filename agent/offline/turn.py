@@ -7,11 +7,22 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Answered:
+    """What a turn was answered before its next question: the text, what that asked, where its figures are from, and how
+    many calls it took."""
+
+    text: str = ""
+    asked: list[str] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
+    calls: int = 0
+
+
+@dataclass(frozen=True)
 class TurnWork:
     """`start` is the message that the turn begins with; `kind` whose calls and answer it has: each, wish, need, serving
     or training. `lead` and `unread` stand first in the answer, `notes` at its end; `before` is (plan, topic) to go back
     to where the turn fails, `earlier` the summary of the answer before, and `supposed` whether it is about a plan that
-    was only supposed.
+    was only supposed. `then` is the turn's next question, `answered` the answer to those before this one.
 
     Of a wish: `wish` (tool, own arguments). Of several calls of one kind: `calls` (tool, arguments), their `names`, and
     `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
@@ -28,6 +39,8 @@ class TurnWork:
     before: list[dict[str, Any]] = field(default_factory=lambda: [{}, {}])
     earlier: dict[str, Any] = field(default_factory=dict)
     supposed: bool = False
+    then: str = ""
+    answered: dict[str, Any] = field(default_factory=dict)
     wish: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
     names: list[str | None] = field(default_factory=list)

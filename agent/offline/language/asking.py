@@ -59,10 +59,13 @@ def supposing(heard: Found, starts: Sequence[int]) -> frozenset[int]:
 
 def _supposes(heard: Found, sentence: range) -> bool:
     """Whether a sentence asks, supposes, or sets things side by side."""
-    inside = (at for at in sentence if at not in heard.names)
-    return is_question(heard, sentence) or any(
-        heard.does(at, "suppose", "why", "compare") or _is_asked(heard, at, "why") for at in inside
-    )
+    inside = [at for at in sentence if at not in heard.names]
+    if is_question(heard, sentence):
+        return True
+    # 'It would be overkill' is a verdict.
+    told = any(heard.does(at, "judged") for at in inside)
+    supposed = not told and any(heard.does(at, "suppose") for at in inside)
+    return supposed or any(heard.does(at, "why", "compare") or _is_asked(heard, at, "why") for at in inside)
 
 
 def _is_asked(heard: Found, at: int, name: str) -> bool:

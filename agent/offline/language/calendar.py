@@ -4,12 +4,16 @@ now."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agent.offline.language.mentions import Mentions
 
 _REACH = 4
 _WEEKEND_H = 48.0
+_WEEK_H = 168.0
+# Of parts of every week: their days, and the hours of one where none are said.
+_FREE = {"weekdays": (5, 24.0), "office": (5, 8.0), "nights": (7, 10.0), "weekends": (2, 24.0)}
 # Years that hardly any other number is near: round ones and the powers of two are none of them.
 _YEARS = range(2010, 2040)
 
@@ -133,6 +137,39 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
         return None
     end = read.tokens[at].start + 10
     return at, day, next((index for index, token in enumerate(read.tokens) if token.start >= end), len(read.tokens))
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of every week that machines are free in: 'weekdays 9 to 18', in tokens [start, end)."""
+
+    share: float
+    start: int
+    end: int
+
+
+def window(read: Mentions) -> Window | None:
+    for at in range(len(read.tokens)):
+        if at in read.named_tokens or not (found := read.found.sense(at, "free")):
+            continue
+        days, hours = _FREE[str(found[0].value)]
+        start, end = at, found[1]
+        for begin in range(max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
+            if (first := _hour(read, begin)) and (last := _hour(read, first[1] + 1)):
+                hours = (last[0] - first[0]) % 24
+                # 'Nine to five'
+                hours -= 12 if hours > 12 and days == 5 else 0
+                start, end = min(start, begin), max(end, last[1])
+                break
+        return Window(days * hours / _WEEK_H, start, end)
+    return None
+
+
+def _hour(read: Mentions, at: int) -> tuple[float, int] | None:
+    """(Hour of the day, token behind) of a clock or a bare number."""
+    if at >= len(read.tokens) or read.tokens[at].kind != "number" or len(read.tokens[at].norm) > 2:
+        return None
+    return _clock(read, at) or (float(read.tokens[at].norm), at + 1)
 
 
 def iso_tokens(read: Mentions) -> frozenset[int]:

@@ -10,7 +10,9 @@ from agent.offline.language.features import Context, goal_of, listed, only_chang
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
+from agent.offline.language.own.searches import strategies_named
 from agent.offline.language.reading.things import free_names
+from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -28,7 +30,7 @@ _ROW = 3
 _WRITES = ("write_configs", "render_configs")
 _FACTS = ("describe_model", "describe_hardware")
 # What hardly any other words ask for.
-_NAMED = ("compare", "search_playbook", "diff_scenarios")
+_NAMED = ("compare", "search_playbook", "diff_scenarios", "apply_strategies")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
@@ -64,7 +66,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
-    if _asks_what_it_is(page):
+    if asks_what_it_is(page):
         return "search_playbook", shares
     changes = page.plan and only_changes(page)
     if not page.plan and context.tool not in _FACTS and _of_practice(page, tool):
@@ -89,7 +91,7 @@ def _asks_for_this_machine(page: Page) -> bool:
     return here and not told and asks(read.found, [])
 
 
-def _asks_what_it_is(page: Page) -> bool:
+def asks_what_it_is(page: Page) -> bool:
     """Whether nothing is asked but what a method or a setting is: 'what is ZeRO-3?'."""
     found, text = page.read.found, page.read.tokens
     opening = found.sense(0, "defines") if text else None
@@ -164,6 +166,8 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return "estimate_cost"
     if tool == "describe_model" and "need" in read.asked("focus"):
         return "check_fit"
+    if tool in (*_OF_ONE, "estimate_cost") and _of_a_price(page, tool):
+        return "describe_hardware"
     if tool == "describe_model" and read.asked("mode")[:1] and not read.asked("wish"):
         # 'Host Llama 405B'
         return _estimate(page)
@@ -192,8 +196,19 @@ _OF_A_RUN = (*_OF_ONE, "best_parallelism", "estimate_cost", "compare", "find_lim
              "load_scenario", "explain", "advise", "list_catalogue", "none")  # fmt: skip
 _FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughput", "latency", "write", "files",
                       "memory"])  # fmt: skip
+_PARTS = ("workload", "layout")
 _TERMS = ("figure", "topic", "goal")
 _LENGTHS = ("seq_len", "length", "max_context")
+
+
+def _of_a_price(page: Page, tool: str) -> bool:
+    """Whether nothing is said of a run, only what hardware costs: 'rent for 32 A100?', 'is $2 per H100 fair?'."""
+    read = page.read
+    if has_model(page) or not read.of("accelerator", "instance") or read.asked("mode"):
+        return False
+    runs = [number.field for number in page.filled if ALL_PATHS.get(number.field, "cluster").startswith(_PARTS)]
+    paid = all(value.field in ("price", "objective") for value in page.kept)
+    return paid and not runs and (tool == "estimate_cost" or "cost" in read.asked("focus"))
 
 
 def _of_practice(page: Page, tool: str) -> bool:
@@ -261,6 +276,8 @@ def _hinted(page: Page) -> str | None:
     if page.plan and "changed" in page.read.asked("of_answer"):
         return "diff_scenarios"
     serving, goal = page.mode == SERVING, goal_of(page)
+    if len(strategies_named(page)) > 1:
+        return "apply_strategies"
     if "accuracy" in wishes and not page.plan:
         return "search_playbook"
     if page.plan and page.read.asked("scaling"):

@@ -237,7 +237,7 @@ def _senses() -> Iterator[tuple[str, Sense]]:
         for name, forms in names.items():
             yield from ((str(form), Sense("asked", name, group)) for form in forms)
     times = _read("times")
-    for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("clock", "clock")):
+    for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("free", "free"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
     for kind in ("by", "over", "from", "then"):
         yield from ((str(form), Sense(kind, kind)) for form in times[kind])

@@ -206,13 +206,19 @@ def factors(page: Page) -> list[Edit]:
         if _of_a_figure(page, mark):
             continue
         others = [other for other in page.marks if other is not mark]
-        target = mark.field or _target(page, mark, others)
+        # 'By a third... no, by half'
+        corrected = bool(edits) and any(
+            edits[-1].span[1] <= page.read.tokens[at].start < page.read.tokens[mark.start].start
+            for at in page.read.does("correct")
+        )
+        target = mark.field or (edits[-1].field if corrected and not mark.field else _target(page, mark, others))
         span = page.read.span(mark.start, mark.end)
         if (share := _share_of(page, mark)) and share != target:
             edits.append(Edit(share, "set", mark.factor, span))
         elif target is None:
             page.lost.append((mark.start, mark.end))
-        elif not any(edit.field == target for edit in edits):
+        elif corrected or not any(edit.field == target for edit in edits):
+            edits = [edit for edit in edits if not (corrected and edit.field == target)]
             edits.append(Edit(target, *_operation(target, mark), span))
     return edits or another(page)
 
@@ -271,7 +277,7 @@ def another(page: Page) -> list[Edit]:
         near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
         if near or not page.plan or page.added:
             continue
-        if unit := _one_of(page.read, end):
+        if unit := _one_of(page.read, end) or _one_before(page.read, at):
             return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
     return []
 
@@ -327,6 +333,12 @@ def _one_of(read: Mentions, start: int) -> str | None:
         elif read.tokens[at].norm not in lexicon().articles:
             return None
     return None
+
+
+def _one_before(read: Mentions, at: int) -> str | None:
+    """What is said to be gone: 'a node drops out'."""
+    single = at > 1 and read.tokens[at - 2].norm in lexicon().articles
+    return next((name for name in ("nodes", "devices") if single and _has_unit(read, at - 1, name)), None)
 
 
 def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:

@@ -6,14 +6,18 @@ and what is joined to that by 'or', 'and' and commas; it ends with the clause, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from agent.offline.language.amounts import Found
+from agent.offline.language.asking import is_asked
+from agent.offline.language.tokens import Glyphs
 
 _JOINTS = ("or", "and")
 _REACH = 9
+# What a word of a refusal may begin instead.
+_OTHERWISE = ("at_most", "at_least", "correct")
 _NAMES = frozenset({"model", "accelerator", "instance", "provider", "path"})
 FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_fifth": 0.2, "times_tenth": 0.1,
            "times_two_thirds": 2 / 3, "times_three_quarters": 0.75, "times_half_more": 1.5, "times_double": 2.0,
@@ -54,6 +58,11 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
+        if judged := _judged(found, at, by_end):
+            refused[judged.start] = found.text[at].norm
+            words.update(range(at, found.does(at, "judged") or at + 1))
+            at = found.does(at, "judged") or at + 1
+            continue
         if (left is None and right is None) or _refuses_nothing(found, at, max(left or 0, right or 0)):
             at += 1
             continue
@@ -66,8 +75,10 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         end = max(left or 0, right or 0)
-        if (found.does(at, "at_most", "at_least") or 0) > end:
-            # 'No more than 2 epochs' refuses nothing.
+        less = found.does(at, "minus") or 0
+        longer = max(found.does(at, *_OTHERWISE) or 0, less)
+        if longer > end or (less and _counts(found, end)):
+            # 'No more than 2 epochs', 'no, 16', 'a node drops out' and 'drop 5k samples' refuse nothing.
             at = end
             continue
         again = None if right is None or _answers_no(found, at, end) else found.does(end, "refuse_right")
@@ -81,12 +92,13 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             continue
         hit = _right(found, end, by_start) if right else None
         to = hit is not None and _brings_to(found, at, hit)
-        if hit and hit.key.startswith("number") and (to or hit.start > end + 1 or found.does(at, "minus")):
-            # 'Remove 2 GPUs' takes some away, 'drop to 2' brings them there.
-            if to or found.does(at, "minus"):
-                at = end
-                continue
+        if hit and hit.key.startswith("number") and to:
+            # 'Drop to 2' brings them there.
+            at = end
+            continue
+        if hit and hit.key.startswith("number") and (hit.start > end + 1 or less):
             hit = None
+        hit = hit or _pointed_at(found, at, end, by_end)
         if hit is None and not _of_a_verdict(found, end):
             following = end + (end < len(found.text) and found.text[end].norm in found.lexicon.articles)
             away = _is_of_a_stranger(found, following) and (left is None or found.sense(at, "away") is not None)
@@ -121,6 +133,37 @@ def _particle(found: Found, at: int) -> int | None:
     """The token behind a particle whose verb stands before it: the 'out' of 'leave LoRA out'."""
     verbs = (found.does(before, "apart") for before in range(max(at - _REACH, 0), at))
     return found.does(at, "particle") if any(verbs) else None
+
+
+def _counts(found: Found, at: int) -> bool:
+    """Whether a number begins at a token."""
+    return at < len(found.text) and (found.text[at].kind == "number" or found.sense(at, "number") is not None)
+
+
+def _judged(found: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
+    """The setting that a verdict is on, in a sentence that asks nothing: 'ZeRO-3 for a 7B is overkill'."""
+    if not found.does(at, "judged") or is_asked(found, at):
+        return None
+    return _setting_before(found, at, by_end, lambda token: token.ends_clause)
+
+
+def _pointed_at(found: Found, at: int, end: int, by_end: dict[int, Thing]) -> Thing | None:
+    """The setting that 'skip it' and 'leave it out' mean: the last one before."""
+    particle = found.does(at, "particle") is not None
+    near = range(at - 2, at) if particle else range(end, end + 2)
+    points = next((step for step in near if 0 <= step < len(found.text) and found.does(step, "it")), None)
+    if points is None or not (particle or found.does(points, "it") == len(found.text) or _closes(found, points + 1)):
+        return None
+    return _setting_before(found, at, by_end, lambda token: token.ends_sentence)
+
+
+def _setting_before(found: Found, at: int, by_end: dict[int, Thing], stops: Callable[[Glyphs], bool]) -> Thing | None:
+    for step in range(at, 0, -1):
+        if (thing := by_end.get(step)) and thing.key.startswith(("value", "named", "field")):
+            return thing
+        if stops(found.text[step - 1]):
+            return None
+    return None
 
 
 def _answers_no(found: Found, at: int, end: int) -> bool:

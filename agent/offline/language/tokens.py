@@ -27,7 +27,7 @@ _FULL_STOP = "。"
 _SHORTENED = frozenset(["approx", "aprox", "ca", "max", "min", "incl", "inkl", "excl", "exkl", "vs", "g", "e", "i", "z",
                         "b", "mio", "mill", "mrd", "tsd", "nr", "no", "resp", "bzw", "ggf", "evtl", "ej", "env", "ex",
                         "st", "std", "fig", "eq", "sec", "temp", "avg", "est", "prof", "dr", "mr", "u", "a", "d", "h",
-                        "p", "s", "esp", "tok", "ctx", "seq"])  # fmt: skip
+                        "p", "s", "nos", "qty", "pcs", "esp", "tok", "ctx", "seq"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,14 @@ def _bounded(page: Page, name: str) -> bool:
     return False
 
 
+def strategies_named(page: Page) -> list[str]:
+    """Strategies by name; the 'pipeline parallel' of 'pipeline parallel 4' is a size."""
+    sizes = {at for number in page.filled if number.name for at in range(*number.name)}
+    return list(dict.fromkeys(name for at, _, name in page.read.asked_at("strategy") if at not in sizes))
+
+
 def strategies_of(page: Page, reading: Reading) -> dict[str, Any]:
-    names = page.read.asked("strategy")
+    names = strategies_named(page)
     return ({"strategies": names} if names else {}) | _several(page)
 
 

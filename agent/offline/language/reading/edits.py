@@ -22,6 +22,8 @@ NO_OPTIONS = ("apply_strategies", "benchmark_matrix", "peak_throughput", *FREE)
 # What is said of earlier runs, or by others, and of this one only where it is said of this one.
 _OF_ONE_RUN = ("deadline_h", "budget_usd", "micro_batch", "global_batch", "batch", "accumulation", "group_size",
                "request_rate", "token_rate", "load")  # fmt: skip
+# Of which only one is meant: 'full would be nice, but LoRA will do'.
+_CHOICES = ("method", "framework", "engine")
 _DEVICES = ("accelerator", "count", "nodes", "per_node")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
 
@@ -75,8 +77,12 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     # What the question itself says goes before what is told beside it.
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
-    corrections = [page.read.tokens[at].start for at in page.read.does("correct", "swap")]
-    return _once(edits, min(corrections, default=None)), options
+    return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+
+
+def _first(page: Page, *operators: str) -> int | None:
+    """The character where the first of such words stands."""
+    return min((page.read.tokens[at].start for at in page.read.does(*operators)), default=None)
 
 
 def _present(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
@@ -128,16 +134,17 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     return sorted(pieces, key=lambda one: one[0])
 
 
-def _once(edits: Sequence[Edit], corrected: int | None) -> list[Edit]:
+def _once(edits: Sequence[Edit], corrected: int | None, turned: int | None) -> list[Edit]:
     """Each field set once: the more particular stage, what was said last behind a correction or a swap, which stands at
-    a character, else first."""
+    a character, or a choice behind 'but', else first."""
     found: list[Edit] = []
     for edit in edits:
         same = next((one for one in found if one.field == edit.field and one.op == edit.op == "set"), None)
+        after = turned if edit.field in _CHOICES else corrected
         if same is None:
             found.append(edit)
         elif edit.field in GENERAL:
             found[found.index(same)] = same if edit.value in GENERAL[edit.field] else edit
-        elif corrected is not None and corrected < edit.span[0]:
+        elif any(place is not None and place < edit.span[0] for place in (after, corrected)):
             found[found.index(same)] = edit
     return found

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled
-from agent.offline.language.calendar import deadline
+from agent.offline.language.calendar import Window, deadline
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING, Mentions
+from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
 from agent.offline.language.relative import differences, machines_added
@@ -35,6 +36,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
     changed = differences(page, page.filled)
+    page.filled = [_as_more(page, one, changed) for one in page.filled]
     told = bool(page.values("dataset_tokens"))
     for one in _surest(page.filled):
         if told and one.field == "text_bytes":
@@ -66,16 +68,42 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         edits.append((one.row.start, [_set(page, one, value, span)]))
     page.needs += _of_other_money(page)
     page.needs += [
-        Need("workload.engine", f"nothing is known about {page.read.said(value.start, value.end)}: which engine is it?")
+        Need(ALL_PATHS[name], f"nothing is known about {page.read.said(value.start, value.end)}: which {name} is it?")
         for value in page.read.values
-        if value.field == "unknown_engine" and page.mode == SERVING
+        if (name := value.field.removeprefix("unknown_")) != value.field and mode_of_field(name) == page.mode
     ]
     if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
         hours, start, end = until
         page.left = [row for row in page.left if not start <= row.start < end]
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
         edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
-    return edits
+    return _in_window(page, page.free, edits) if page.free else edits
+
+
+def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
+    """The edits with a deadline as the hours until then that the machines are free in."""
+    said = f"{page.read.said(free.start, free.end)!r} taken as {168 * free.share:g} of the 168 hours of a week"
+    due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
+    if not due:
+        page.assumed.append(f"{said}: hours that are told are those of the run itself")
+        return edits
+    notes = {edit: f"{said}, {edit.value * free.share:.4g} of the {edit.value:g} hours until then" for edit in due}
+    return [
+        (
+            at,
+            [
+                replace(edit, value=round(edit.value * free.share, 1), note=notes[edit]) if edit in notes else edit
+                for edit in each
+            ],
+        )
+        for at, each in edits
+    ]
+
+
+def _as_more(page: Page, one: Filled, changed: Mapping[int, str]) -> Filled:
+    """'We could spend $2,000 more' without a budget asks what more money buys."""
+    more = one.field == "budget_usd" and changed.get(one.row.start) == "plus" and "budget_usd" not in page.known
+    return replace(one, field="more_usd") if more else one
 
 
 def _surest(filled: Sequence[Filled]) -> list[Filled]:

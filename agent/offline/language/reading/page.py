@@ -13,7 +13,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned
-from agent.offline.language.calendar import iso_tokens
+from agent.offline.language.calendar import Window, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
@@ -26,6 +26,8 @@ from agent.offline.language.relative import Mark, known_fields, marks, parts
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
+# What is said of hardware that is bought.
+_OF_OWNERS = ("years", "capex_usd_per_device")
 # From this share on the classifier knows better than a single word.
 _SURE = 0.7
 # What may as well be what was measured, and how many words before it say so.
@@ -51,6 +53,8 @@ class Page:
     refused: scope.Refusals
     devices: list[Devices]
     marks: list[Mark] = field(default_factory=list)
+    free: Window | None = None
+    """When in every week the machines are free."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     """Words of a change that nothing was found to change by."""
     added: bool = False
@@ -129,7 +133,8 @@ def understood(
     refused. `data` was pasted beside it."""
     read = mentions(text, catalogue, data)
     mode = mode or _mode(read, plan, topic)
-    dated = iso_tokens(read)
+    free = window(read)
+    dated = iso_tokens(read).union(range(free.start, free.end) if free else ())
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
@@ -148,7 +153,7 @@ def understood(
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
-    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes)
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free)
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -252,6 +257,8 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
+    if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
+        return TRAINING
     if not context.plan and _goes_in_and_out(read) and all(value.mode != TRAINING for value in read.values):
         return SERVING
     if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
@@ -305,5 +312,7 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
     found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
     if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
         found["per_node"] = 1.2
+    if any(value.field == "price" and value.value == "owned" for value in read.values):
+        found |= dict.fromkeys(_OF_OWNERS, -1.5)
     found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
     return found

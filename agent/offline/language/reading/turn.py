@@ -9,7 +9,8 @@ from typing import Any
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
-from agent.offline.language.choice import about_the_answer, chosen
+from agent.offline.language.asking import clauses, is_question
+from agent.offline.language.choice import about_the_answer, asks_what_it_is, chosen
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
@@ -25,6 +26,9 @@ from planner.requests import ALL_PATHS
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
 _FACTS = ("describe_model", "describe_hardware")
+# Tools that answer a question beside another one; signs and spaces between the two.
+_OF_NO_PLAN = ("search_playbook", "list_catalogue")
+_BETWEEN = " ,;-\n"
 
 
 def read(
@@ -35,10 +39,13 @@ def read(
     now: datetime | None = None,
 ) -> Reading:
     """The form of one turn, said in a conversation that has a partial plan and a topic."""
+    now = now or datetime.now().astimezone()
     parts = apart_(text)
     said, data = parts.said[:_LONGEST], parts.data[:_LONGEST]
-    page = understood(said, catalogue, plan or {}, topic or {}, now or datetime.now().astimezone(), data=data)
+    page = understood(said, catalogue, plan or {}, topic or {}, now, data=data)
     page.pasted = parts.config
+    if not (data or page.pasted or parts.rows or parts.log) and (two := _two_questions(page)):
+        return replace(read(two[0], catalogue, plan, topic, now), then=two[1])
     if len(parts.said) > _LONGEST:
         page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
     tool, shares = chosen(page, context_of(page.plan, page.topic))
@@ -55,7 +62,28 @@ def read(
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
-    return _form(page, tool, shares)
+    form = _form(page, tool, shares)
+    # What is asked about a configuration is asked of the plan that it makes.
+    return replace(form, then=said) if page.pasted and form.focus else form
+
+
+def _two_questions(page: Page) -> tuple[str, str] | None:
+    """A turn of which one question is about nothing that is planned, as that and the rest, in their order: 'what is
+    ZeRO-3, and does it fit?'"""
+    found, text = page.read.found, page.read.text
+    asked = [part for part in clauses(found) if is_question(found, part)]
+    for part in asked if len(asked) > 1 else ():
+        inside = [
+            one for one in (*page.read.names, *page.kept, *(each.row for each in page.filled)) if one.start in part
+        ]
+        start, end = page.read.span(part.start, part.stop)
+        alone = understood(text[start:end].strip(_BETWEEN), page.catalogue, page.plan, page.topic, page.now)
+        tool, _ = chosen(alone, context_of(page.plan, page.topic))
+        if tool not in _OF_NO_PLAN or (inside and not asks_what_it_is(alone)):
+            continue
+        rest = f"{text[:start].rstrip(_BETWEEN)} {text[end:].lstrip(_BETWEEN)}".strip()
+        return (alone.read.text, rest) if part is asked[0] else (rest, alone.read.text)
+    return None
 
 
 def _of_row(page: Page, row: str) -> list[Edit]:
