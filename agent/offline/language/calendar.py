@@ -11,6 +11,7 @@ from agent.offline.language.mentions import Mentions
 
 _REACH = 4
 _WEEKEND_H = 48.0
+_NIGHT_H = 12.0
 _WEEK_H = 168.0
 # Of parts of every week: their days, and the hours of one where none are said.
 _FREE = {"weekdays": (5, 24.0), "office": (5, 8.0), "nights": (7, 10.0), "weekends": (2, 24.0)}
@@ -36,11 +37,13 @@ def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
 
 
 def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple[float, int, int] | None:
-    """The hours of a stretch between two days, or of a weekend."""
+    """The hours of a stretch between two days, of a night or of a weekend."""
     for start, _, end in days:
-        weekend = read.found.sense(start, "when")
+        word = read.found.sense(start, "when")
         over = any(read.found.sense(at, "over") for at in range(max(start - 2, 0), start))
-        if over and weekend and weekend[0].value == "end_week":
+        if word and word[0].value == "overnight":
+            return _NIGHT_H, start, end
+        if over and word and word[0].value == "end_week":
             return _WEEKEND_H, start, end
     if len(days) != 2 or not _from(read, days[0][0]):
         return None
@@ -89,7 +92,7 @@ def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
 
 def _worded(word: str, today: datetime) -> datetime | None:
     match word:
-        case "today" | "tonight":
+        case "today" | "tonight" | "overnight":
             return today
         case "tomorrow":
             return today + timedelta(days=1)

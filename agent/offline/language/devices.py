@@ -45,7 +45,7 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
     for row in rows:
         amount = row.amounts[0]
         counts = amount.names or amount.unit("devices") is not None
-        counted = bool(rest) and not rest[-1].amounts[-1].is_size
+        counted = bool(rest) and _counts_machines(rest[-1].amounts[-1])
         beside = counted and amount.before == "," and amount.names and rest[-1].end == row.start
         if counted and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
             first = rest.pop().amounts[-1]
@@ -58,6 +58,11 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
         else:
             rest.append(row)
     return made, rest
+
+
+def _counts_machines(amount: Amount) -> bool:
+    """Whether a number may be one of machines: it is no size, and counts nothing else ('16 generations')."""
+    return not amount.is_size and all(unit.name in ("nodes", "devices") for unit in amount.units)
 
 
 def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], int | None]:
