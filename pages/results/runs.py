@@ -17,6 +17,14 @@ if TYPE_CHECKING:  # has the module of its own tools behind it
 _VERDICTS = {"good": True, "as expected": True, "low": False, "impossible": False}
 
 
+# What no plan says and runs lose time to, the most usual first.
+_BESIDE_THE_PLAN = (
+    "No setting of the plan explains it: look at short samples that are padded, the data loader, evaluation and "
+    "checkpoints within the time, another job on the devices, clocks and temperature."
+)
+_TOLD = 2
+
+
 def rating(result: RunRating) -> list[Block]:
     return [verdict(result), *rated(result), *tail(result.warnings, result.assumptions, result.evidence)]
 
@@ -34,7 +42,15 @@ def verdict(result: RunRating) -> Headline:
         f"{words}. {rate(result.tokens_per_s)} tokens/s ({percent(result.mfu)} MFU); {expected}.",
         _VERDICTS[result.verdict],
         beware=bool(result.findings),
+        more=_reasons(result) if result.verdict == "low" else "",
     )
+
+
+def _reasons(result: RunRating) -> str:
+    """Why a run is slow, as far as a plan says, and what would help most."""
+    likely = "Likely: " + "; ".join(map(_cause, result.causes[:_TOLD])) + "." if result.causes else _BESIDE_THE_PLAN
+    gains = " · ".join(f"{row.what} ({percent(row.gain)} more)" for row in result.gains[:_TOLD])
+    return f"{likely} Faster in any case: {gains}." if gains else likely
 
 
 def rated(result: RunRating) -> list[Block]:

@@ -45,8 +45,11 @@ def measured(page: Page) -> MeasuredSpeed | None:
 
 
 def is_judged(page: Page, before: str | None) -> bool:
-    """Whether a measured speed is to be judged; behind such a question another speed is asked about alike."""
-    if before != RATES and "speed" not in page.read.asked("judged"):
+    """Whether a measured speed is judged, or a reason asked for; behind such a question another one is asked about."""
+    judged = [at for at, _, name in page.read.asked_at("judged") if name == "speed"]
+    judged += [at for at, _, name in page.read.asked_at("focus") if name == "why"]
+    judged += page.read.does("why")
+    if before != RATES and not judged:
         return False
     speed = measured(page)
     if speed is None or before == RATES:
@@ -54,7 +57,7 @@ def is_judged(page: Page, before: str | None) -> bool:
     parts = list(sentences(page.read.tokens))
     first = next(index for index, part in enumerate(parts) if speed.row.start in part)
     near = {at for part in parts[first : first + _NEXT] for at in part}
-    return any(at in near for at, _, name in page.read.asked_at("judged") if name == "speed")
+    return not near.isdisjoint(judged)
 
 
 def is_of_a_known_batch(page: Page) -> bool:
