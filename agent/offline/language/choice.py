@@ -166,6 +166,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return "estimate_cost"
     if tool == "describe_model" and "need" in read.asked("focus"):
         return "check_fit"
+    if tool == "advise" and "fit" in read.asked("focus"):
+        # 'It runs out of memory: what should I change?'
+        return "check_fit"
     if tool in (*_OF_ONE, "estimate_cost") and _of_a_price(page, tool):
         return "describe_hardware"
     if tool == "describe_model" and read.asked("mode")[:1] and not read.asked("wish"):
