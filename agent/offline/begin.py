@@ -334,11 +334,15 @@ def _on_usual(
             topic["usual"] = taken
             return plan, []
         plan = without_usual(plan, taken)
-    if DEVICE in settled or "accelerator" in named or not (devices := usual(plan, "model" in settled)):
+    # 'Does it fit on H100?' is asked of one.
+    one = get(plan, DEVICE) is not None and reading.tool == "check_fit"
+    if one or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
+    if DEVICE not in devices:
+        return plan, [f"no number of devices was named: {on} taken, as fewer have no room"]
     return plan, [f"no device was named: {on} taken, as is usual"]
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import merge
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture
 from planner.partial import get, is_serving
 
@@ -28,6 +30,8 @@ _CARDS = {8: "rtx-3070", 11: "rtx-2080-ti", 12: "rtx-3060-12gb", 16: "rtx-4080",
 _APPLE = {8: "apple-m1-8gb", 16: "apple-m1", 24: "apple-m2", 32: "apple-m4", 36: "apple-m3-pro",
           48: "apple-m4-pro-48gb", 64: "apple-m4-pro", 96: "apple-m2-max", 128: "apple-m4-max",
           192: "apple-m2-ultra", 512: "apple-m3-ultra"}  # fmt: skip
+# Part of a device that weights and states take.
+_FILLED = 0.9
 # How far a memory that is told may be from what is sold.
 _NEAR = 0.05
 
@@ -40,17 +44,20 @@ def card_of(memory_gb: float, apple: bool = False) -> str | None:
 
 
 def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
-    """{path: value} of the devices, and of their number where none was said; empty where they are named or the model
-    is not known. `searched`: the model is what is asked for, so that only a number of devices is missing their kind."""
-    if get(plan, DEVICE) is None and get(plan, "model") is None and searched and get(plan, COUNT):
+    """{path: value} of the devices, and of their number where none was said and one has no room; empty where they are
+    named or the model is not known. `searched`: the model is what is asked for, so that only a number of devices is
+    missing their kind."""
+    named, count = get(plan, DEVICE), get(plan, COUNT)
+    if named is None and get(plan, "model") is None and searched and count:
         return {DEVICE: _SIZES[-1][0]}
-    if get(plan, DEVICE) is not None or get(plan, "model") is None:
+    if get(plan, "model") is None or (named is not None and count):
         return {}
     try:
         need = _need_bytes(plan)
+        if named is not None:
+            return _enough_of(find_accelerator(str(named)).value, need)
     except PlanError:
         return {}
-    count = get(plan, COUNT)
     if count:
         device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
         return {DEVICE: device}
@@ -60,6 +67,15 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
             return {DEVICE: device, COUNT: number}
     device, number, held = sizes[-1]
     return {DEVICE: device, COUNT: number * -(-int(need) // int(held))}
+
+
+def _enough_of(device: Accelerator, need: float) -> dict[str, Any]:
+    """The fewest of a device that hold what a model needs, in whole nodes beyond one; nothing where one does."""
+    held = _FILLED * device.usable_bytes
+    if need <= held:
+        return {}
+    few = next((number for number in (2, 4, 8) if need <= number * held), None)
+    return {COUNT: few or 8 * -(-int(need) // int(8 * held))}
 
 
 def without_usual(plan: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:

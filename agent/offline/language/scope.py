@@ -320,9 +320,7 @@ def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:
             return False
         against = bool(found.does(at, "or")) or (
             bool(found.does(at, "versus"))
-            and not (
-                first.key.startswith("number") and "than" in [one.norm for one in found.text[at : at + 3]]
-            )
+            and not (first.key.startswith("number") and "than" in [one.norm for one in found.text[at : at + 3]])
         )
         joined |= against or found.text[at].text == "/"
     if joined and len(between) <= 14:
