@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from knowledge.figures import gib, number, rate, seconds, usd
+from knowledge.figures import gib, number, percent, rate, seconds, usd
 from planner.compare.rows import ComparedServing, ComparedTraining
 from planner.estimates import PlanEstimate, component_bytes
 from planner.fields import leaves
@@ -138,8 +138,15 @@ def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterato
         return
     rate = speed(fastest)
     assert rate
-    near = [row.name for row in fitting if row is not fastest and (other := speed(row)) and other[2] >= rate[1]]
-    text = f"Of those that fit {fastest.name} gives the most tokens/s"
+    others = {row.name: other for row in fitting if row is not fastest and (other := speed(row))}
+    ahead = min((rate[0] / other[0] for other in others.values()), default=1.0) - 1.0
+    if others and max(rate[0] / other[0] for other in others.values()) - 1.0 < _MATTERS:
+        yield f"{_listed([fastest.name, *others])} are as fast as each other."
+        return
+    near = [name for name, other in others.items() if other[2] >= rate[1]]
+    text = f"{'Of those that fit ' if missing else ''}{fastest.name} gives the most tokens/s"
+    if ahead >= _MATTERS:
+        text += f", {percent(ahead)} more than the next"
     if near:
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"

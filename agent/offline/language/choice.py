@@ -66,6 +66,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
+    if tool == "compare" and page.values("request_rate") and _of_devices_alone(page):
+        # 'H200 or B200 at 10 requests/s?': as many of each as it takes.
+        return "size_serving", shares
     if asks_what_it_is(page):
         return "search_playbook", shares
     changes = page.plan and only_changes(page)
@@ -202,6 +205,12 @@ _FIGURES = frozenset(["fit", "run", "cost", "need", "time", "faster", "throughpu
 _PARTS = ("workload", "layout")
 _TERMS = ("figure", "topic", "goal")
 _LENGTHS = ("seq_len", "length", "max_context")
+
+
+def _of_devices_alone(page: Page) -> bool:
+    """Whether several devices are named to serve on, and no number of any."""
+    counted = any(device.count or device.nodes for device in page.devices)
+    return page.mode == SERVING and len(page.devices) > 1 and not counted
 
 
 def _of_a_price(page: Page, tool: str) -> bool:

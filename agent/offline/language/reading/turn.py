@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,10 @@ from planner.requests import ALL_PATHS
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
 _FACTS = ("describe_model", "describe_hardware")
+# Settings that one asks about whether they pay; of others one asks which value is best.
+_SWITCHES = ("precision", "fp8_attention", "packing", "attention", "compile", "fused_loss", "tiled_mlp", "cuda_graph",
+             "optimizer_in_backward", "optimizer", "recompute", "offload", "zero_stage", "sequence_parallel",
+             "speculative", "speculative_tokens", "kv_dtype", "weight_dtype", "prefix_hit")  # fmt: skip
 # Tools that answer a question beside another one; signs and spaces between the two.
 _OF_NO_PLAN = ("search_playbook", "list_catalogue")
 _BETWEEN = " ,;-\n"
@@ -65,6 +69,11 @@ def read(
     form = _form(page, tool, shares)
     # What is asked about a configuration is asked of the plan that it makes.
     return replace(form, then=said) if page.pasted and form.focus else form
+
+
+def _judged_switch(edits: Sequence[Edit]) -> Edit | None:
+    """What is weighed where nothing is set against it: the first setting that a run could be without."""
+    return next((edit for edit in edits if edit.op == "set" and edit.field in _SWITCHES), None)
 
 
 def _two_questions(page: Page) -> tuple[str, str] | None:
@@ -109,6 +118,9 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         # 'Would 16 B200 be cheaper?': than the plan as it is.
         supposed = [edit for edit in edits if not edit.settled]
         edits, options = [edit for edit in edits if edit.settled], [supposed] if supposed else []
+    if tool == "compare" and not (options or page.plan) and (judged := _judged_switch(edits)):
+        # 'Is fp8 worth it for …?': than the same run without it.
+        edits, options = [edit for edit in edits if edit is not judged], [[judged]]
     reading = Reading(
         text=page.read.text,
         act=act_of(page, tool, edits, options, scoped, refs),
