@@ -8,6 +8,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import merge
+from knowledge.engines import engine
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture
 from planner.partial import get, is_serving
@@ -72,7 +73,7 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
 def _enough_of(device: Accelerator, need: float) -> dict[str, Any]:
     """The fewest of a device that hold what a model needs, in whole nodes beyond one; nothing where one does."""
     held = _FILLED * device.usable_bytes
-    if need <= held:
+    if need <= held or device.vendor == "Apple":
         return {}
     few = next((number for number in (2, 4, 8) if need <= number * held), None)
     return {COUNT: few or 8 * -(-int(need) // int(8 * held))}
@@ -91,5 +92,7 @@ def _need_bytes(plan: Mapping[str, Any]) -> float:
         method = str(get(plan, "workload.method") or "full")
         return parameters * _BYTES.get(method, _BYTES["full"])
     dtype = str(get(plan, "workload.weight_dtype") or model.weight_format or "bf16")
+    if get(plan, "workload.weight_dtype") is None and get(plan, "workload.engine") in ("ollama", "llamacpp"):
+        dtype = engine(str(get(plan, "workload.engine"))).usual_format
     four = any(word in dtype for word in ("4", "q3", "q2", "awq", "gptq"))
     return parameters * (_FOUR_BITS if four else _EIGHT_BITS if "8" in dtype or "q5" in dtype else _SERVED)

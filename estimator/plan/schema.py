@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from estimator.errors import PlanError, nearest
 
@@ -113,6 +113,10 @@ class Lora(PlanPart):
     train_embeddings: bool = Field(False, description="Embedding and head are trained in full besides the adapters.")
 
 
+# Fine-tuning has a few billion tokens at most.
+PRETRAINING_TOKENS = 20e9
+
+
 class Training(PlanPart):
     kind: Literal["training"] = "training"
     framework: Framework = Field("auto", description="Training framework; auto chooses one the plan can run on.")
@@ -195,6 +199,14 @@ class Training(PlanPart):
         None, ge=1, le=10**12, description="Optimizer steps of the run; wins over the size of the data."
     )
     epochs: float = Field(1, gt=0, le=1e6, description="Passes over the data set.")
+
+    @model_validator(mode="after")
+    def _pretrains(self) -> Self:
+        """Whole models are trained on so many tokens before they are tuned, unless the stage is named."""
+        many = (self.dataset_tokens or 0) >= PRETRAINING_TOKENS and self.method == "full"
+        if many and "stage" not in self.model_fields_set:
+            self.__dict__["stage"] = "pretrain"
+        return self
 
 
 # What people and files call weight formats and engines, in lower case, by the Plan's own names.

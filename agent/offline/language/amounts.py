@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent.offline.language.lexicon import Lexicon, Phrase, Sense
+from agent.offline.language.lexicon import Lexicon, Phrase, Quantity, Sense
 from agent.offline.language.tokens import Glyphs, digits
 from knowledge.figures import length_in_tokens
 
@@ -18,6 +18,8 @@ _MONEY = ("usd", "eur", "gbp", "chf", "money")
 _COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 
 
+# Words of the longest name of a field.
+_LONGEST_NAME = 6
 # Scales of parameters.
 _SIZES = ("b", "bn", "billion", "t")
 
@@ -193,7 +195,7 @@ def _amount(found: Found, start: int) -> Amount | None:
                 # Of what is counted there are no fractions: '12.500 ejemplos'.
                 amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
             amount = replace(amount, units=tuple(units), end=max(unit.end for unit in units))
-        elif not (amount.is_size or _of_a_field(found, at)) and (
+        elif not (amount.is_size or of_a_field(found, at, value)) and (
             _counts_name(found, end) or _behind_name(found, start)
         ):
             amount = replace(amount, names=True)
@@ -387,10 +389,24 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
 
 
-def _of_a_field(found: Found, at: int) -> bool:
-    """Whether a number is written to the name of its field: 'tp2 a100'."""
+def of_a_field(found: Found, at: int, value: float) -> bool:
+    """Whether a number is written to the name of its field ('tp2 a100'), or stands behind one that it is usual for:
+    'rank 16 a100', 'seq=2048 rtx 4090'."""
     glued = at > 0 and not found.text[at].space and found.text[at - 1].kind == "word"
-    return glued and any(word.get("field") and word.end == at for word in found.words.get(at - 1, ()))
+    end = at - 1 if at > 0 and found.text[at - 1].text in "=:" else at
+    if at + 1 < len(found.text) and found.text[at + 1].norm in ("x", "×", "*"):
+        return glued
+    return any(
+        word.end == end and (glued or _is_usual(found.lexicon.quantities[sense.name], value))
+        for start in range(max(end - _LONGEST_NAME, 0), end)
+        for word in found.words.get(start, ())
+        for sense in word.all("field")
+    )
+
+
+def _is_usual(quantity: Quantity, value: float) -> bool:
+    plain = quantity.length or None in quantity.of
+    return plain and "devices" not in quantity.of and quantity.usual[0] <= value <= quantity.usual[1]
 
 
 def _counts_name(found: Found, at: int) -> bool:

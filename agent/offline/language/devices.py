@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agent.offline.language.amounts import Amount, Found, Unit
+from agent.offline.language.amounts import Amount, Found, Unit, of_a_field
 from agent.offline.language.assign import Filled, Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
@@ -45,7 +45,7 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
     for row in rows:
         amount = row.amounts[0]
         counts = amount.names or amount.unit("devices") is not None
-        counted = bool(rest) and _counts_machines(rest[-1].amounts[-1])
+        counted = bool(rest) and _counts_machines(found, rest[-1].amounts[-1])
         beside = counted and amount.before == "," and amount.names and rest[-1].end == row.start
         if counted and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
             first = rest.pop().amounts[-1]
@@ -60,9 +60,11 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
     return made, rest
 
 
-def _counts_machines(amount: Amount) -> bool:
-    """Whether a number may be one of machines: it is no size, and counts nothing else ('16 generations')."""
-    return not amount.is_size and all(unit.name in ("nodes", "devices") for unit in amount.units)
+def _counts_machines(found: Found, amount: Amount) -> bool:
+    """Whether a number may be one of machines: it is no size, counts nothing else ('16 generations'), and is of no
+    field that is named before it ('batch size 8 4x4090')."""
+    counted = all(unit.name in ("nodes", "devices") for unit in amount.units)
+    return counted and not (amount.is_size or of_a_field(found, amount.start, amount.value))
 
 
 def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], int | None]:

@@ -78,6 +78,7 @@ def fill(
         assume("precision", *_precision(accelerator))
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in stated and not (name == "epochs" and training.steps is not None):
+            why = _MANY_TOKENS if getattr(training, name) == "pretrain" else why
             assumed.append(Assumption(f"workload.{name}", getattr(training, name), why))
     if training.method in ("lora", "qlora", "dora", "pissa"):
         for name in ("rank", "alpha", "targets"):
@@ -130,6 +131,7 @@ def option_words(value: str | bool) -> str:
     return value if isinstance(value, str) else "yes" if value else "no"
 
 
+_MANY_TOKENS = "so many tokens are those of pretraining"
 _PLAIN_DEFAULTS = {
     "stage": "supervised fine-tuning is the most common run",
     "method": "all weights are trained unless an adapter is named",
