@@ -335,8 +335,8 @@ def _on_usual(
             return plan, []
         plan = without_usual(plan, taken)
     # 'Does it fit on H100?' is asked of one.
-    one = get(plan, DEVICE) is not None and reading.tool == "check_fit"
-    if one or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
+    single = get(plan, DEVICE) is not None and reading.tool == "check_fit"
+    if single or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)

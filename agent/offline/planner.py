@@ -23,7 +23,7 @@ from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
 from agent.offline.settling import settled
-from agent.offline.turn import Answered, TurnWork
+from agent.offline.turn import AnsweredPart, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
 from pages.answers import change
@@ -61,11 +61,11 @@ def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Though
     start = turn_start(turn.messages)
     current = turn.topic.get("turn")
     if current is None or current["start"] != start:
-        return _begun(turn, text_of(turn.messages[start]), catalogue, read, Answered())
+        return _begun(turn, text_of(turn.messages[start]), catalogue, read, AnsweredPart())
     return _gone_on(turn, turn.plan, turn.topic, catalogue, read)
 
 
-def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: Answered) -> Thought:
+def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: AnsweredPart) -> Thought:
     """The first step of a question; `before` is what the turn asked before it."""
     start = turn_start(turn.messages)
     reading = read(words, catalogue, turn.plan, turn.topic, turn.now)
@@ -81,7 +81,7 @@ def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: Ans
 
 def _gone_on(turn: Turn, plan: dict[str, Any], topic: dict[str, Any], catalogue: Catalogue, read: Read) -> Thought:
     work = TurnWork(**topic["turn"])
-    before = Answered(**work.answered)
+    before = AnsweredPart(**work.answered)
     about = topic["supposed"] if work.supposed else plan
     # Calls that a language model made before it failed were about its own reading of the question.
     every = [outcome for outcome in turn_outcomes(turn.messages) if outcome.call.id.startswith(f"{NAME}-")]
@@ -97,7 +97,9 @@ def _gone_on(turn: Turn, plan: dict[str, Any], topic: dict[str, Any], catalogue:
     return _with_the_next(turn, told, work.then, catalogue, read, replace(before, calls=len(every)))
 
 
-def _with_the_next(turn: Turn, told: Thought, then: str, catalogue: Catalogue, read: Read, before: Answered) -> Thought:
+def _with_the_next(
+    turn: Turn, told: Thought, then: str, catalogue: Catalogue, read: Read, before: AnsweredPart
+) -> Thought:
     """An answer behind those before it in a turn; with another question in it, that one's first step."""
     text = "\n\n".join(filter(None, (before.text, text_of(told.content))))
     asked, origins = [*before.asked, *told.asked], [*before.origins, *told.origins]
@@ -105,7 +107,7 @@ def _with_the_next(turn: Turn, told: Thought, then: str, catalogue: Catalogue, r
         return replace(told, content=thought(NAME, text), asked=asked, origins=origins) if before.text else told
     plan = turn.plan if told.plan is None else told.plan
     topic = turn.topic if told.topic is None else told.topic
-    answered = Answered(text, asked, origins, before.calls)
+    answered = AnsweredPart(text, asked, origins, before.calls)
     return _begun(replace(turn, plan=plan, topic=topic), then, catalogue, read, answered)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredPart:
     """What a turn was answered before its next question: the text, what that asked, where its figures are from, and how
     many calls it took."""
 

@@ -205,7 +205,7 @@ class Training(PlanPart):
         """Whole models are trained on so many tokens before they are tuned, unless the stage is named."""
         many = (self.dataset_tokens or 0) >= PRETRAINING_TOKENS and self.method == "full"
         if many and "stage" not in self.model_fields_set:
-            self.__dict__["stage"] = "pretrain"
+            object.__setattr__(self, "stage", "pretrain")
         return self
 
 

@@ -72,13 +72,8 @@ def _kin(accelerator: str) -> tuple[list[Price], str]:
     own = find_accelerator(accelerator).value
     if not own.form_factor.startswith(_APART):
         return [], ""
-    rows = {
-        other.id: [price for price in prices(other.id) if price.ram_bytes]
-        for other in accelerators()
-        if other.form_factor == own.form_factor
-    }
-    apart = {
-        id: abs(log(find_accelerator(id).value.usable_bytes / own.usable_bytes)) for id, each in rows.items() if each
-    }
+    alike = {other.id: other for other in accelerators() if other.form_factor == own.form_factor}
+    rows = [price for price in prices() if price.ram_bytes and price.accelerator in alike]
+    apart = {id: abs(log(alike[id].usable_bytes / own.usable_bytes)) for id in {price.accelerator for price in rows}}
     near = [id for id, far in apart.items() if far <= min(apart.values()) + _AS_NEAR]
-    return [price for id in near for price in rows[id]], " or ".join(near)
+    return [price for price in rows if price.accelerator in near], " or ".join(sorted(near))

@@ -389,17 +389,17 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
 
 
-def of_a_field(found: Found, at: int, value: float) -> bool:
+def of_a_field(heard: Found, at: int, value: float) -> bool:
     """Whether a number is written to the name of its field ('tp2 a100'), or stands behind one that it is usual for:
     'rank 16 a100', 'seq=2048 rtx 4090'."""
-    glued = at > 0 and not found.text[at].space and found.text[at - 1].kind == "word"
-    end = at - 1 if at > 0 and found.text[at - 1].text in "=:" else at
-    if at + 1 < len(found.text) and found.text[at + 1].norm in ("x", "×", "*"):
+    glued = at > 0 and not heard.text[at].space and heard.text[at - 1].kind == "word"
+    end = at - 1 if at > 0 and heard.text[at - 1].text in "=:" else at
+    if at + 1 < len(heard.text) and heard.text[at + 1].norm in ("x", "×", "*"):
         return glued
     return any(
-        word.end == end and (glued or _is_usual(found.lexicon.quantities[sense.name], value))
+        word.end == end and (glued or _is_usual(heard.lexicon.quantities[sense.name], value))
         for start in range(max(end - _LONGEST_NAME, 0), end)
-        for word in found.words.get(start, ())
+        for word in heard.words.get(start, ())
         for sense in word.all("field")
     )
 

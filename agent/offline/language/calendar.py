@@ -153,10 +153,10 @@ class Window:
 
 def window(read: Mentions) -> Window | None:
     for at in range(len(read.tokens)):
-        if at in read.named_tokens or not (found := read.found.sense(at, "free")):
+        if at in read.named_tokens or not (part := read.found.sense(at, "free")):
             continue
-        days, hours = _FREE[str(found[0].value)]
-        start, end = at, found[1]
+        days, hours = _FREE[str(part[0].value)]
+        start, end = at, part[1]
         for begin in range(max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
             if (first := _hour(read, begin)) and (last := _hour(read, first[1] + 1)):
                 hours = (last[0] - first[0]) % 24

@@ -66,11 +66,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         if (left is None and right is None) or _refuses_nothing(found, at, max(left or 0, right or 0)):
             at += 1
             continue
-        if any(
-            found.does(before, "suppose") or 0
-            for before in range(max(at - 3, 0), at + 1)
-            if (found.does(before, "suppose") or 0) > at
-        ):
+        if any((found.does(before, "suppose") or 0) > at for before in range(max(at - 3, 0), at + 1)):
             # 'Why not LoRA?' supposes it.
             at += 1
             continue
@@ -100,10 +96,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             hit = None
         hit = hit or _pointed_at(found, at, end, by_end)
         if hit is None and not _of_a_verdict(found, end):
-            following = end + (end < len(found.text) and found.text[end].norm in found.lexicon.articles)
-            away = _is_of_a_stranger(found, following) and (left is None or found.sense(at, "away") is not None)
-            hit = None if away else _left(found, at, by_end)
-            hit = None if hit and hit.key.startswith("number") else hit
+            hit = _named_before(found, at, end, left, by_end)
         if hit is not None:
             refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
             words.update(range(at, end))
@@ -135,33 +128,42 @@ def _particle(found: Found, at: int) -> int | None:
     return found.does(at, "particle") if any(verbs) else None
 
 
-def _counts(found: Found, at: int) -> bool:
+def _counts(heard: Found, at: int) -> bool:
     """Whether a number begins at a token."""
-    return at < len(found.text) and (found.text[at].kind == "number" or found.sense(at, "number") is not None)
+    return at < len(heard.text) and (heard.text[at].kind == "number" or heard.sense(at, "number") is not None)
 
 
-def _judged(found: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
+def _judged(heard: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
     """The setting that a verdict is on, in a sentence that asks nothing: 'ZeRO-3 for a 7B is overkill'."""
-    if not found.does(at, "judged") or is_asked(found, at):
+    if not heard.does(at, "judged") or is_asked(heard, at):
         return None
-    return _setting_before(found, at, by_end, lambda token: token.ends_clause)
+    return _setting_before(heard, at, by_end, lambda token: token.ends_clause)
 
 
-def _pointed_at(found: Found, at: int, end: int, by_end: dict[int, Thing]) -> Thing | None:
+def _named_before(heard: Found, at: int, end: int, left: int | None, by_end: dict[int, Thing]) -> Thing | None:
+    """What a refusal behind it is about, unless that is of something unknown or a number."""
+    following = end + (end < len(heard.text) and heard.text[end].norm in heard.lexicon.articles)
+    if _is_of_a_stranger(heard, following) and (left is None or heard.sense(at, "away") is not None):
+        return None
+    hit = _left(heard, at, by_end)
+    return None if hit and hit.key.startswith("number") else hit
+
+
+def _pointed_at(heard: Found, at: int, end: int, by_end: dict[int, Thing]) -> Thing | None:
     """The setting that 'skip it' and 'leave it out' mean: the last one before."""
-    particle = found.does(at, "particle") is not None
+    particle = heard.does(at, "particle") is not None
     near = range(at - 2, at) if particle else range(end, end + 2)
-    points = next((step for step in near if 0 <= step < len(found.text) and found.does(step, "it")), None)
-    if points is None or not (particle or found.does(points, "it") == len(found.text) or _closes(found, points + 1)):
+    points = next((step for step in near if 0 <= step < len(heard.text) and heard.does(step, "it")), None)
+    if points is None or not (particle or heard.does(points, "it") == len(heard.text) or _closes(heard, points + 1)):
         return None
-    return _setting_before(found, at, by_end, lambda token: token.ends_sentence)
+    return _setting_before(heard, at, by_end, lambda token: token.ends_sentence)
 
 
-def _setting_before(found: Found, at: int, by_end: dict[int, Thing], stops: Callable[[Glyphs], bool]) -> Thing | None:
+def _setting_before(heard: Found, at: int, by_end: dict[int, Thing], stops: Callable[[Glyphs], bool]) -> Thing | None:
     for step in range(at, 0, -1):
         if (thing := by_end.get(step)) and thing.key.startswith(("value", "named", "field")):
             return thing
-        if stops(found.text[step - 1]):
+        if stops(heard.text[step - 1]):
             return None
     return None
 

@@ -36,7 +36,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
     changed = differences(page, page.filled)
-    page.filled = [_as_more(page, one, changed) for one in page.filled]
+    page.filled = [_as_more(page, number, changed) for number in page.filled]
     told = bool(page.values("dataset_tokens"))
     for one in _surest(page.filled):
         if told and one.field == "text_bytes":
@@ -82,12 +82,12 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
     """The edits with a deadline as the hours until then that the machines are free in."""
-    said = f"{page.read.said(free.start, free.end)!r} taken as {168 * free.share:g} of the 168 hours of a week"
+    words = f"{page.read.said(free.start, free.end)!r} taken as {168 * free.share:g} of the 168 hours of a week"
     due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
     if not due:
-        page.assumed.append(f"{said}: hours that are told are those of the run itself")
+        page.assumed.append(f"{words}: hours that are told are those of the run itself")
         return edits
-    notes = {edit: f"{said}, {edit.value * free.share:.4g} of the {edit.value:g} hours until then" for edit in due}
+    notes = {edit: f"{words}, {edit.value * free.share:.4g} of the {edit.value:g} hours until then" for edit in due}
     return [
         (
             at,
@@ -100,10 +100,10 @@ def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) ->
     ]
 
 
-def _as_more(page: Page, one: Filled, changed: Mapping[int, str]) -> Filled:
+def _as_more(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
     """'We could spend $2,000 more' without a budget asks what more money buys."""
-    more = one.field == "budget_usd" and changed.get(one.row.start) == "plus" and "budget_usd" not in page.known
-    return replace(one, field="more_usd") if more else one
+    more = number.field == "budget_usd" and changed.get(number.row.start) == "plus" and "budget_usd" not in page.known
+    return replace(number, field="more_usd") if more else number
 
 
 def _surest(filled: Sequence[Filled]) -> list[Filled]:

@@ -71,9 +71,15 @@ def read(
     return replace(form, then=said) if page.pasted and form.focus else form
 
 
-def _judged_switch(edits: Sequence[Edit]) -> Edit | None:
-    """What is weighed where nothing is set against it: the first setting that a run could be without."""
-    return next((edit for edit in edits if edit.op == "set" and edit.field in _SWITCHES), None)
+def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit], list[list[Edit]]]:
+    """(What stands, what is compared with the run without it) where nothing is set against it."""
+    if scoped == "hypothetical":
+        # 'Would 16 B200 be cheaper?': than the plan as it is.
+        supposed = [edit for edit in edits if not edit.settled]
+        return [edit for edit in edits if edit.settled], [supposed] if supposed else []
+    # 'Is fp8 worth it for …?': the first setting that a run could be without.
+    switches = [] if page.plan else [edit for edit in edits if edit.op == "set" and edit.field in _SWITCHES][:1]
+    return [edit for edit in edits if edit not in switches], [switches] if switches else []
 
 
 def _two_questions(page: Page) -> tuple[str, str] | None:
@@ -114,13 +120,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     scoped, edits = scope_of(page, edits)
     refs = references_of(page, edits)
     edits = edits or value_alone(page)
-    if tool == "compare" and scoped == "hypothetical" and edits and not options:
-        # 'Would 16 B200 be cheaper?': than the plan as it is.
-        supposed = [edit for edit in edits if not edit.settled]
-        edits, options = [edit for edit in edits if edit.settled], [supposed] if supposed else []
-    if tool == "compare" and not (options or page.plan) and (judged := _judged_switch(edits)):
-        # 'Is fp8 worth it for …?': than the same run without it.
-        edits, options = [edit for edit in edits if edit is not judged], [[judged]]
+    if tool == "compare" and edits and not options:
+        edits, options = _weighed(page, scoped, edits)
     reading = Reading(
         text=page.read.text,
         act=act_of(page, tool, edits, options, scoped, refs),
@@ -144,11 +145,9 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         lost=[*lost_words(page, tool), *page.beside],
         new=bool(page.read.does("new")) and not refs,
     )
-    if tool == "project_mlperf":
+    if tool == "project_mlperf" and not any(edit.field == "scenario" for edit in edits):
         named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
-        edits += (
-            [Edit("scenario", "set", named[0])] if named and not any(edit.field == "scenario" for edit in edits) else []
-        )
+        edits += [Edit("scenario", "set", name) for name in named[:1]]
     own = own_of(page, tool, reading)
     if tool is None and (about := about_the_answer(page)):
         own |= {"about": about}
