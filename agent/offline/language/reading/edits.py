@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
@@ -52,8 +53,10 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
             continue
         differ = len({str([(e.field, e.value) for e in one]) for one in choices}) > 1
         if not options and len(group) > 1 and all(choices) and differ:
-            options = choices
             together |= {start for start, each in said if any(each is choice for choice in choices)}
+            sizes = [[by_start.get(size.start, []) for size in _behind(thing, things)] for thing in group]
+            together |= {start for start, each in said if any(each is size for more in sizes for size in more)}
+            options = [[*choice, *chain(*more)] for choice, more in zip(choices, sizes, strict=True)]
     if tool == "compare" and not options:
         options = _side_by_side(said)
         together = {start for start, each in said if any(each is option for option in options)}
@@ -78,6 +81,19 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+
+
+def _behind(thing: scope.Thing, things: Sequence[scope.Thing]) -> list[scope.Thing]:
+    """Sizes of a layout right behind one that is set against another: 'tp 8, or tp 4 pp 2'."""
+    following: list[scope.Thing] = []
+    while size := next((other for other in things if other.start == thing.end and _is_layout(other, thing)), None):
+        following.append(size)
+        thing = size
+    return following
+
+
+def _is_layout(*things: scope.Thing) -> bool:
+    return all(ALL_PATHS.get(thing.key.rpartition(":")[2], "").startswith("layout.") for thing in things)
 
 
 def _first(page: Page, *operators: str) -> int | None:

@@ -188,7 +188,10 @@ def _as_said(page: Page, one: Filled) -> str | None:
         beside = end in (start, one.row.start) or (at == one.row.end and end not in numbers)
         natural = one.field in _LOADS or (limit == "at_most" and one.field in _LIMITED)
         named = one.name is not None and one.name[0] <= at < one.name[1] and one.field not in _LIMITED
-        if beside and not (natural or named):
+        # '3 epochs over 20k examples'
+        passes = [each for each in page.filled if each.field == "epochs" and each.row.end == at]
+        goes_over = bool(passes) and one not in passes
+        if beside and not (natural or named or goes_over):
             words = page.read.said(min(at, one.row.start), max(end, one.row.end))
             return f"{words!r} is read as {as_number(one.field, one.values[-1]):,}: the plan holds no such limit"
     return None
