@@ -30,7 +30,9 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
         if name.start in page.refused.things:
             pieces.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
         elif name.id:
-            pieces.append((name.start, [Edit("model", "set", name.id, span, name.note)]))
+            later = _later(page, name.text, name.id)
+            taken = later and f"{name.text!r} taken as {later.rpartition('/')[2]} (it may also be {name.id})"
+            pieces.append((name.start, [Edit("model", "set", later or name.id, span, taken or name.note)]))
         elif name.options and not name.problem:
             family = page.catalogue.family(name.text) if not name.sized else []
             chosen = _usual_of_family(family) if family else _usual_model(name.options)
@@ -48,6 +50,29 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
     if not page.needs:
         pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
     return pieces
+
+
+def _later(page: Page, text: str, id: str) -> str | None:
+    """The newest generation of that size where a family and a size alone are said, and a model of old is called so:
+    'qwen 7b'. Who writes its id means it."""
+    words = text.lower().split()
+    facts = find_model(id).value
+    if len(words) != 2 or (facts.released or "") >= _NEW:
+        return None
+    family, size = words
+    billions = size.removesuffix("b")
+    if not billions.replace(".", "", 1).isdecimal():
+        return None
+    alike = [find_model(other).value for other in page.catalogue.models_of_size(float(billions) * 1e9)]
+    parts = [(row, row.id.rpartition("/")[2].lower().split("-")) for row in alike]
+    # A generation stands before the size ('Qwen2.5-7B', 'Llama-2-13b'), a version behind it.
+    same = [
+        row
+        for row, name in parts
+        if name[0].rstrip("0123456789.") == family and size in name[1:] and (name[0] != family or name.index(size) > 1)
+    ]
+    newest = max(_plain(same), key=_month) if same else None
+    return newest.id if newest and _month(newest) > _month(facts) else None
 
 
 def _meant_instead(page: Page, unknown: Name) -> str | None:
