@@ -22,12 +22,13 @@ _COMPOUND = re.compile(r"\w+(?:[-/]\w+)+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = {
     "a", "about", "after", "again", "always", "an", "and", "any", "anyone", "are", "as", "at", "be", "because",
-    "been", "but", "by", "can", "could", "did", "do", "does", "doing", "ever", "every", "everyone", "few", "first",
+    "been", "better", "between", "but", "by", "can", "compare", "compared", "could", "did", "differ", "difference",
+    "differences", "do", "does", "doing", "ever", "every", "everyone", "few", "first",
     "for", "from", "get", "gets", "getting", "give", "go", "good", "got", "has", "have", "help", "here", "how", "i",
     "if", "in", "into", "is", "it", "its", "just", "keep", "keeps", "know", "last", "like", "make", "many", "me",
     "mean", "means", "much", "must", "my", "need", "never", "no", "now", "of", "often", "on", "or", "our", "people",
     "please", "say", "says", "should", "so", "some", "sometimes", "tell", "than", "that", "the", "their", "them",
-    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "very", "want", "was", "we",
+    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "versus", "very", "vs", "want", "was", "we",
     "well", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 }  # fmt: skip
 _lock = Lock()
