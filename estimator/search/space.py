@@ -228,8 +228,11 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
 
 
 def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
+    """Nothing is gained where device and host have one memory, unless it is asked for."""
     offload = job.plan.layout.offload
     names = [offload] if offload else dict.fromkeys((*space.offloads, job.framework.recipe.offload))
+    if not offload and job.machine.accelerator.form_factor == "SoC":
+        names = ["none"]
     return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in names]})
 
 

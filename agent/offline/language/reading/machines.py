@@ -14,6 +14,7 @@ from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
 from agent.offline.usual import card_of
 from estimator.errors import PlanError
+from knowledge.machines.catalogue import USABLE_SHARE_APPLE
 from planner.partial import get
 
 # How far behind a device those of another place may be counted.
@@ -49,7 +50,7 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             edits.append(Edit("nodes", "set", one.nodes, span))
         if one.per_node:
             edits.append(Edit("per_node", "set", one.per_node, span))
-        pieces.append((name.start, edits))
+        pieces.append((name.start, edits + _less_memory(page, name, id)))
     if not (page.devices or page.read.of("accelerator") or get(page.plan, "cluster.accelerator")):
         pieces += _of_memory(page)
         if not pieces and "mine" in page.read.asked("whose"):
@@ -160,6 +161,23 @@ def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
             page.left = [other for other in page.left if other is not one]
             return id, note
     return None
+
+
+def _less_memory(page: Page, name: Name, id: str) -> list[Edit]:
+    """What can be used of an Apple machine with less memory than the catalogue's: 'macbook m4 pro 24gb'."""
+    most = page.catalogue.memory_gb(id)
+    for each in [*page.filled, *page.left] if id.startswith("apple") and most else []:
+        row = each.row if isinstance(each, Filled) else each
+        unit = row.amounts[-1].unit("bytes")
+        size = unit and row.amounts[-1].value * unit.size / 1e9
+        if not size or not 8 <= size < most or min(abs(row.start - name.end), abs(name.start - row.end)) > _NEAR:
+            continue
+        page.filled = [other for other in page.filled if other is not each]
+        page.left = [other for other in page.left if other is not each]
+        usable = USABLE_SHARE_APPLE * size
+        note = f"of {page.read.said(row.start, row.end)} {usable:g} GiB can be used for a model"
+        return [Edit("usable_gib", "set", usable, page.read.span(row.start, row.end), note)]
+    return []
 
 
 def _usual_device(options: Sequence[str]) -> str:
