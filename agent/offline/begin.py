@@ -334,9 +334,10 @@ def _on_usual(
             topic["usual"] = taken
             return plan, []
         plan = without_usual(plan, taken)
-    # 'Does it fit on H100?' is asked of one.
-    single = get(plan, DEVICE) is not None and reading.tool == "check_fit"
-    if single or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
+    # 'Does it fit on H100?' is asked of one; where one is refused others are to be named.
+    known = get(plan, DEVICE) is not None
+    left = reading.tool == "check_fit" if known else "accelerator" in named
+    if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)

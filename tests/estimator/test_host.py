@@ -279,7 +279,10 @@ def test_the_capacity_of_a_node_is_that_of_machines_with_as_many_devices() -> No
     assert "scaled to 4" in half.source
 
 
-def test_a_capacity_that_nobody_prints_is_not_made_up() -> None:
-    assert host_capacity("mi100", 8) is None
+def test_a_capacity_that_nobody_prints_is_of_kin_that_are_named() -> None:
+    kin = host_capacity("mi100", 8)
+    assert kin is not None
+    assert "with rtx-5090" in kin.source
+    assert host_capacity("apple-m3-max", 1) is None
     with pytest.raises(PlanError, match=r"cluster\.accelerator"):
         host_capacity("h1000", 8)

@@ -30,8 +30,7 @@ _FACTS = ("describe_model", "describe_hardware")
 _SWITCHES = ("precision", "fp8_attention", "packing", "attention", "compile", "fused_loss", "tiled_mlp", "cuda_graph",
              "optimizer_in_backward", "optimizer", "recompute", "offload", "zero_stage", "sequence_parallel",
              "speculative", "speculative_tokens", "kv_dtype", "weight_dtype", "prefix_hit")  # fmt: skip
-# Tools that answer a question beside another one; signs and spaces between the two.
-_OF_NO_PLAN = ("search_playbook", "list_catalogue")
+# Signs and spaces between two questions.
 _BETWEEN = " ,;-\n"
 
 
@@ -66,9 +65,7 @@ def read(
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
-    form = _form(page, tool, shares)
-    # What is asked about a configuration is asked of the plan that it makes.
-    return replace(form, then=said) if page.pasted and form.focus else form
+    return _form(page, tool, shares)
 
 
 def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit], list[list[Edit]]]:
@@ -94,7 +91,8 @@ def _two_questions(page: Page) -> tuple[str, str] | None:
         start, end = page.read.span(part.start, part.stop)
         alone = understood(text[start:end].strip(_BETWEEN), page.catalogue, page.plan, page.topic, page.now)
         tool, _ = chosen(alone, context_of(page.plan, page.topic))
-        if tool not in _OF_NO_PLAN or (inside and not asks_what_it_is(alone)):
+        # What is only wondered about beside a run is no question of practice.
+        if not (asks_what_it_is(alone) or (tool == "list_catalogue" and not inside)):
             continue
         rest = f"{text[:start].rstrip(_BETWEEN)} {text[end:].lstrip(_BETWEEN)}".strip()
         return (alone.read.text, rest) if part is asked[0] else (rest, alone.read.text)
