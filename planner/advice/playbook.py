@@ -28,7 +28,8 @@ _STOP = {
     "if", "in", "into", "is", "it", "its", "just", "keep", "keeps", "know", "last", "like", "make", "many", "me",
     "mean", "means", "much", "must", "my", "need", "never", "no", "now", "of", "often", "on", "or", "our", "people",
     "please", "say", "says", "should", "so", "some", "sometimes", "tell", "than", "that", "the", "their", "them",
-    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "versus", "very", "vs", "want", "was", "we",
+    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "versus", "very", "vs", "want",
+    "was", "we",
     "well", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 }  # fmt: skip
 _lock = Lock()
