@@ -165,8 +165,8 @@ def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:
 
 def _less_memory(page: Page, name: Name, id: str) -> list[Edit]:
     """What can be used of an Apple machine with less memory than the catalogue's: 'macbook m4 pro 24gb'."""
-    most = page.catalogue.memory_gb(id)
-    for each in [*page.filled, *page.left] if id.startswith("apple") and most else []:
+    most = page.catalogue.memory_gb(id) or 0.0
+    for each in [*page.filled, *page.left] if id.startswith("apple") else []:
         row = each.row if isinstance(each, Filled) else each
         unit = row.amounts[-1].unit("bytes")
         size = unit and row.amounts[-1].value * unit.size / 1e9
