@@ -288,7 +288,7 @@ def _hinted(page: Page) -> str | None:
     if page.plan and "changed" in page.read.asked("of_answer"):
         return "diff_scenarios"
     serving, goal = page.mode == SERVING, goal_of(page)
-    if len(strategies_named(page)) > 1:
+    if len(strategies_named(page)) > 1 and "matrix" not in wishes:
         return "apply_strategies"
     if "accuracy" in wishes and not page.plan:
         return "search_playbook"
