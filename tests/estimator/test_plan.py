@@ -257,6 +257,23 @@ def test_a_serving_plan_is_not_a_training_plan() -> None:
         _ = plan.training
 
 
+@pytest.mark.parametrize(
+    ("workload", "stage"),
+    [
+        ({"dataset_tokens": 3e11}, "pretrain"),
+        ({"dataset_tokens": 3e11, "stage": "sft"}, "sft"),
+        ({"dataset_tokens": 3e11, "method": "lora"}, "sft"),
+        ({"dataset_tokens": 1e9}, "sft"),
+        ({}, "sft"),
+    ],
+)
+def test_so_many_tokens_are_those_of_pretraining_unless_a_stage_is_named(workload: dict[str, Any], stage: str) -> None:
+    plan = Plan.parse({"model": "m", "workload": workload})
+    assert plan.training.stage == stage
+    assert plan.given().get("workload", {}).get("stage") == workload.get("stage")
+    assert plan.patch({"workload.dataset_tokens": 1e8}).training.stage == workload.get("stage", "sft")
+
+
 def test_the_text_of_an_error_is_the_same_for_short_and_long_choices() -> None:
     assert str(PlanError("layout.tp", "is wrong", [1, 2, 4])) == "layout.tp: is wrong; valid: 1 2 4"
     assert str(PlanError("model", "is wrong", ["a long name", "b"])) == "model: is wrong; valid: a long name, b"

@@ -400,3 +400,15 @@ def test_a_plan_that_cannot_be_is_refused_in_either_space() -> None:
     for space in (USUAL, WHOLE):
         with pytest.raises(PlanError, match="tp=3"):
             candidates(job, space)
+
+
+@pytest.mark.parametrize(("accelerator", "offloads"), [("apple-m4-pro", {"none"}), ("rtx-4090", {"none", "params"})])
+def test_nothing_is_offloaded_where_device_and_host_have_one_memory(accelerator: str, offloads: set[str]) -> None:
+    job = open_job(
+        model="meta-llama/Llama-3.2-3B",
+        workload_framework="torchtune",
+        cluster_accelerator=accelerator,
+        cluster_count=1,
+    )
+    tried = candidates(job, replace(WHOLE, offloads=("none", "params"))).offload
+    assert {OFFLOAD[index] for index in set(tried.tolist())} == offloads

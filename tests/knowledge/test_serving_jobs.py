@@ -159,6 +159,12 @@ def test_the_usual_engine_of_macs_and_cpus_is_llama_cpp_unless_one_is_named() ->
         assert make(accelerator=accelerator, engine="hf").engine.name == "hf"
 
 
+@pytest.mark.parametrize("accelerator", ["rtx-5090", "rtx-4090", "a100-sxm-80gb"])
+@pytest.mark.parametrize(("weights", "reading"), [("q4_k_m", "llamacpp"), ("q8_0", "llamacpp"), ("awq", "vllm")])
+def test_the_usual_engine_reads_the_weights_that_are_asked_for(accelerator: str, weights: str, reading: str) -> None:
+    assert make(accelerator=accelerator, weight_dtype=weights).engine.name == reading
+
+
 @pytest.mark.parametrize(
     ("model", "accelerator", "name", "kind"),
     [

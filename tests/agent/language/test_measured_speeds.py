@@ -70,3 +70,11 @@ def test_a_log_is_read_with_the_plan_that_is_said_beside_it() -> None:
 )
 def test_this_machine_is_described(words: str) -> None:
     assert _read(words).tool == "describe_machine"
+
+
+@pytest.mark.parametrize(
+    "why", ["why is my run of {} only doing 900 tok/s/gpu?", "warum schafft {} nur 900 tokens/s pro GPU?"]
+)
+def test_why_a_speed_is_so_low_is_asked_of_that_speed(why: str) -> None:
+    reading = _read(why.format("llama 3.1 8b on 8 H100"))
+    assert (reading.tool, reading.own) == ("rate_run", {"tokens_per_s_per_device": 900})

@@ -110,3 +110,52 @@ def test_a_card_that_is_not_known_is_no_other_card() -> None:
     assert [need.field for need in _read("is the tesla p40 24gb any good for mistral 7b?").needs] == [
         "cluster.accelerator"
     ]
+
+
+@pytest.mark.parametrize("card", ["h100", "a100 80gb", "rtx 4090"])
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("lora rank 16", "lora_rank", 16),
+        ("batch 64", "batch", 64),
+        ("seq 2048", "seq_len", 2048),
+        ("micro batch 4", "micro_batch", 4),
+        ("tp 8", "tp", 8),
+    ],
+)
+def test_a_number_behind_the_name_of_its_field_counts_no_cards(words: str, field: str, value: int, card: str) -> None:
+    values = _set(f"llama 3.1 8b {words} {card}")
+    assert values[field] == value
+    assert "count" not in values
+
+
+@pytest.mark.parametrize(
+    "words", ["llama3.1-70b 512 h100", "qlora 512 h100", "16 generations, 512 h100", "on 512 h100"]
+)
+def test_other_numbers_before_a_card_do(words: str) -> None:
+    assert _set(f"train llama 3.1 70b grpo {words}")["count"] == 512
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"), [("overnight", 12), ("over night", 12), ("for the weekend", 48), ("this weekend", 48)]
+)
+def test_a_night_and_a_weekend_are_hours(words: str, hours: float) -> None:
+    assert _set(f"sft llama 3.1 8b on 8 h100, 1B tokens, doable {words}?")["deadline_h"] == hours
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        ("qwen 14b", "Qwen/Qwen3-14B"),
+        ("llama 13b", "meta-llama/Llama-2-13b-hf"),
+        ("Qwen-14B", "Qwen/Qwen-14B"),
+        ("mistral 7b", "mistralai/Mistral-7B-v0.1"),
+    ],
+)
+def test_a_family_and_a_size_are_its_newest_generation(words: str, model: str) -> None:
+    assert _set(f"lora {words} on a 4090")["model"] == model
+
+
+@pytest.mark.parametrize(("machine", "usable"), [("macbook m4 pro 24gb", 18), ("16gb macbook air m2", 12)])
+def test_a_mac_has_the_memory_that_is_said(machine: str, usable: float) -> None:
+    assert _set(f"can my {machine} run llama 3.1 8b q4?")["usable_gib"] == usable
