@@ -22,11 +22,7 @@ from estimator.plan.training.stages import Floats, StageShape
 from estimator.units import FP32_BYTES
 
 
-def has_matrix_updates(job: Job) -> bool:
-    return job.optimizer.newton_schulz_steps > 0 and not job.uses_adapters
-
-
-def whole_matrices(job: Job, layouts: Layouts, shape: StageShape) -> list[tuple[WeightMatrix, Floats]]:
+def _whole_matrices(job: Job, layouts: Layouts, shape: StageShape) -> list[tuple[WeightMatrix, Floats]]:
     """The matrices of a stage's blocks, each with how many of it one device works on before states are sharded."""
     return [
         (matrix, count * matrix.copies / (layouts.ep if matrix.role == "expert" else 1.0))
@@ -41,7 +37,7 @@ def matrix_update_time(
     """(Iterations, what is gathered for them)."""
     dense, experts, largest = layouts.zeros(), layouts.zeros(), layouts.zeros()
     cut = layouts.zeros()
-    for matrix, count in whole_matrices(job, layouts, shape):
+    for matrix, count in _whole_matrices(job, layouts, shape):
         each = job.optimizer.newton_schulz_steps * _iteration_s(job, layouts, matrix)
         if matrix.role == "expert":
             experts = experts + count * each

@@ -61,7 +61,7 @@ def _largest_bytes(job: Job) -> float:
 def largest_tensor(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     """Elements of the largest tensor that one device steps: a matrix, whole where its update is orthogonal, or the
     embedding where that is trained."""
-    if job.optimizer.newton_schulz_steps:
+    if job.updates_matrices:
         return layouts.ones() * max(m.inputs * m.outputs for block in job.architecture.blocks for m in block.matrices)
     dense, experts = matrix_shapes(job, layouts, reached(job, shape))
     table = np.where(held.trained_dense > held.dense - held.outside, _table(job.architecture, layouts, shape), 0.0)
@@ -137,6 +137,6 @@ def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
         stepped = np.where(layouts.zero_stage >= 3, group, stepped)
     if facts.largest_elements:
         largest = stepped if flat else largest_tensor(job, layouts, shape, held)
-        whole = largest if facts.newton_schulz_steps else np.minimum(stepped, largest)
+        whole = largest if job.updates_matrices else np.minimum(stepped, largest)
         step = step + _largest_bytes(job) * whole
     return step + framework.optimizer.step_bytes * stepped

@@ -36,7 +36,7 @@ from estimator.plan.training.stages import (
 )
 from estimator.rl.generation import generation_seconds
 from estimator.training.launches import host_seconds, waiting
-from estimator.training.matrix_updates import has_matrix_updates, matrix_update_time
+from estimator.training.matrix_updates import matrix_update_time
 from estimator.training.memory import stage_memory
 from estimator.training.states import model_states
 
@@ -147,7 +147,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
         components["bubble"] = bubble_left(layouts) * (others + (layouts.pp - 1) * sends)
     components["data_parallel"] = _data_parallel(job, layouts, groups, held, micro, m)
     components["optimizer"] = optimizer_time(job, layouts, updated(job, layouts, held))
-    if has_matrix_updates(job):
+    if job.updates_matrices:
         components["optimizer"] = components["optimizer"] + sum_of(
             matrix_update_time(job, layouts, groups, first, held)
         )

@@ -16,7 +16,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters
 from estimator.plan.training.stages import StageShape, micro_batch_tokens, stage_shape
 from estimator.training.estimates import least_of
-from estimator.training.matrix_updates import has_matrix_updates, matrix_update_time
+from estimator.training.matrix_updates import matrix_update_time
 from estimator.training.operators import Operator, operators
 from estimator.training.schedule import (
     COMPONENTS,
@@ -279,7 +279,7 @@ def _optimizer(parts: StepParts) -> Account:
     size = moving * job.machine.accelerator.memory_bandwidth * job.calibration.device.memory
     moved = size / trained if trained else 0.0
     whole: list[Term] = []
-    if has_matrix_updates(job):
+    if job.updates_matrices:
         iterations, gathered = matrix_update_time(job, layout, parts.passes.groups, parts.first, parts.held)
         whole = [
             Term("optimizer_seconds.newton_schulz", float(iterations[0])),

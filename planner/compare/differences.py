@@ -139,14 +139,14 @@ def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterato
     rate = speed(fastest)
     assert rate
     others = {row.name: other for row in fitting if row is not fastest and (other := speed(row))}
-    ahead = min((rate[0] / other[0] for other in others.values()), default=1.0) - 1.0
-    if others and max(rate[0] / other[0] for other in others.values()) - 1.0 < _MATTERS:
+    leads = [rate[0] / other[0] - 1.0 for other in others.values()]
+    if others and max(leads) < _MATTERS:
         yield f"{_listed([fastest.name, *others])} are as fast as each other."
         return
     near = [name for name, other in others.items() if other[2] >= rate[1]]
     text = f"{'Of those that fit ' if missing else ''}{fastest.name} gives the most tokens/s"
-    if ahead >= _MATTERS:
-        text += f", {percent(ahead)} more than the next"
+    if others and min(leads) >= _MATTERS:
+        text += f", {percent(min(leads))} more than the next"
     if near:
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"

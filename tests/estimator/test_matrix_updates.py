@@ -8,6 +8,7 @@ import pytest
 from estimator_jobs import estimate_of
 from memory_jobs import LLAMA_8B_MATRICES
 
+from estimator.training.optimizers import optimizer_memory
 from estimator.training.time_account import StepParts, time_accounts
 
 LAYERS, STEPS = 32, 5
@@ -63,3 +64,10 @@ def test_the_account_of_a_step_adds_up_to_it() -> None:
     account = time_accounts(parts)["time.components.optimizer"]()
     assert "optimizer_seconds.newton_schulz" in [term.name for term in account.terms]
     assert sum(term.value for term in account.terms) == pytest.approx(parts.component("optimizer"))
+
+
+def test_adapters_have_no_temporaries_of_frozen_matrices() -> None:
+    estimates = estimate_of({"workload.method": "lora", "workload.optimizer": "muon"})
+    parts = StepParts(estimates.job, estimates.layouts, estimates.step)
+    _, temporaries = optimizer_memory(parts.job, parts.layout, parts.first, parts.held)
+    assert float(temporaries[0]) < 4.0 * max(rows * columns for rows, columns in LLAMA_8B_MATRICES)

@@ -74,6 +74,11 @@ class Job:
     def sequences_per_sample(self) -> int:
         return 2 if self.training.stage in PAIRED_STAGES else 1
 
+    @property
+    def updates_matrices(self) -> bool:
+        """Whether whole matrices are updated together (Muon); adapters are too small to count."""
+        return self.optimizer.newton_schulz_steps > 0 and not self.uses_adapters
+
     @cached_property
     def uses_adapters(self) -> bool:
         return self.training.method in _ADAPTER_METHODS
