@@ -106,6 +106,7 @@ class RunLength(Result):
     low_hours: float
     high_hours: float
     step_hours: float = Field(description="Of the steps alone, undisturbed.")
+    device_hours: float
     goodput: Goodput | None = Field(description="Null for shorter and smaller runs.")
 
 
@@ -236,6 +237,8 @@ class Limit(Result):
     value: int | str | None = Field(
         description="The last value that fits; a model's id for goal model. None: none does."
     )
+    low_value: int | None = Field(default=None, description="Of tokens: the ends of the 80 % interval.")
+    high_value: int | None = None
     plan: dict[str, Any] = Field(description="The complete plan at that value, or at the least value where none fits.")
     assumptions: list[Assumption]
     parameters: int = Field(description="Parameters of the plan's model.")

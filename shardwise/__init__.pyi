@@ -195,6 +195,8 @@ class _PlanRequest(_PlanArguments, total=False):
     """Hours until the run must be done."""
     budget_usd: float | str | None
     """Most the run may cost."""
+    budget_device_hours: float | str | None
+    """Most device-hours it may take."""
     provider: str | None
     """Price book to use, e.g. AWS."""
     usable_gib: float | None
@@ -348,6 +350,8 @@ class _EitherRequest(_EitherArguments, total=False):
     """Hours until the run must be done."""
     budget_usd: float | str | None
     """Most the run may cost."""
+    budget_device_hours: float | str | None
+    """Most device-hours it may take."""
     provider: str | None
     """Price book to use, e.g. AWS."""
     usable_gib: float | None
@@ -1036,7 +1040,7 @@ def best_parallelism(model: str | Mapping[str, Any] | None = None, accelerator: 
     Pareto front of speed against memory, and why each neighbour lost. Use it when the user asks how to parallelise
     or for the fastest setup."""
 
-def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, goal: Literal['seq_len', 'micro_batch', 'model', 'devices', 'context', 'input_len', 'concurrency'], **arguments: Unpack[_LimitRequest]) -> Limit:
+def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, goal: Literal['seq_len', 'micro_batch', 'model', 'devices', 'tokens', 'context', 'input_len', 'concurrency'], **arguments: Unpack[_LimitRequest]) -> Limit:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
     (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one); for
     serving context (longest request), input_len, concurrency (most users at once, within limits of latency), model

@@ -336,14 +336,16 @@ def _on_usual(
         plan = without_usual(plan, taken)
     # 'Does it fit on H100?' is asked of one; where one is refused others are to be named.
     known = get(plan, DEVICE) is not None
-    left = reading.tool == "check_fit" if known else "accelerator" in named
+    timed = get(plan, "goal.budget_device_hours") is not None
+    left = (reading.tool == "check_fit" and not timed) if known else "accelerator" in named
     if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
     if DEVICE not in devices:
-        return plan, [f"no number of devices was named: {on} taken, as fewer have no room"]
+        why = "fewer have no room" if get(plan, "goal.budget_device_hours") is None else "they last about a month"
+        return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
 
 

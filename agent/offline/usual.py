@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,7 @@ _CARDS = {8: "rtx-3070", 11: "rtx-2080-ti", 12: "rtx-3060-12gb", 16: "rtx-4080",
 _APPLE = {8: "apple-m1-8gb", 16: "apple-m1", 24: "apple-m2", 32: "apple-m4", 36: "apple-m3-pro",
           48: "apple-m4-pro-48gb", 64: "apple-m4-pro", 96: "apple-m2-max", 128: "apple-m4-max",
           192: "apple-m2-ultra", 512: "apple-m3-ultra"}  # fmt: skip
+_MONTH_H = 720.0
 # Part of a device that weights and states take.
 _FILLED = 0.9
 # How far a memory that is told may be from what is sold.
@@ -56,7 +58,8 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
     try:
         need = _need_bytes(plan)
         if named is not None:
-            return _enough_of(find_accelerator(str(named)).value, need)
+            device = find_accelerator(str(named)).value
+            return _enough_of(device, need) | _for_a_month(device, get(plan, "goal.budget_device_hours"))
     except PlanError:
         return {}
     if count:
@@ -77,6 +80,12 @@ def _enough_of(device: Accelerator, need: float) -> dict[str, Any]:
         return {}
     few = next((number for number in (2, 4, 8) if need <= number * held), None)
     return {COUNT: few or 8 * -(-int(need) // int(8 * held))}
+
+
+def _for_a_month(device: Accelerator, device_hours: float | None) -> dict[str, Any]:
+    """As many whole nodes as use up so many device-hours in about a month, as a power of two."""
+    nodes = (device_hours or 0.0) / (_MONTH_H * device.per_node)
+    return {COUNT: device.per_node * 2 ** round(math.log2(nodes))} if nodes >= 1.0 else {}
 
 
 def without_usual(plan: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:

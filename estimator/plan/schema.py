@@ -385,7 +385,13 @@ class Goal(PlanPart):
     objective: Objective = Field("throughput", description="What the best layout is best at.")
     deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
     budget_usd: Amount | None = Field(None, gt=0, description="Most the run may cost.")
+    budget_device_hours: Amount | None = Field(None, gt=0, description="Most device-hours it may take.")
     provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
+
+    def hours_on(self, devices: int) -> float | None:
+        """Hours that the deadline and the device-hours leave to so many devices; None without either."""
+        each = None if self.budget_device_hours is None else self.budget_device_hours / devices
+        return min((hours for hours in (self.deadline_h, each) if hours is not None), default=None)
 
 
 class Plan(PlanPart):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from estimator.plan.schema import Training
+from estimator.plan.schema import Goal, Training
 from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
@@ -47,7 +47,7 @@ def training(
         text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
         text = f"{text}: {_needs(need)}."
         return [Headline(text, False, f"{_sentence(run)}."), *_ways(fit)]
-    late = _too_late_or_dear(plan.goal.deadline_h, plan.goal.budget_usd, estimate, bill)
+    late, kept = _limits(plan.goal, estimate, bill)
     saving = memory.besides(need)
     verdict = "Yes, it fits" if "fit" in asked else "It fits"
     verdict += ", but tightly" if need.tight else ""
@@ -57,7 +57,7 @@ def training(
     beware = need.tight or bool(estimate.warnings)
     more = [*([saving] if saving else []), *_doubts(estimate.warnings, ("host memory",))]
     head = Headline(
-        " ".join([*late, text or f"{verdict}."]),
+        " ".join([*late, text or f"{verdict}.", *kept]),
         not (late or saving or need.host.fits is False),
         " ".join(more),
         beware,
@@ -90,16 +90,21 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
-def _too_late_or_dear(
-    deadline_h: float | None, budget_usd: float | None, estimate: TrainingEstimate, bill: CostEstimate | None
-) -> list[str]:
-    words: list[str] = []
-    hours = bill.hours if bill and bill.hours else estimate.run.hours if estimate.run else None
-    if deadline_h and hours and hours > deadline_h:
-        words.append(f"Late: {figures.hours(hours)} against a deadline of {figures.hours(deadline_h)}.")
-    if bill and budget_usd and bill.usd is not None and bill.usd > budget_usd:
-        words.append(f"Over budget: {figures.usd(bill.usd)} of {figures.usd(budget_usd)}.")
-    return words
+def _limits(goal: Goal, estimate: TrainingEstimate, bill: CostEstimate | None) -> tuple[list[str], list[str]]:
+    """(Which limits of the goal are broken, which are kept), each with its figures."""
+    run = bill if bill and bill.hours else estimate.run
+    limits = (
+        ("Late", "In time", "hours", run and run.hours, goal.deadline_h),
+        ("Over budget", "Within budget", "usd", bill and bill.usd, goal.budget_usd),
+        ("Over the device-hours", "Within the device-hours", "device_hours", run and run.device_hours,
+         goal.budget_device_hours),
+    )  # fmt: skip
+    broken, kept = list[str](), list[str]()
+    for over, within, figure, value, most in limits:
+        if value is not None and most is not None:
+            words, part = (over, broken) if value > most else (within, kept)
+            part.append(f"{words}: {figures.shown(figure, value)} of {figures.shown(figure, most)}.")
+    return broken, kept
 
 
 def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str]) -> str:

@@ -15,7 +15,8 @@ from planner.results import Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
 # What stops it that is no part of memory.
-_OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline"}
+_OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
+           "device_hours": "the device-hours"}  # fmt: skip
 _OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
 
 
@@ -34,7 +35,9 @@ def training(limit: Limit) -> list[Block]:
             f"{figures.percent(chosen.mfu)} MFU."
         )
         blocks.append(Prose(there))
-    return [*blocks, *(memory.training(limit.memory) if isinstance(limit.memory, MemoryEstimate) else [])]
+    if limit.goal == "tokens" or not isinstance(limit.memory, MemoryEstimate):
+        return blocks
+    return [*blocks, *memory.training(limit.memory)]
 
 
 def _verdict(limit: Limit) -> str:
@@ -47,6 +50,7 @@ def _verdict(limit: Limit) -> str:
             "micro_batch": f"no micro-batch: {run} on {hardware} does not fit even with one sequence at a time",
             "model": f"no model: not even the smallest of those considered fits for {kind} on {hardware}",
             "devices": f"no number of these devices tried: {run} does not fit",
+            "tokens": f"no data at all: {run} on {hardware} does not fit",
         }[limit.goal]
         return f"**None**, {nothing}."
     value = figures.plain(limit.value)
@@ -57,6 +61,11 @@ def _verdict(limit: Limit) -> str:
             return f"**{value} sequences** is the largest micro-batch that fits: {run} on {hardware}."
         case "model":
             return f"{_largest(limit)}: {kind} on {hardware}."
+        case "tokens":
+            span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
+            return (
+                f"**{figures.shown('tokens', limit.value)} tokens**{span} are the most that {run} on {hardware} takes."
+            )
         case _ if limit.value == 1:
             return f"**{hardware}** is enough: {run} fits on a single device."
     return f"**{hardware}** are the fewest that fit: {run}."

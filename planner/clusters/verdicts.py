@@ -143,5 +143,6 @@ def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Cha
 def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:
     if option.fits_budget is False and option.usd is not None and ask.max_usd:
         yield f"{usd(option.usd - ask.max_usd)} over the budget"
-    if option.fits_deadline is False and option.hours is not None and ask.deadline_h:
-        yield f"{hours(option.hours - ask.deadline_h)} too late"
+    allowed_h = ask.plan.goal.hours_on(option.count)
+    if option.fits_deadline is False and option.hours is not None and allowed_h:
+        yield f"{hours(option.hours - allowed_h)} too long"

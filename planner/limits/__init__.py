@@ -9,6 +9,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan, Training
 from planner.limits import serving, training
+from planner.limits.data import most_tokens
 from planner.limits.models import finishing, model_candidates
 from planner.requests import EitherRequest
 from planner.results import Limit
@@ -17,9 +18,11 @@ _SERVING_GOALS = ("context", "input_len", "concurrency")
 
 
 class LimitRequest(EitherRequest):
-    goal: Literal["seq_len", "micro_batch", "model", "devices", "context", "input_len", "concurrency"] = Field(
-        description="What to push to its limit: seq_len, micro_batch, model (largest) or devices (least); of serving "
-        "also context (longest request), input_len (longest prompt) or concurrency (most requests at once)."
+    goal: Literal["seq_len", "micro_batch", "model", "devices", "tokens", "context", "input_len", "concurrency"] = (
+        Field(
+            description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least) or tokens "
+            "(most data in the time and money); of serving also context (longest request), input_len or concurrency."
+        )
     )
     family: str | None = Field(
         None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
@@ -34,8 +37,12 @@ def find_limit(request: LimitRequest) -> Limit:
     if request.family is not None and request.goal != "model":
         raise PlanError("family", f"goes with goal model alone, not with {request.goal}", ["goal=model"])
     plan, named = _plan_of(request)
+    if request.goal == "tokens":
+        if isinstance(plan.workload, Inference):
+            raise PlanError("goal", "tokens is of training, but the plan is for serving", _SERVING_GOALS)
+        return most_tokens(plan)
     candidates = model_candidates(plan, request.family, named) if request.goal == "model" else None
-    timed = candidates is not None and plan.goal.deadline_h is not None and _knows_length(plan)
+    timed = candidates is not None and plan.goal.hours_on(1) is not None and _knows_length(plan)
     if candidates and timed:
         candidates = finishing(plan, candidates)
     kind = serving if isinstance(plan.workload, Inference) else training
@@ -51,7 +58,10 @@ def _knows_length(plan: Plan) -> bool:
 
 def _not_looked_at(plan: Plan, timed: bool) -> list[str]:
     """What the plan wants besides fitting, which the limit does not keep to."""
-    wanted = {"the deadline": plan.goal.deadline_h if not timed else None, "the budget": plan.goal.budget_usd}
+    wanted = {
+        "the deadline": plan.goal.deadline_h if not timed else None, "the budget": plan.goal.budget_usd,
+        "the device-hours": plan.goal.budget_device_hours if not timed else None,
+    }  # fmt: skip
     named = [name for name, value in wanted.items() if value]
     text = f"not looked at: {' and '.join(named)}; a run at this limit may take longer or cost more"
     return [text] if named else []

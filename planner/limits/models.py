@@ -58,7 +58,8 @@ def _own_family(plan: Plan) -> str | None:
 def finishing(plan: Plan, candidates: ModelCandidates) -> ModelCandidates:
     """Those from the largest on that is trained by the plan's deadline: on the plan's tokens or, where it has none, on
     as many as are best for the compute of a pretraining. Raises PlanError where none is."""
-    deadline_h, late, most_flops = plan.goal.deadline_h or math.inf, "", _most_flops(plan)
+    deadline_h, late = plan.goal.hours_on(plan.cluster.count or 1) or math.inf, ""
+    most_flops = _most_flops(plan)
     for place, row in enumerate(candidates.models):
         model = architecture(row.id)
         tokens = plan.training.dataset_tokens or TOKENS_PER_PARAMETER * model.parameters

@@ -99,8 +99,9 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         owned=payment.owned,
         break_even=break_evens(payment.rows, payment.owned, chosen),
         plots=by_hours_of_use(payment.rows, payment.owned, chosen),
-        within_budget=None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
-        within_deadline=None if goal.deadline_h is None else chosen.hours <= goal.deadline_h,
+        within_budget=_within(usd, goal.budget_usd),
+        within_deadline=_within(chosen.hours, goal.deadline_h),
+        within_device_hours=_within(chosen.hours * machine.count, goal.budget_device_hours),
         warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),
     )
@@ -160,3 +161,7 @@ def _energy(machine: Machine, payment: Payment) -> float | None:
     if chosen.kind == "owned" and payment.owned:
         return payment.owned.kw * facts["pue"].value * chosen.hours
     return energy_kwh(machine, chosen.hours, facts["host_share"].value, facts["pue"].value)
+
+
+def _within(value: float | None, most: float | None) -> bool | None:
+    return None if value is None or most is None else value <= most

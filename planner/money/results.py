@@ -161,6 +161,7 @@ class CostEstimate(Result):
     bought: list[Saving] = Field(default_factory=list, description="What more_usd more would buy, each alone.")
     within_budget: bool | None = Field(description="Of usd.")
     within_deadline: bool | None
+    within_device_hours: bool | None = Field(default=None, description="Of device_hours.")
     not_included: list[str] = Field(default_factory=list, description="What the figures leave out.")
     warnings: list[str]
     evidence: list[Evidence]

@@ -138,6 +138,7 @@ def run_of(planned: Planned) -> RunLength | None:
         low_hours=clock.low_hours,
         high_hours=clock.high_hours,
         step_hours=hours[0],
+        device_hours=clock.hours * planned.job.machine.count,
         goodput=clock.goodput and _goodput_of(clock.goodput, float(planned.estimates.mfu[index])),
     )
 

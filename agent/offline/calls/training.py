@@ -23,6 +23,7 @@ SOLVED = {
     "micro_batch": "workload.micro_batch",
     "model": "model",
     "devices": "cluster.count",
+    "tokens": "workload.dataset_tokens",
     "context": "workload.max_context",
     "input_len": "workload.input_len",
     "concurrency": "workload.concurrency",

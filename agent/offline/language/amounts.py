@@ -20,6 +20,8 @@ _COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps
 
 # Words of the longest name of a field.
 _LONGEST_NAME = 6
+# Seconds of the shortest time that devices are counted by.
+_HOUR = 3600
 # Scales of parameters.
 _SIZES = ("b", "bn", "billion", "t")
 
@@ -199,7 +201,7 @@ def _amount(found: Found, start: int) -> Amount | None:
             _counts_name(found, end) or _behind_name(found, start)
         ):
             amount = replace(amount, names=True)
-    amount = _per(found, amount)
+    amount = _in_device_hours(found, amount, at) or _per(found, amount)
     if amount.unit(*_MONEY) and not amount.per and _dotted(found.text[at].norm) and amount.value < 1000:
         # '8.000 Dollar'
         return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
@@ -430,6 +432,37 @@ def _counts_name(found: Found, at: int) -> bool:
         words += not joins
         at += 1
     return False
+
+
+def _in_device_hours(heard: Found, amount: Amount, at: int) -> Amount | None:
+    """An amount of devices times their time; its digits begin at a token."""
+    if (hours := _device_hours(heard, amount)) is None:
+        return None
+    thousands = 1000 if _dotted(heard.text[at].norm) and amount.value < 1000 else 1
+    value, digits = round(thousands * amount.value, 9), round(thousands * amount.digits, 9)
+    return replace(amount, value=value, digits=digits, units=(hours,), end=hours.end, names=False)
+
+
+def _device_hours(heard: Found, amount: Amount) -> Unit | None:
+    """Devices times their time: '50k GPU-hours', '20,000 H100 days', '10.000 horas de GPU'."""
+    if long := next((unit for unit in amount.units if unit.name == "time" and unit.size >= _HOUR), None):
+        of = long.end < len(heard.text) and heard.text[long.end].norm in ("of", "de", "d")
+        end = _behind_device(heard, long.end + 1) if of else None
+        return Unit("device_hours", long.size / _HOUR, long.start, end) if end else None
+    devices = amount.unit("devices")
+    end = devices.end if devices else None if amount.units else _behind_device(heard, _behind(heard, amount.end))
+    if end is None or end >= len(heard.text):
+        return None
+    at = end + 1 if heard.text[end].text in ("-", "‑") and not heard.text[end].space else end
+    units = [unit for unit in _unit(heard, at) if unit.name == "time" and unit.size >= _HOUR]
+    return Unit("device_hours", units[0].size / _HOUR, amount.number, units[0].end) if units else None
+
+
+def _behind_device(heard: Found, at: int) -> int | None:
+    """The token behind a device that stands at a token, by its kind or its name."""
+    if at in heard.counted:
+        return heard.names[at]
+    return next((unit.end for unit in _unit(heard, at) if unit.name == "devices"), None)
 
 
 def _device(found: Found, at: int) -> bool:

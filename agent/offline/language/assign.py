@@ -34,7 +34,7 @@ _LIMITS = ("at_most", "at_least")
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
-_COUNTED = {"devices", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
+_COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
-from agent.offline.language.own.limits import any_goal, has_model, limit_goal
+from agent.offline.language.own.limits import any_goal, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import strategies_named
 from agent.offline.language.reading.things import free_names
@@ -39,7 +39,7 @@ _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
 _SOLVED = {"devices": ("count", "nodes"), "context": ("length", "max_context"), "seq_len": ("seq_len",),
            "micro_batch": ("micro_batch", "batch", "global_batch"), "concurrency": ("concurrency",),
-           "input_len": ("input_len",)}  # fmt: skip
+           "input_len": ("input_len",), "tokens": ("dataset_tokens", "dataset_samples")}  # fmt: skip
 # How much the lexicon's opinion weighs: as much as half of what the classifier may's.
 _HINT = 0.5
 
@@ -55,6 +55,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return RATES, {RATES: 1.0}
     if _asks_for_this_machine(page):
         return "describe_machine", {"describe_machine": 1.0}
+    if asks_for_data(page) and has_model(page):
+        return "find_limit", {"find_limit": 1.0}
     if any_goal(page) == "model" and page.values("budget_usd") and not (has_model(page) or page.read.of("accelerator")):
         # 'Best model for $12k'
         return "find_limit", {"find_limit": 1.0}

@@ -44,6 +44,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
     tokens_per_s = job.tokens_per_step / step_s
     usd = offer.usd if offer and run else None
     limits = ask.plan.goal
+    allowed_h = limits.hours_on(shape.count)
     return ClusterOption(
         accelerator=shape.accelerator.id,
         count=shape.count,
@@ -73,7 +74,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         mfu=float(planned.estimates.mfu[planned.index]),
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
-        fits_deadline=None if limits.deadline_h is None or run is None else run.hours <= limits.deadline_h,
+        fits_deadline=None if allowed_h is None or run is None else run.hours <= allowed_h,
         fits_budget=None if limits.budget_usd is None or usd is None else usd <= limits.budget_usd,
         measured=job.calibration.device_measured,
         other_offers=others(rows),

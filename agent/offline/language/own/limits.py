@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
 from agent.offline.language.mentions import SERVING
-from planner.partial import get
+from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ _MONEY_ALONE = (
 )
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+_ENDING = ("deadline_h", "budget_usd", "budget_device_hours")
 _LIMITING = ("most", "least", "size", "fit", "best")
 
 
 def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
-    goal = limit_goal(page) or any_goal(page) or ("model" if not has_model(page) else None)
+    goal = "tokens" if asks_for_data(page) else limit_goal(page)
+    goal = goal or any_goal(page) or ("model" if not has_model(page) else None)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model" and page.values("budget_usd") and not page.read.of("accelerator"):
         page.needs.append(Need("cluster.accelerator", _MONEY_ALONE))
@@ -57,6 +59,7 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
     """What a limit may be asked of, where it is named without a number of its own."""
     serving = {"concurrency", "context", "input_len", "devices", "model"}
     open_ = serving if page.mode == SERVING else {"seq_len", "micro_batch", "model", "devices"}
+    open_ = open_ | {"tokens"} if page.mode != SERVING and _is_ended(page) else open_
     said = [(number.row.start, number.row.end) for number in page.filled] + [
         number.name for number in page.filled if number.name
     ]
@@ -67,6 +70,18 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
         for one in page.read.asked_at("goal")
         if one[2] in open_ and not any(start <= one[0] < end for start, end in said)
     ]
+
+
+def _is_ended(page: Page) -> bool:
+    """Whether time or money ends a run before its data do."""
+    of_data = any(page.values(name) or get(page.plan, ALL_PATHS[name]) for name in DATA_SIZES)
+    told = any(page.values(name) or get(page.plan, ALL_PATHS[name]) for name in _ENDING)
+    return not of_data and bool(told or page.until)
+
+
+def asks_for_data(page: Page) -> bool:
+    """Whether it is asked how much data a run gets through before its time or money ends."""
+    return _is_ended(page) and ("data" in page.read.asked("wish") or limit_goal(page) == "tokens")
 
 
 def any_goal(page: Page) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled
-from agent.offline.language.calendar import Window, deadline
+from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.page import Page
@@ -72,7 +72,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         for value in page.read.values
         if (name := value.field.removeprefix("unknown_")) != value.field and mode_of_field(name) == page.mode
     ]
-    if (until := deadline(page.read, page.now)) and not page.values("deadline_h"):
+    if (until := page.until) and not page.values("deadline_h"):
         hours, start, end = until
         page.left = [row for row in page.left if not start <= row.start < end]
         note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"

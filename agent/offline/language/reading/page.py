@@ -13,7 +13,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned
-from agent.offline.language.calendar import Window, iso_tokens, window
+from agent.offline.language.calendar import Window, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
@@ -75,6 +75,11 @@ class Page:
 
     def values(self, name: str) -> list[float]:
         return [value for number in self.filled if number.field == name for value in number.values]
+
+    @cached_property
+    def until(self) -> tuple[float, int, int] | None:
+        """(Hours from now, token, token behind) of the day by which all has to be done."""
+        return deadline(self.read, self.now)
 
     @cached_property
     def known(self) -> frozenset[str]:
