@@ -1,49 +1,162 @@
-"""Every action of the app: what Ctrl+P lists and finds by a few letters, and every key."""
+"""The actions of the app, one table: the slash commands, the keys, the list that finds them by a few letters, and the
+help are made of it.
+
+A key does what its command does, so that a face that cannot have the key loses nothing. The prompt has the keys of a
+text editor (Ctrl+A C D E F J K U V W X Y Z, F6, F7): a row's key is another one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 from textual.binding import Binding
 
-from tui.screens import SCREENS
-from tui.slash import commands
-from tui.widgets.prompt import PROMPT_KEYS
-
 if TYPE_CHECKING:
     from tui.app import ShardwiseApp
 
-# Keys that a command does the same as.
-_COMMANDED = ("help", "edit_plan", "new_session", "quit", "command_palette", "help_quit")
+PLAN, RESULTS, FILES, APP = "The plan", "What it comes to", "Files", "Conversations and the app"
+
+
+@dataclass(frozen=True)
+class Key:
+    """Pressed, it does what the command does with `words` behind it, which is `meaning` where that is something else.
+    `label` stands at the bottom of the screen."""
+
+    key: str
+    label: str = ""
+    words: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Action:
+    """`usage` is what may follow the name. `screen`, "module:Class" below tui.screens, is what the name alone opens,
+    called `title`; the class is made with the keyword `plan` alone."""
+
+    name: str
+    group: str
+    usage: str
+    meaning: str
+    keys: tuple[Key, ...] = ()
+    screen: str = ""
+    title: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"/{self.name} {self.usage}".rstrip()
+
+    @property
+    def heading(self) -> str:
+        return self.title or f"{self.meaning[:1].upper()}{self.meaning[1:]}"
+
+
+ACTIONS = (
+    Action("plan", PLAN, "[FIELD=VALUE …]", "change the plan; alone it opens the form", (Key("f3", "Edit plan"),)),
+    Action("pane", PLAN, "", "show or hide the plan", (Key("f2", "Plan"),)),
+    Action("model", PLAN, "[NAME]", "the model to train or serve"),
+    Action("models", PLAN, "", "model catalogue", (Key("ctrl+l"),), "models:ModelsScreen"),
+    Action("hardware", PLAN, "[NAME [COUNT]]", "the accelerators to run on", (Key("ctrl+g"),),
+           "hardware:HardwareScreen", "Hardware catalogue"),
+    Action("undo", PLAN, "", "take back the last change of the plan"),
+    Action("scenarios", PLAN, "", "saved plans and examples", (Key("ctrl+s"),), "scenarios:ScenariosScreen"),
+    Action("save", PLAN, "NAME [overwrite]", "keep the plan under a name"),
+    Action("fit", RESULTS, "[FIELD=VALUE …]", "does it fit, what would make it fit"),
+    Action("best", RESULTS, "[FIELD=VALUE …]", "the best layout, or the best way to serve"),
+    Action("cost", RESULTS, "[FIELD=VALUE …]", "what it costs, by provider"),
+    Action("compare", RESULTS, "FIELD=A,B … | NAME …", "variants or saved plans, side by side"),
+    Action("sweep", RESULTS, "FIELD VALUES", "the plan over a range: count 8..128 doubling", (Key("ctrl+t"),),
+           "sweep:SweepScreen", "Plots of the plan"),
+    Action("clusters", RESULTS, "", "clusters to run it on", (Key("f5"),), "clusters:ClustersScreen"),
+    Action("playbook", RESULTS, "", "advice and practical knowledge", (), "playbook:PlaybookScreen"),
+    Action("runs", RESULTS, "", "measured runs, and what was predicted", (Key("f9"),), "runs:RunsScreen"),
+    Action("details", RESULTS, "", "open or close the details of the answer", (Key("f10"),)),
+    Action("config", FILES, "[TARGET …] | write [FOLDER]", "the launch files; write puts them on disk"),
+    Action("export", FILES, "[FORMAT] [FILE]", "conversation (md), plan or report (pdf) as a file"),
+    Action("copy", FILES, "[config|N|FILE]", "the answer as Markdown, or a block of it",
+           (Key("ctrl+o", "Copy answer"), Key("f4", words="config", meaning="copy the config block"))),
+    Action("new", APP, "", "start a new conversation", (Key("ctrl+n", "New"),)),
+    Action("resume", APP, "[ID or words]", "go on with an earlier conversation"),
+    Action("sessions", APP, "", "earlier conversations", (Key("ctrl+r"),), "sessions:SessionsScreen"),
+    Action("stop", APP, "", "stop the answer", (Key("escape", "Stop"),)),
+    Action("think", APP, "auto|offline|gemini|openai", "who thinks"),
+    Action("theme", APP, "[NAME]", "colours; alone: dark or light"),
+    Action("settings", APP, "", "what is in force", (Key("f12"),), "settings:SettingsScreen"),
+    Action("actions", APP, "", "find any of these by a few letters", (Key("ctrl+p", "palette"), Key("f8", "palette"))),
+    Action("help", APP, "", "every command and key", (Key("f1", "Help"),), "help:HelpScreen"),
+    Action("quit", APP, "", "leave; the conversation is kept", (Key("ctrl+q", "Quit"),)),
+)  # fmt: skip
+
+# What a page in a browser is not given, or should not take: opening, finding, printing, reloading, saving, closing.
+BROWSER_KEYS = frozenset(
+    {*(f"ctrl+{letter}" for letter in "glnopqrstw"), "f5", "f11", "f12"},
+)
+PROMPT_KEYS = (
+    ("enter", "send"),
+    ("ctrl+j", "new line, as shift+enter does"),
+    ("up / down", "earlier prompts"),
+    ("page up / down", "through the conversation"),
+    ("tab", "take what is offered; else the next card"),
+)
+
+# Keys that Textual, or the app, asks about by the name of what they do.
+_BY_NAME = {"stop": "stop", "quit": "quit", "actions": "command_palette"}
+# Left to right at the bottom of the screen.
+_ORDER = ("stop", "help", "pane", "plan", "new")
+
+
+def bindings() -> list[Binding]:
+    """Every key of the table, as the app has it in a terminal."""
+    rows = sorted(ACTIONS, key=lambda row: _ORDER.index(row.name) if row.name in _ORDER else len(_ORDER))
+    return [
+        Binding(
+            key.key,
+            _BY_NAME.get(row.name, f"command({f'{row.name} {key.words}'.strip()!r})"),
+            key.label or row.meaning,
+            # The bottom line has a place of its own for the list of all.
+            show=bool(key.label) and row.name != "actions",
+            priority=row.name == "actions",
+        )
+        for row in rows
+        for key in row.keys
+    ]
+
+
+def palette_key(in_browser: bool) -> str:
+    """What opens the list of all actions."""
+    return next(key.key for key in _keys_of("actions") if not (in_browser and key.key in BROWSER_KEYS))
+
+
+def displayed(app: ShardwiseApp, action: Action) -> list[tuple[Key, str]]:
+    """The keys of an action that this face has, as they are shown."""
+    kept = app._bindings.key_to_bindings
+    return [(key, app.get_key_display(Binding(key.key, ""))) for key in action.keys if key.key in kept]
 
 
 def every_action(app: ShardwiseApp) -> Iterable[SystemCommand]:
-    """Screens, commands, and keys of the conversation, each with its key."""
-    for row in SCREENS:
-        key = f"   {app.get_key_display(Binding(row.key, ''))}" if row.key else ""
-        yield SystemCommand(f"{row.title}{key}", f"/{row.name}", partial(app.open_screen, row.name))
-    named = {row.name for row in SCREENS}
-    for command in commands():
-        if command.name not in named:
-            meaning = f"{command.meaning[:1].upper()}{command.meaning[1:]}"
-            yield SystemCommand(meaning, command.shown.replace("[", "\\["), partial(app.start_command, command))
-    for binding in _bindings(app):
-        if binding.description and binding.action not in _COMMANDED and "open_screen" not in binding.action:
-            title = f"{binding.description}   {app.get_key_display(binding)}"
-            yield SystemCommand(title, "key", partial(app.run_action, binding.action))
+    """All of the table with the keys that this face has."""
+    for row in ACTIONS:
+        keys = displayed(app, row)
+        first = next((shown for key, shown in keys if not key.words), "")
+        title = f"{row.heading}   {first}".rstrip()
+        yield SystemCommand(title, row.shown.replace("[", "\\["), partial(app.start_action, row))
+        for key, shown in keys:
+            if key.words:
+                line = f"{row.name} {key.words}"
+                title = f"{key.meaning[:1].upper()}{key.meaning[1:]}   {shown}"
+                yield SystemCommand(title, f"/{line}", partial(app.action_command, line))
 
 
-def keys_of(app: ShardwiseApp) -> Iterable[tuple[str, str]]:
+def every_key(app: ShardwiseApp) -> Iterable[tuple[str, str]]:
     """Every key of the app and of its prompt, and what it does."""
-    for binding in _bindings(app):
-        if binding.description:
-            yield app.get_key_display(binding), binding.description
+    for row in ACTIONS:
+        for key, shown in displayed(app, row):
+            yield shown, key.meaning or row.title or row.meaning
     yield from PROMPT_KEYS
 
 
-def _bindings(app: ShardwiseApp) -> Iterable[Binding]:
-    """Each once, also where several keys do the same."""
-    return dict.fromkeys(each for key in app._bindings.key_to_bindings.values() for each in key)
+def _keys_of(name: str) -> tuple[Key, ...]:
+    return next(row.keys for row in ACTIONS if row.name == name)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
@@ -23,10 +23,10 @@ from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.store import last_plan, transcript
 from estimator.errors import PlanError
 from pages.blocks import offered
-from tui.actions import every_action, keys_of
-from tui.screens import SCREENS, ScreenResult, find_screen, load_screen
+from tui.actions import BROWSER_KEYS, Action, bindings, every_action, palette_key
+from tui.screens import ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
-from tui.slash import Command, PromptContext, split
+from tui.slash import PromptContext, split
 from tui.slash_actions import call_events, carry_out
 from tui.talk import Opener, Start, Talk, earlier_sessions, load_opener
 from tui.themes import use_chosen
@@ -51,17 +51,7 @@ class ShardwiseApp(App[None]):
     TITLE = "Shardwise"
     CSS_PATH = "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (as Textual types it)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "stop", "Stop"),
-        Binding("f1", "help", "Help"),
-        Binding("f2", "toggle_plan", "Plan"),
-        Binding("f3", "edit_plan", "Edit plan"),
-        Binding("ctrl+n", "new_session", "New"),
-        Binding("f10", "details", "Details of the answer", show=False),
-        Binding("ctrl+o", "copy_answer", "Copy answer"),
-        Binding("f4", "copy_block", "Copy config block", show=False),
-        Binding("ctrl+q", "quit", "Quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     def __init__(
         self,
@@ -88,9 +78,6 @@ class ShardwiseApp(App[None]):
         self.used = ""
         # Unset while an earlier conversation is read: its plan is not known yet.
         self.drawn = asyncio.Event()
-        for row in SCREENS:
-            if row.key:
-                self.bind(row.key, f"open_screen({row.name!r})", description=row.title, show=False)
 
     def get_default_screen(self) -> Screen[None]:
         return _MainScreen(id="_default")
@@ -159,8 +146,12 @@ class ShardwiseApp(App[None]):
                 return
             self.query_one(Prompt).give_back(question)
 
+    def action_command(self, line: str) -> None:
+        """What a key does: its command, with what follows it."""
+        name, *words = line.split()
+        self.run_worker(self._command(f"/{line}", name, words), exit_on_error=False, group="command")
+
     async def _command(self, text: str, name: str, words: list[str]) -> None:
-        await self.drawn.wait()
         self.typed = text
         try:
             await carry_out(self, name, words)
@@ -191,12 +182,12 @@ class ShardwiseApp(App[None]):
         else:
             super().action_help_quit()
 
-    def action_toggle_plan(self) -> None:
+    def toggle_plan(self) -> None:
         """On a wide screen the pane comes and goes; on a narrow one it takes the conversation's place for a while."""
         narrow = self.screen.has_class("-narrow")
         self.query_one("#main").toggle_class("-plan-instead" if narrow else "-plan-hidden")
 
-    async def action_edit_plan(self) -> None:
+    async def toggle_form(self) -> None:
         if self.pane.editing:
             self.pane.close_form()
         else:
@@ -239,16 +230,10 @@ class ShardwiseApp(App[None]):
             self.screen.set_focus(self.query_one(Prompt))
         await super().on_event(event)
 
-    def action_details(self) -> None:
+    def toggle_details(self) -> None:
         """Opens or closes the details of the last answer that has some."""
         if behind := self.query(Behind):
             behind.last().toggle()
-
-    def action_copy_answer(self) -> None:
-        self.copy("")
-
-    def action_copy_block(self) -> None:
-        self.copy("config")
 
     def copy(self, which: str) -> None:
         """The last answer as Markdown, or a block by number or name ('config': the last), to the clipboard."""
@@ -257,10 +242,7 @@ class ShardwiseApp(App[None]):
             self.copy_to_clipboard(text)
         self.notify(told, severity="information" if text is not None else "warning", markup=False)
 
-    async def action_help(self) -> None:
-        await self._command("/help", "help", [])
-
-    async def action_new_session(self) -> None:
+    async def new_session(self) -> None:
         if not self.busy():
             await self._start_over(None)
 
@@ -288,8 +270,6 @@ class ShardwiseApp(App[None]):
         row = find_screen(name)
         if row is not None and len(self.screen_stack) == 1:
             self.push_screen(load_screen(row, dict(self.pane.plan)), self._screen_left)
-
-    action_open_screen = open_screen
 
     async def _screen_left(self, outcome: ScreenResult | None) -> None:
         if outcome is None:
@@ -492,11 +472,7 @@ class ShardwiseApp(App[None]):
         """Every action of ours with its key, as Ctrl+P lists them."""
         return every_action(self)
 
-    def every_key(self) -> Iterable[tuple[str, str]]:
-        """Every key and what it does."""
-        return keys_of(self)
-
-    async def start_command(self, command: Command) -> None:
+    async def start_action(self, command: Action) -> None:
         """Carries it out, or begins to type it where it needs words."""
         if command.usage and not command.usage.startswith("["):
             self.query_one(Prompt).give_back(f"/{command.name} ")
@@ -510,3 +486,14 @@ class ShardwiseApp(App[None]):
         status.doing = doing
         session = f"session {self.talk.id}" if self.talk.id else "new session"
         status.rest = " · ".join(filter(None, (f"model: {self.talk.model}", session, self.used)))
+
+
+class BrowserApp(ShardwiseApp):
+    """The app in a page of a browser, which keeps some keys for itself: what those do is said with a slash, or picked
+    from the list of actions."""
+
+    COMMAND_PALETTE_BINDING: ClassVar[str] = palette_key(in_browser=True)
+
+    def on_load(self) -> None:
+        for key in BROWSER_KEYS:
+            self._bindings.key_to_bindings.pop(key, None)

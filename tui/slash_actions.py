@@ -20,8 +20,9 @@ from estimator.plan.schema import Plan
 from knowledge.own.files import write_file
 from tools.registry import find
 from tui import themes
+from tui.actions import ACTIONS, every_key
 from tui.plan_fields import assignments, checked, find_field, kind_of, laid_over
-from tui.slash import commands, find_command
+from tui.slash import find_command
 from tui.widgets.messages import Notice
 
 if TYPE_CHECKING:
@@ -31,11 +32,15 @@ Action = Callable[["ShardwiseApp", list[str]], Awaitable[None]]
 
 _EDITS = ("model", "hardware", "plan")
 _THINKERS = ("auto", "offline", "gemini", "openai")
+# They wait for nothing, not even for a conversation that is being opened.
+_AT_ONCE = ("stop", "quit", "actions", "help")
 
 
 async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
     """Raises PlanError for a command that is not there, or words that it cannot use."""
     find_command(name)
+    if name not in _AT_ONCE:
+        await app.drawn.wait()
     action = _ACTIONS.get(name)
     if words and name in _EDITS and words[0] not in _THINKERS:
         if app.busy():
@@ -104,11 +109,15 @@ async def _hardware(app: ShardwiseApp, words: list[str]) -> None:
 
 async def _plan(app: ShardwiseApp, words: list[str]) -> None:
     if not words:
-        await app.open_form()
+        await app.toggle_form()
     elif len(words) == 1 and "=" not in words[0]:
         await app.open_form(find_field(words[0], app.pane.plan).name)
     else:
         app.pane.edit(assignments(words, app.pane.plan))
+
+
+async def _pane(app: ShardwiseApp, _: list[str]) -> None:
+    app.toggle_plan()
 
 
 async def _undo(app: ShardwiseApp, _: list[str]) -> None:
@@ -251,11 +260,23 @@ async def _resume(app: ShardwiseApp, words: list[str]) -> None:
 
 
 async def _new(app: ShardwiseApp, _: list[str]) -> None:
-    await app.action_new_session()
+    await app.new_session()
 
 
 async def _copy(app: ShardwiseApp, words: list[str]) -> None:
     app.copy(" ".join(words))
+
+
+async def _details(app: ShardwiseApp, _: list[str]) -> None:
+    app.toggle_details()
+
+
+async def _stop(app: ShardwiseApp, _: list[str]) -> None:
+    app.action_stop()
+
+
+async def _palette(app: ShardwiseApp, _: list[str]) -> None:
+    app.action_command_palette()
 
 
 async def _think(app: ShardwiseApp, words: list[str]) -> None:
@@ -273,8 +294,8 @@ async def _theme(app: ShardwiseApp, words: list[str]) -> None:
 async def _help(app: ShardwiseApp, _: list[str]) -> None:
     if app.opens("help"):
         return
-    rows = [f"| `{_cell(each.shown)}` | {_cell(each.meaning)} |" for each in commands()]
-    keys = [f"| {key} | {what} |" for key, what in app.every_key()]
+    rows = [f"| `{_cell(each.shown)}` | {_cell(each.meaning)} |" for each in ACTIONS]
+    keys = [f"| {key} | {what} |" for key, what in every_key(app)]
     text = ["| command | |", "|---|---|", *rows, "", "| key | |", "|---|---|", *keys]
     await app.say_markdown("\n".join(text))
 
@@ -293,4 +314,5 @@ _ACTIONS: dict[str, Action] = {
     "best": _tool("best_parallelism", "best_serving"), "compare": _compare, "sweep": _sweep,
     "cost": _tool("estimate_cost"), "config": _config, "save": _save, "export": _export, "resume": _resume,
     "new": _new, "undo": _undo, "copy": _copy, "think": _think, "theme": _theme, "help": _help, "quit": _quit,
+    "pane": _pane, "details": _details, "stop": _stop, "actions": _palette,
 }  # fmt: skip

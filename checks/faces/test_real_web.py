@@ -106,6 +106,11 @@ class Page:
             await self.ask("Input.dispatchKeyEvent", type="keyUp", key=letter)
             await asyncio.sleep(0.02)
 
+    async def key(self, name: str, code: int) -> None:
+        pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code}
+        await self.ask("Input.dispatchKeyEvent", type="keyDown", **pressed)
+        await self.ask("Input.dispatchKeyEvent", type="keyUp", **pressed)
+
     async def enter(self) -> None:
         enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
         await self.ask("Input.dispatchKeyEvent", type="keyDown", **enter)
@@ -173,3 +178,16 @@ async def test_other_pages_get_no_socket(served: str, origin: str) -> None:
     with pytest.raises(InvalidStatus):
         async with connect(served.partition("/?")[0].replace("http", "ws") + "/ws", origin=origin):  # pyright: ignore[reportArgumentType]
             pass
+
+
+async def test_the_list_of_actions_has_a_key_of_its_own(chromium: str, served: str, tmp_path: Path) -> None:
+    async with opened(chromium, served, tmp_path) as page:
+        await page.until("What do you want to train", _READY_S)
+        await page.key("F8", 119)
+        await page.until("Search for commands", _ANSWER_S)
+        await page.key("Escape", 27)
+        await page.until("f8", _ANSWER_S)
+        # What a browser's key would do is said instead.
+        await page.type("/clusters")
+        await page.enter()
+        await page.until("lusters", _ANSWER_S)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +17,12 @@ from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
+import tui
 from agent.events import Event, TextPiece
 from agent.store import FileWritten
 from estimator.errors import PlanError
-from tui.app import ShardwiseApp
-from tui.slash import commands
+from tui.actions import ACTIONS, BROWSER_KEYS
+from tui.app import BrowserApp, ShardwiseApp
 from tui.widgets.approval import ApprovalCard, FileDiff
 from tui.widgets.choices import Choices
 from tui.widgets.conversation import Conversation
@@ -317,7 +320,7 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
     async with opened(WIDE) as (app, pilot, _):
         rows = list(app.get_system_commands(app.screen))
         listed = {row.help for row in rows}
-        for command in commands():
+        for command in ACTIONS:
             assert {f"/{command.name}", command.shown.replace("[", "\\[")} & listed, command.name
         titles = [row.title for row in rows]
         assert len(titles) == len(set(titles))
@@ -327,6 +330,36 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
         await pilot.press("enter")
         await until(pilot, lambda: app.query_one(Prompt).text == "/compare ")
+
+
+async def test_in_a_browser_no_key_is_the_browsers_and_each_has_a_command() -> None:
+    app = BrowserApp(opener=FakeSession, estimator=estimator)
+    async with app.run_test(size=WIDE) as pilot:
+        bound = app.screen.active_bindings
+        assert not {key for key in bound if bound[key].node is app} & BROWSER_KEYS
+        shown = {row.title for row in app.get_system_commands(app.screen)}
+        assert not any(title.endswith(("^n", "^o", "f5", "^p")) for title in shown)
+        # The list of actions has a key of its own, and what lost its key is there by name.
+        await pilot.press("f8", *"cluststorun")
+        await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
+        await pilot.press("escape", "escape")
+        await pilot.press(*"/clusters", "enter")
+        await until(pilot, lambda: app.screen.query("#table"))
+        await pilot.press("escape", "f1")
+        await until(pilot, lambda: app.screen.query(".column"))
+        text = "\n".join(str(each.render()) for each in app.screen.query(Static))
+        assert "/clusters" in text
+        assert not re.search(r"\^[glnopqrst]\b|\bf5\b|\bf12\b|Ctrl\+P", text)
+
+
+def test_the_page_leaves_a_browser_its_keys_and_keeps_ours() -> None:
+    page = (Path(tui.__file__).parent / "web_page" / "app_index.html").read_text()
+    ours, letters = (re.search(pattern, page) for pattern in (r"ours = /\^F\((.*?)\)\$/", r'theirs = "(\w+)"'))
+    assert ours is not None
+    assert letters is not None
+    wanted = {key.key for row in ACTIONS for key in row.keys if key.key.startswith("f")} - BROWSER_KEYS
+    assert wanted <= {f"f{number}" for number in range(1, 13) if re.fullmatch(ours[1], str(number))}
+    assert {f"ctrl+{letter}" for letter in letters[1]} == {key for key in BROWSER_KEYS if key.startswith("ctrl")}
 
 
 async def test_an_example_can_be_asked_by_keyboard() -> None:

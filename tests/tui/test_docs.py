@@ -10,12 +10,10 @@ import pytest
 
 from agent.settings import SETTINGS
 from tools.registry import registry
-from tui.app import ShardwiseApp
+from tui.actions import ACTIONS
 from tui.cli import commands_of, parser
 from tui.flags import arguments_of, normal
 from tui.planning import PLANNING
-from tui.screens import SCREENS
-from tui.slash import commands as slash_commands
 
 ROOT = Path(__file__).parents[2]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]}
@@ -63,9 +61,8 @@ def test_every_tool_that_is_named_exists() -> None:
 
 def test_every_key_of_the_app_is_told() -> None:
     told = set(re.findall(r"^\| ((?:Ctrl\+)?[A-Z][a-z0-9]*) \|", DOCS["app.md"], re.MULTILINE))
-    own = [binding.key for binding in ShardwiseApp.BINDINGS if not isinstance(binding, tuple)]
-    keys = [*own, *(row.key for row in SCREENS if row.key), "enter"]
-    assert told == {_shown(key) for key in keys}
+    keys = [key.key for row in ACTIONS for key in row.keys]
+    assert told == {_shown(key) for key in [*keys, "enter"]}
 
 
 def _shown(key: str) -> str:
@@ -74,7 +71,7 @@ def _shown(key: str) -> str:
 
 def test_every_slash_command_is_told() -> None:
     part = DOCS["app.md"].partition("## Slash commands")[2].partition("Each takes")[0]
-    assert set(re.findall(r"`/([a-z]+)`", part)) == {command.name for command in slash_commands()}
+    assert set(re.findall(r"`/([a-z]+)`", part)) == {action.name for action in ACTIONS}
 
 
 def test_every_setting_is_told() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.records.catalogue import CatalogueList
 from tools.registry import find
-from tui.screens import SCREENS, find_screen
+from tui.actions import ACTIONS
+from tui.screens import find_screen
 from tui.screens.hardware import COLUMNS
 from tui.screens.list_table import Head, within
 from tui.screens.listing import Column, Listing, text
@@ -84,13 +85,9 @@ def test_the_whole_catalogue_is_narrowed_in_a_few_milliseconds() -> None:
 
 
 def test_keys_are_free_and_names_are_unique() -> None:
-    from tui.app import ShardwiseApp
-
-    taken = {each for binding in ShardwiseApp.BINDINGS for each in binding.key.split(",")}  # pyright: ignore
-    keys = [row.key for row in SCREENS if row.key]
+    keys = [key.key for row in ACTIONS for key in row.keys]
     assert len(set(keys)) == len(keys)
-    assert not set(keys) & taken
-    assert len({row.name for row in SCREENS}) == len(SCREENS)
+    assert len({row.name for row in ACTIONS}) == len(ACTIONS)
     assert find_screen("nothing") is None
 
 

@@ -10,8 +10,8 @@ from screen_driving import PLAN, opened
 
 from agent.store import begin_turn, end_turn, list_sessions
 from tools.registry import find
+from tui.actions import ACTIONS
 from tui.screens import ScreenResult
-from tui.slash import commands
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ async def test_settings_are_changed_refused_and_taken_back() -> None:
 async def test_help_tells_every_command_and_leads_to_screens() -> None:
     async with opened("help", {}) as at:
         names = [row.name for row in at.screen.rows]
-        assert {f"/{command.name}" for command in commands()} <= set(names)
+        assert {f"/{command.name}" for command in ACTIONS} <= set(names)
         assert len(names) == len(set(names))
         told = at.text()
         for title in at.screen.groups:

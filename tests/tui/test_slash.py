@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from tui.actions import ACTIONS
 from tui.plan_fields import (
     KINDS,
     assignments,
@@ -21,7 +22,7 @@ from tui.plan_fields import (
     shown,
     value_at,
 )
-from tui.slash import COMMANDS, PromptContext, completions, find_command, split
+from tui.slash import PromptContext, completions, find_command, split
 
 PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm", "count": 8}}
 AROUND = PromptContext(PLAN, ["nord", "textual-dark"], lambda: [("ab12", "Llama on 8 H100s"), ("cd34", "Serving")])
@@ -82,8 +83,8 @@ def test_any_line_is_read(text: str) -> None:
 
 
 def test_every_command_says_what_it_does() -> None:
-    assert all(command.meaning for command in COMMANDS)
-    names = [command.name for command in COMMANDS]
+    assert all(command.meaning for command in ACTIONS)
+    names = [command.name for command in ACTIONS]
     assert len(set(names)) == len(names)
     wanted = [
         "model",

@@ -10,7 +10,6 @@ import textual_serve
 
 from tui.cli import main
 from tui.commands.web import PAGE, may_speak
-from tui.slash import commands
 
 NAMES = {"127.0.0.1", "localhost", "::1"}
 
@@ -46,23 +45,6 @@ def test_the_page_is_ours_and_loads_nothing_from_elsewhere() -> None:
     served = Path(textual_serve.__file__).parent / "static"
     for name in re.findall(r"config\.static\.url \}\}([^\"]+)\"", text):
         assert (served / name).is_file(), name
-
-
-def test_no_key_of_the_browser_is_the_only_way() -> None:
-    """A browser keeps ^N, ^T and ^W for itself: what they do has a command."""
-    names = {command.name for command in commands()}
-    assert {
-        "new",
-        "sweep",
-        "quit",
-        "resume",
-        "scenarios",
-        "models",
-        "hardware",
-        "clusters",
-        "settings",
-        "help",
-    } <= names
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.org"])

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from tui.app import ShardwiseApp
+from tui.app import BrowserApp, ShardwiseApp
 from tui.commands.sessions import chosen
 
 
@@ -16,7 +16,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
         print('shardwise: the app needs a terminal; without one: shardwise ask "…"', file=sys.stderr)
         return 2
-    app = ShardwiseApp(session_id=chosen(arguments), model=arguments.model, output=arguments.output)
+    made = BrowserApp if in_browser else ShardwiseApp
+    app = made(session_id=chosen(arguments), model=arguments.model, output=arguments.output)
     app.run()
     if app.talk.id is not None and not in_browser:
         print(f"Session {app.talk.id}. To go on: shardwise chat --session {app.talk.id}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +14,11 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, Input, Static
 
-from tui.screens import SCREENS, find_screen
+from tui.actions import ACTIONS, APP, FILES, PLAN, PROMPT_KEYS, RESULTS, displayed
+from tui.screens import find_screen
 from tui.screens.working import WorkingScreen, state_line, top
-from tui.slash import commands
-from tui.widgets.prompt import PROMPT_KEYS
 
-# Commands by what they are for; one that is in no group stands in the last.
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "The plan": ("plan", "model", "models", "hardware", "undo", "scenarios", "save"),
-    "What it comes to": ("fit", "best", "cost", "compare", "sweep", "clusters", "playbook", "runs"),
-    "Files": ("config", "export", "copy"),
-    "Conversations and the app": ("new", "resume", "sessions", "think", "theme", "settings", "help", "quit"),
-}
-_KEYS, _LAST = "Keys", "Conversations and the app"
-# Commands with a key that no screen has.
-_KEYED = {"plan": "edit_plan", "new": "new_session", "copy": "copy_answer", "help": "help", "quit": "quit"}
+_GROUPS, _KEYS = (PLAN, RESULTS, FILES, APP), "Keys"
 _NAME, _KEY, _COLUMN, _WIDEST = 13, 6, 56, 60
 
 
@@ -70,7 +60,9 @@ class HelpScreen(WorkingScreen):
         self.groups = grouped(self.app)
         self.query_one("#search").focus()
         self._draw()
-        self.tell("Ctrl+P finds and starts each of these; a command takes words: /fit micro_batch=4")
+        app: Any = self.app
+        palette = app.get_key_display(Binding(app.COMMAND_PALETTE_BINDING, ""))
+        self.tell(f"{palette} finds and starts each of these; a command takes words: /fit micro_batch=4")
 
     def on_resize(self, event: events.Resize) -> None:
         self._draw()
@@ -105,30 +97,17 @@ class HelpScreen(WorkingScreen):
 
 
 def grouped(app: Any) -> dict[str, list[HelpRow]]:
-    """Every command and key of the app by its group."""
-    displayed = {binding.action: app.get_key_display(binding) for binding in _bindings(app) if binding.description}
-    for row in SCREENS:
-        if row.key:
-            displayed[row.name] = app.get_key_display(Binding(row.key, ""))
-    groups: dict[str, list[HelpRow]] = {title: [] for title in _GROUPS}
-    known = {command.name: command for command in commands()}
-    place = {name: title for title, names in _GROUPS.items() for name in names}
-    for name in sorted(known, key=_order):
-        key = displayed.get(_KEYED.get(name, name), "")
-        groups[place.get(name, _LAST)].append(HelpRow(f"/{name}", key, known[name].meaning))
-    keyed = {row.key for rows in groups.values() for row in rows}
-    alone = [(key, what) for key, what in app.every_key() if key not in keyed and (key, what) not in PROMPT_KEYS]
-    groups[_KEYS] = [HelpRow(key, "", what) for key, what in [*PROMPT_KEYS, *alone]]
+    """Every command by its group, each with its key; then the keys of the prompt, and those that are a command's with
+    something behind it."""
+    groups: dict[str, list[HelpRow]] = {title: [] for title in (*_GROUPS, _KEYS)}
+    more: list[HelpRow] = []
+    for row in ACTIONS:
+        keys = displayed(app, row)
+        first = next((shown for key, shown in keys if not key.words), "")
+        groups[row.group].append(HelpRow(f"/{row.name}", first, row.meaning))
+        more += [HelpRow(shown, "", key.meaning) for key, shown in keys if key.words]
+    groups[_KEYS] = [*(HelpRow(key, "", what) for key, what in PROMPT_KEYS), *more]
     return groups
-
-
-def _bindings(app: Any) -> Iterable[Binding]:
-    return (each for key in app._bindings.key_to_bindings.values() for each in key)
-
-
-def _order(name: str) -> int:
-    names = [each for names in _GROUPS.values() for each in names]
-    return names.index(name) if name in names else len(names)
 
 
 def _columns(groups: Mapping[str, Sequence[HelpRow]], most: int) -> list[list[tuple[str, Sequence[HelpRow]]]]:

@@ -18,13 +18,6 @@ from tui.slash import PromptContext, completions
 from tui.widgets.completions import Completions
 
 _PLACEHOLDER = "Ask, or say what to change…  (/ for commands)"
-PROMPT_KEYS = (
-    ("enter", "send"),
-    ("ctrl+j", "new line, as shift+enter does"),
-    ("up / down", "earlier prompts"),
-    ("page up / down", "through the conversation"),
-    ("tab", "take what is offered; else the next card"),
-)
 
 
 class Prompt(TextArea):
