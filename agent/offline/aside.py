@@ -67,7 +67,13 @@ def answer(
             *reading.values("provider"),
         ]
         topic = topic | {"last": [reading.tool, {things: names}]}
-        work = {"kind": "each", "calls": facts, "names": [None] * len(facts), "providers": providers}
+        work = {
+            "kind": "each",
+            "calls": facts,
+            "names": [None] * len(facts),
+            "providers": providers,
+            "figures": reading.figures,
+        }
     elif reading.tool in FREE:
         if reading.needs:
             return _asked(reading, [str(need) for need in reading.needs], topic)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from knowledge import figures
+from pages.answers.asked import named_figures
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
 from pages.results.facts import device_facts, model_facts, prices
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 _MOST_OFFERS = 6
 
 
-def model(facts: ModelDescription) -> list[Block]:
+def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
+    """`asked` are the figures that were named."""
     text = f"**{facts.id}** has {figures.whole(facts.parameters)} parameters"
     if facts.active_parameters != facts.parameters:
         text += f", of which {figures.whole(facts.active_parameters)} work on each token"
-    return [Prose(f"{text}."), *model_facts(facts), *_notes(facts)]
+    return [Prose(f"{named_figures([facts], asked)} {text}.".strip()), *model_facts(facts), *_notes(facts)]
 
 
 def device(facts: HardwareDescription, providers: Sequence[str]) -> list[Block]:

@@ -13,7 +13,7 @@ import numpy as np
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
-from estimator.serving.memory import cache_bytes
+from estimator.serving.memory import cache_bytes, request_bytes
 from estimator.serving.space import Deployments, deployments
 from knowledge.evidence import served_before
 from knowledge.jobs.serving import serving_job
@@ -221,6 +221,7 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
     job, entry = served.job, served.entry
     memory, candidates = served.estimates.memory, served.estimates.deployments
     components = {name: float(values[entry]) for name, values in memory.components.items()}
+    per_token, state = cache_bytes(job, candidates)
     return ServingMemoryEstimate(
         per_device_bytes=float(memory.total[entry]),
         claimed_bytes=float(memory.claimed[entry]),
@@ -230,7 +231,8 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
         decided_by=max(components, key=lambda name: components[name]),
         kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
         kv_bytes_per_token=job.architecture.cache_bytes_per_token(job.kv_bytes),
-        kv_bytes_per_token_per_device=float(cache_bytes(job, candidates)[0][entry]),
+        kv_bytes_per_token_per_device=float(per_token[entry]),
+        request_bytes=float(request_bytes(job, per_token, state, candidates.input_len + candidates.output_len)[entry]),
         max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),
     )

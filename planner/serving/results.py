@@ -22,6 +22,7 @@ class ServingMemoryEstimate(Result):
     kv_tokens: int | None = Field(description="Tokens that all caches have room for; null where nothing grows.")
     kv_bytes_per_token: float = Field(description="Of the whole model, over the devices that hold a sequence.")
     kv_bytes_per_token_per_device: float
+    request_bytes: float = Field(description="Cache of one whole request, prompt and output, on one device.")
     max_concurrency: int = Field(description="Whole requests, prompt and output, that fit at once over all devices.")
     longest_request: int | None = Field(description="Tokens of the longest that fits; null where nothing grows.")
 

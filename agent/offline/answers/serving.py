@@ -11,6 +11,7 @@ from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
 from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
+from pages.answers.asked import with_named
 from pages.answers.plan import complete
 from pages.blocks import Block, Folded
 from pages.results import deciding
@@ -57,7 +58,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
         head, *rest = lead.serving(estimate, verdict, fit)
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
-        blocks += [head, *changes(outcomes, work), *rest, *decisive]
+        first = with_named(head, [estimate], work.figures)
+        blocks += [*first, *changes(outcomes, work), *rest, *decisive]
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]

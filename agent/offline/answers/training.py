@@ -22,6 +22,7 @@ from pages.answers import (
     sweep,
     training,
 )
+from pages.answers.asked import with_named
 from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
 from pages.results.money import cheaper
@@ -67,7 +68,7 @@ def each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tu
 def _one(outcome: Outcome, work: TurnWork) -> list[Block]:
     match outcome.result:
         case ModelDescription() as model:
-            return facts.model(model)
+            return facts.model(model, work.figures)
         case HardwareDescription() as device:
             return facts.device(device, work.providers)
         case Limit() as extent:
@@ -95,7 +96,8 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         decisive = deciding.sentence(estimate.decides, [*work.figures, *work.intents], estimate.memory.fits)
         # Where it costs too much, what decides is what would cost less.
         decisive = cheaper(bill.savings) if bill and bill.savings else decisive
-        blocks = [head, *changes(outcomes, work), *rest, *decisive]
+        first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
+        blocks = [*first, *changes(outcomes, work), *rest, *decisive]
     else:
         blocks: list[Block] = [training.best(search)] if search else []
     if bill:

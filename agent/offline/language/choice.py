@@ -34,6 +34,7 @@ _NAMED = ("compare", "search_playbook", "diff_scenarios", "apply_strategies")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
+_CACHE = "memory.components.kv_cache"
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
                      "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
@@ -151,6 +152,23 @@ def _estimate(page: Page) -> str:
     return "estimate_inference" if page.mode == SERVING else "estimate_training"
 
 
+def _of_no_facts(page: Page, tool: str) -> str | None:
+    """The tool that estimates what seems to be a question about facts."""
+    read = page.read
+    if tool in _FACTS and page.filled and page.plan and not read.names:
+        # Facts are of something that is named.
+        return _estimate(page)
+    if tool != "describe_model":
+        return None
+    if _CACHE in read.asked("figure") and page.filled:
+        # 'KV cache of Llama 70B at 128k'
+        return "estimate_inference"
+    if "need" in read.asked("focus"):
+        return "check_fit"
+    # 'Host Llama 405B'
+    return _estimate(page) if read.asked("mode")[:1] and not read.asked("wish") else None
+
+
 def _of_what_there_is(page: Page, tool: str) -> str:
     """The tool by what is named: without any run there is only what is known of things, and of methods."""
     read = page.read
@@ -162,23 +180,17 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return tool if set_beside or listed(page) else _estimate(page)
     if tool in _WRITES:
         return _of_files(page)
-    if tool in _FACTS and page.filled and page.plan and not read.names:
-        # Facts are of something that is named.
-        return _estimate(page)
+    if estimates := _of_no_facts(page, tool):
+        return estimates
     bill = "cost" in read.asked("focus") and "hourly" not in read.asked("wish")
     if page.plan and tool == "describe_hardware" and bill:
         # What it costs there is asked of the plan.
         return "estimate_cost"
-    if tool == "describe_model" and "need" in read.asked("focus"):
-        return "check_fit"
     if tool == "advise" and "fit" in read.asked("focus"):
         # 'It runs out of memory: what should I change?'
         return "check_fit"
     if tool in (*_OF_ONE, "estimate_cost") and _of_a_price(page, tool):
         return "describe_hardware"
-    if tool == "describe_model" and read.asked("mode")[:1] and not read.asked("wish"):
-        # 'Host Llama 405B'
-        return _estimate(page)
     if page.plan or has_model(page):
         alone = not (page.plan or read.asked("mode") or page.kept or page.filled or read.of("accelerator", "instance"))
         # 'What is the longest context of Qwen3-8B?'

@@ -122,7 +122,8 @@ class Mentions:
             if at not in self.named_tokens and at not in self.asides
             if group not in _OF_QUESTIONS or at not in self.telling
             if at not in self.data or group not in _OF_PROSE
-            for word in self.found.words[at]
+            # The host of 'host memory' is no verb.
+            for word in self.found.words[at][: 1 if group == "mode" else None]
             for sense in word.all("asked")
             if sense.value == group
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
@@ -224,6 +225,7 @@ def _covers(outer: Value, inner: Value) -> bool:
 
 # Units of what only a deployment has.
 _OF_SERVING = ("users", "rate")
+_ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache")
 
 
 def shows(read: Mentions, mode: str) -> bool:
@@ -241,7 +243,7 @@ def shows(read: Mentions, mode: str) -> bool:
 def _kind_of(sense: Sense) -> str | None:
     """Training or serving, where a sense is of one of them alone."""
     if sense.kind == "asked":
-        return sense.name if sense.value == "mode" else SERVING if sense.name in ("latency", "best") else None
+        return sense.name if sense.value == "mode" else SERVING if sense.name in _ASKED_OF_SERVING else None
     if sense.kind in ("value", "field"):
         return mode_of_field(sense.name)
     return SERVING if sense.kind == "unit" and sense.name in _OF_SERVING else None

@@ -1,0 +1,59 @@
+"""The figures that a question names: said first, whichever result holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from knowledge import figures
+from knowledge.figure_facts import known_figure
+from pages.blocks import Block, Headline, Prose
+
+# What the first lines of a run or deployment say of themselves.
+_TOLD = frozenset(["step_s", "tokens_per_s", "mfu", "hours", "usd", "device_hours", "co2_kg", "kwh", "ttft_s", "tpot_s",
+                   "per_device_bytes"])  # fmt: skip
+# Figures that answer the same question, each where there is one.
+_TOGETHER = {
+    "memory.components.kv_cache": ("memory.kv_bytes_per_token", "memory.request_bytes", "kv_bytes_per_token"),
+    "memory.save.checkpoint_bytes": ("memory.save.checkpoint_bytes", "memory.save.resumable_bytes"),
+}
+
+
+def named_figures(results: Iterable[object], paths: Sequence[str]) -> str:
+    """One sentence of those of the figures at `paths` that the first lines do not say anyway."""
+    wanted = [path for path in dict.fromkeys(paths) if path.rpartition(".")[2] not in _TOLD]
+    results = list(results)
+    words = [
+        text
+        for path in wanted
+        for each in _TOGETHER.get(path, (path,))
+        if (text := next((text for result in results if (text := _sentence(result, each))), ""))
+    ]
+    return f"{'; '.join(words)}." if words else ""
+
+
+def with_named(head: Block, results: Iterable[object], paths: Sequence[str]) -> list[Block]:
+    """The first line with these figures: before a verdict that holds, behind one that hurts."""
+    text = named_figures(results, paths)
+    if isinstance(head, Headline) and head.tone == "good" and text:
+        return [replace(head, text=f"{text.replace('**', '')} {head.text}")]
+    return [head, *([Prose(text)] if text else [])]
+
+
+def _sentence(result: object, path: str) -> str:
+    """'Optimizer states: **7.5 GiB** per device'; '' where a result has no such figure."""
+    *parents, key = path.split(".")
+    part: object = result
+    for name in parents:
+        part = _value(part, name)
+    value = _value(part, key)
+    row = known_figure(path)
+    if value is None or row is None:
+        return ""
+    shown = figures.shown(path, value) if isinstance(part, Mapping) else figures.held(part, key)
+    each = " per device" if parents[-1:] == ["components"] and parents[:1] == ["memory"] else ""
+    return f"{row.name[:1].upper()}{row.name[1:]}: **{shown}**{each}"
+
+
+def _value(part: object, name: str) -> object:
+    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
