@@ -177,6 +177,11 @@ def _plain(value: float) -> Sequence[Origin]:
     return [Origin("count", value), *([Origin("fraction", value)] if 0 <= value <= 1 else [])]
 
 
+# The limits of a goal by the figures that they are limits of.
+_LIMITS_OF = {"usd": "budget_usd", "hours": "deadline_h", "device_hours": "budget_device_hours"}
+_RUNS_OF = ("run", "option")
+
+
 def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     """Figures that follow from one result: headroom, shares of a whole, batch arithmetic, hourly prices."""
     figures = {".".join(path): value for path, value in _scalars(result, ())}
@@ -197,6 +202,19 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     if count and per_node:
         yield Origin("count", -(-count // per_node))
     yield from _listed(result)
+    yield from _to_spare(result)
+
+
+def _to_spare(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """How far a run, or each of several, is from the limits of the plan's goal."""
+    known = {".".join(path): value for path, value in _scalars(result, ())}
+    listed = (row for rows in result.values() if isinstance(rows, list) for row in rows)
+    rows = (result, *map(result.get, _RUNS_OF), *listed)
+    for row in (row for row in rows if isinstance(row, Mapping)):
+        for figure, limit in _LIMITS_OF.items():
+            value, most = row.get(figure), known.get(f"plan.goal.{limit}")
+            if isinstance(value, int | float) and most:
+                yield from _number(abs(value - most), (figure,))
 
 
 def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:

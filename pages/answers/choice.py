@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from estimator.plan.schema import Inference
 from knowledge import figures
+from pages.answers.lead import verdict
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
 from pages.blocks import Block, Prose
@@ -28,18 +29,21 @@ def best(search: BestServing, why: bool) -> list[Block]:
     one, model = search.best, model_words(complete(search.plan))
     what = f"{one.summary} on {figures.whole(one.devices)} x {one.accelerator}"
     if not one.fits:
-        head = f"**Nothing tried fits.** The closest for {model} is {what}"
+        head = "Nothing tried fits."
+        more = f"The closest for {model} is {what}"
     elif one.request_rate and one.requests_per_s < SERVED * one.request_rate:
-        head = f"**Nothing keeps up with these requests.** The closest for {model} is {what}"
+        head = "Nothing keeps up with these requests."
+        more = f"The closest for {model} is {what}"
     elif search.meets_slo is False:
-        head = f"**Nothing meets your latency limits.** The closest for {model} is {what}"
+        head = "Nothing meets your latency limits."
+        more = f"The closest for {model} is {what}"
     else:
         aim = _AIMS.get(search.goal, search.goal)
-        head = f"**{what}** serves {model} with {aim}: {_reached(search)}"
+        head, more = f"{what} serves {model} with {aim}: {_reached(search)}.", ""
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
     return [
-        Prose(f"{head}. {' '.join(search.why)}"),
+        verdict(head, bool(not more), search.warnings, " ".join([*([f"{more}."] if more else []), *search.why])),
         *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
@@ -59,17 +63,21 @@ def size(sized: SizedServing) -> list[Block]:
     one, plan = sized.best, complete(sized.plan)
     load = load_words(plan.workload) if isinstance(plan.workload, Inference) else ""
     if one is None:
-        return [Prose(f"**None** of the sizes tried serves {model_words(plan)} with {load}. {' '.join(sized.why)}")]
+        head = f"None of the sizes tried serves {model_words(plan)} with {load}."
+        return [verdict(head, False, more=" ".join(sized.why))]
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
+    head = (
+        f"{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: {copies} of "
+        f"{each} ({one.engine}, {one.weight_dtype}){price}."
+    )
     text = (
-        f"**{figures.whole(one.devices)} x {one.accelerator}** can serve {model_words(plan)} with {load}: {copies} of "
-        f"{each} ({one.engine}, {one.weight_dtype}){price}. That uses {figures.percent(one.utilisation)} of what can "
+        f"That uses {figures.percent(one.utilisation)} of what can "
         f"be served; what limits one replica is {_limit(one.limited_by)}.{_assumed_limits(sized)}"
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
-    return [Prose(text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
+    return [verdict(head, True, sized.warnings, text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
 
 
 def _assumed_limits(sized: SizedServing) -> str:
@@ -86,12 +94,13 @@ def mlperf(score: MlperfProjection) -> list[Block]:
     """What a machine would score, on one node and on several."""
     low, high = score.samples_low_per_s, score.samples_high_per_s
     text = (
-        f"**{figures.rate(score.tokens_per_s)} tokens/s** in MLPerf {score.benchmark} ({score.scenario}) on "
+        f"{figures.rate(score.tokens_per_s)} tokens/s in MLPerf {score.benchmark} ({score.scenario}) on "
         f"{figures.whole(score.devices)} x {score.accelerator}, {figures.rate(score.samples_per_s)} samples/s "
         f"({figures.rate(low)} to {figures.rate(high)}): {score.choice.summary}."
     )
     return [
-        *map(Prose, (text, " ".join(score.why), _mlperf_limits(score))),
+        verdict(text, True, score.warnings),
+        *map(Prose, (" ".join(score.why), _mlperf_limits(score))),
         *(by_nodes(score) if len(score.by_nodes) > 1 else []),
         Prose(f"**Bottleneck**: {_limit(score.limited_by)}."),
     ]

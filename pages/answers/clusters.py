@@ -8,6 +8,7 @@ from pages.answers.assumptions import taken_data
 from pages.answers.plan import complete, hardware_words, model_words
 from pages.blocks import Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
+from pages.results.limits import LimitWords, limit_words
 from pages.results.money import cluster_name, considered, decisions, near, options, rejected, verdicts
 from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster
 
@@ -22,17 +23,21 @@ _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload
 def recommended(clusters: RecommendedCluster) -> list[Block]:
     others = rejected([row for row in clusters.rejected if row.reason != "no_framework"][:_MOST_OTHERS])
     if not clusters.options:
-        return [Prose("**No known cluster meets this.**"), *others]
+        return [Headline("No known cluster meets this.", False), *others]
     first = clusters.options[0]
     where = f" at {first.provider}" if first.provider else ""
     monthly = bool(first.engine) and _of_a_month(clusters)
     told = f"{cluster_name(first)}{where}{_per_month(first) if monthly else _price_and_time(first)}"
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
-    what = " ".join(filter(None, [what, taken_data(clusters.assumptions)]))
+    doubts = [f"{text[:1].upper()}{text[1:]}." for text in clusters.warnings[:1]]
+    what = " ".join(filter(None, [*doubts, what, taken_data(clusters.assumptions)]))
+    goal = complete(clusters.plan).goal if clusters.plan else None
+    limits = LimitWords((), (), ()) if monthly else limit_words(goal, first)
+    sure = not (first.stale or limits.doubtful or clusters.warnings)
     head = (
-        Headline(f"Rent {told}.", True, what)
+        Headline(" ".join([*limits.doubtful, f"Rent {told}.", *limits.kept]), True, what, beware=not sure)
         if clusters.satisfied
-        else Headline("Nothing meets every limit.", False, f"The closest is {told}. {what}")
+        else Headline(" ".join(["Nothing meets every limit.", *limits.broken]), False, f"The closest is {told}. {what}")
     )
     looser = [_with_twice(row) for row in clusters.looser[:1]]
     later = f"Prices of {clusters.priced}. Your next question is about the first, unless you name another."
@@ -95,8 +100,11 @@ def _price_and_time(option: ClusterOption) -> str:
 
 def configured(found: AutoConfigured) -> list[Block]:
     option = found.option
-    text = "**Done.**" if found.satisfied else "**Not every limit is met; this is the closest.**"
-    text += f" {_what(complete(found.plan))}" if found.plan else ""
+    goal = complete(found.plan).goal if found.plan else None
+    limits = limit_words(goal, found)
+    head = "Done." if found.satisfied else "Not every limit is met; this is the closest."
+    head = " ".join([*limits.broken, *limits.doubtful, head, *limits.kept])
+    text = f"{_what(complete(found.plan))}" if found.plan else ""
     text += f" at {option.provider}" if option and option.provider else ""
     text += f", {option.summary}." if option and option.summary else "."
     if found.hours is not None:
@@ -108,7 +116,7 @@ def configured(found: AutoConfigured) -> list[Block]:
         text += f" It needs {figures.gib(found.per_device_bytes)} per device."
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])
     return [
-        Prose(text),
+        Headline(head, found.satisfied, text, beware=bool(limits.doubtful or found.warnings)),
         Prose(taken_data(found.assumptions)),
         *decisions([row for row in found.reasons if row.field.startswith(_CHOICES) and row.why][:_MOST_REASONS]),
         *considered([row for row in found.considered if row.why][:_MOST_OTHERS]),

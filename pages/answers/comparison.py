@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knowledge import figures
+from pages.answers.lead import verdict
+from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
+from pages.results.limits import limit_words
 from pages.results.many import by_strategy, peaks, side_by_side, sizes
 
 if TYPE_CHECKING:
@@ -28,24 +32,32 @@ def _led(sentences: Sequence[str]) -> list[Block]:
 
 def compared(comparison: Comparison) -> list[Block]:
     more = comparison.conclusions[_LED:_MOST_CONCLUSIONS]
-    return [*_led(comparison.conclusions[:_LED]), *side_by_side(comparison), *notes("What matters", more)]
+    first, *rest = comparison.conclusions[:_LED] or ["None of these can be estimated."]
+    goal = complete(comparison.plan).goal if comparison.plan else None
+    words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
+    broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
+    kept = [f"{name}: {text}" for name, limits in words for text in (*limits.doubtful, *limits.kept)]
+    usable = [row for row in comparison.rows if row.fits and not limit_words(goal, row).broken]
+    wholly = len(usable) == len(comparison.rows)
+    head = verdict(" ".join([*broken, first]), None if usable else False, comparison.warnings, " ".join([*rest, *kept]))
+    return [replace(head, beware=head.beware or not wholly), *side_by_side(comparison), *notes("What matters", more)]
 
 
 def strategies(applied: AppliedStrategies) -> list[Block]:
     rows = [row for row in applied.rows if row.per_device_bytes is not None]
     able = [row for row in rows if row.fits]
-    head = "**No strategy fits.**"
+    head = "No strategy fits."
     if able:
         best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
         head = (
-            f"**{figures.label(best.strategy)}** on {best.accelerator} is the fastest per device: {best.summary}, "
+            f"{figures.label(best.strategy)} on {best.accelerator} is the fastest per device: {best.summary}, "
             f"{figures.shown('tokens_per_s_per_device', best.tokens_per_s_per_device)} tokens/s per device at "
             f"{figures.shown('mfu', best.mfu)} MFU."
         )
     whys = [f"{figures.label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
     meant = [f"{figures.label(name)}: {text}" for name, text in applied.strategies.items()]
     return [
-        Prose(head),
+        verdict(head, bool(able), applied.warnings),
         *by_strategy(rows[:_MOST_STRATEGIES]),
         *notes("", whys[:_MOST_PROBLEMS]),
         *notes("Strategies", meant),
@@ -63,13 +75,18 @@ def peak(throughput: PeakThroughput) -> list[Block]:
     failed = [f"{row.model} on {row.accelerator}: {row.error}" for row in throughput.rows if row.error]
     problems = notes("Not estimated", failed[:_MOST_PROBLEMS])
     if not rows:
-        return [Prose("**None of these runs.**"), *problems]
+        return [verdict("None of these runs.", False), *problems]
     best = max(rows, key=lambda row: row.tokens_per_s_per_device or 0.0)
     head = (
         f"**{best.accelerator} in {best.precision}** reaches the most for {best.model.rpartition('/')[2]}: "
         f"{figures.held(best, 'tokens_per_s_per_device')} tokens/s per device, {figures.shown('mfu', best.mfu)} MFU."
     )
-    return [Prose(head), *peaks(rows[:_MOST_PEAKS]), *notes("Rated against measured runs", _measured(rows)), *problems]
+    return [
+        verdict(head, True, throughput.warnings),
+        *peaks(rows[:_MOST_PEAKS]),
+        *notes("Rated against measured runs", _measured(rows)),
+        *problems,
+    ]
 
 
 def _measured(rows: Sequence[PeakRow]) -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from estimator.plan.schema import Goal, Training
+from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, ranked
+from pages.results.limits import limit_words
 from pages.results.overview import latency_limit
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
@@ -47,18 +48,18 @@ def training(
         text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
         text = f"{text}: {_needs(need)}."
         return [Headline(text, False, f"{_sentence(run)}."), *_ways(fit)]
-    late, kept = _limits(plan.goal, estimate, bill)
+    limits = limit_words(plan.goal, bill, estimate.run)
     saving = memory.besides(need)
     verdict = "Yes, it fits" if "fit" in asked else "It fits"
     verdict += ", but tightly" if need.tight else ""
     if need.host.fits is False:
         verdict = f"It fits the GPUs, but the host memory of a usual node runs out {memory.moment(need.host.phase)}"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
-    beware = need.tight or bool(estimate.warnings)
+    beware = need.tight or bool(estimate.warnings or limits.doubtful)
     more = [*([saving] if saving else []), *_doubts(estimate.warnings, ("host memory",))]
     head = Headline(
-        " ".join([*late, text or f"{verdict}.", *kept]),
-        not (late or saving or need.host.fits is False),
+        " ".join([*limits.broken, *limits.doubtful, text or f"{verdict}.", *limits.kept]),
+        not (limits.broken or saving or need.host.fits is False),
         " ".join(more),
         beware,
     )
@@ -88,23 +89,6 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     if isinstance(need, MemoryEstimate):
         needs = figures.held(need, "per_device_bytes")
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
-
-
-def _limits(goal: Goal, estimate: TrainingEstimate, bill: CostEstimate | None) -> tuple[list[str], list[str]]:
-    """(Which limits of the goal are broken, which are kept), each with its figures."""
-    run = bill if bill and bill.hours else estimate.run
-    limits = (
-        ("Late", "In time", "hours", run and run.hours, goal.deadline_h),
-        ("Over budget", "Within budget", "usd", bill and bill.usd, goal.budget_usd),
-        ("Over the device-hours", "Within the device-hours", "device_hours", run and run.device_hours,
-         goal.budget_device_hours),
-    )  # fmt: skip
-    broken, kept = list[str](), list[str]()
-    for over, within, figure, value, most in limits:
-        if value is not None and most is not None:
-            words, part = (over, broken) if value > most else (within, kept)
-            part.append(f"{words}: {figures.shown(figure, value)} of {figures.shown(figure, most)}.")
-    return broken, kept
 
 
 def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str]) -> str:
@@ -158,6 +142,14 @@ def serving(estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None) 
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip
+
+
+def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more: str = "") -> Headline:
+    """The first line of an answer about anything but one run: how it ended, and what it is in doubt for. `sentence`
+    may have its figures in bold; what follows its first sentence is `more`."""
+    doubts = [] if good is False else _doubts(warnings)
+    words = " ".join(filter(None, [*doubts, more]))
+    return Headline(sentence.replace("**", ""), good, words, beware=bool(doubts))
 
 
 def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:

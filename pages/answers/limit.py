@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
 from pages.answers import memory
+from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
 from pages.blocks import Block, Prose
 from pages.results.columns import Column, table
@@ -23,9 +24,8 @@ _OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    doubts = [f"{text[0].upper()}{text[1:]}." for text in limit.warnings[:1]]
-    head = " ".join([_verdict(limit) + _in_host(limit), *doubts])
-    blocks: list[Block] = [Prose(head), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _in_host(limit))
+    blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
@@ -76,7 +76,7 @@ def _in_host(limit: Limit) -> str:
     offload, chosen = complete(limit.plan).layout.offload, limit.chosen
     if limit.value is None or offload in (None, "none") or isinstance(chosen, ServingChoice):
         return ""
-    return f" That is {chosen.framework} with {offload.replace('+', ' and ')} in host memory."
+    return f"That is {chosen.framework} with {offload.replace('+', ' and ')} in host memory."
 
 
 def _largest(limit: Limit) -> str:
@@ -109,7 +109,8 @@ def serving(limit: Limit) -> list[Block]:
             "model": "not even the smallest model considered fits",
             "devices": "no number of these devices tried is enough",
         }[goal]
-        return [Prose(f"**None**: {nothing} ({run} on {hardware}). Bottleneck: {by}; {limit.why}.")]
+        more = f"Bottleneck: {by}; {limit.why}."
+        return [verdict(f"None: {nothing} ({run} on {hardware}).", False, more=more)]
     value = figures.plain(limit.value)
     heads = {
         "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
@@ -119,7 +120,8 @@ def serving(limit: Limit) -> list[Block]:
         "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
-    blocks: list[Block] = [Prose(f"{heads[goal]}: {where}."), Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)
+    blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if isinstance(chosen, ServingChoice):
         there = (
             f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "

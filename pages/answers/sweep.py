@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference, Plan
 from knowledge import figures
+from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, run_words
-from pages.blocks import Block, Prose
+from pages.blocks import Block
 from pages.results.many import points
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ def describe(sweep: Sweep) -> list[Block]:
     """Of training or of serving."""
     plan, best = complete(sweep.plan), sweep.best
     if best is None:
-        verdict = f"**None of these fits**: {run_words(plan)}."
+        text = f"None of these fits: {run_words(plan)}."
     elif _is_trained(best):
         able = [point for point in sweep.points if _is_trained(point) and point.fits]
-        verdict = _training_verdict(sweep, plan, best, able)
+        text = _training_verdict(sweep, plan, best, able)
     else:
-        verdict = _serving_verdict(sweep, plan, best)
-    return [Prose(verdict), *points(sweep)]
+        text = _serving_verdict(sweep, plan, best)
+    return [verdict(text, bool(best), sweep.warnings), *points(sweep)]
 
 
 def _is_trained(point: SweepPoint | ServingPoint) -> TypeIs[SweepPoint]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Headline, Prose
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
@@ -16,10 +16,11 @@ _MOST_RIVALS = 4
 _MOST_REJECTED, _MOST_REJECTED_ASKED = 3, 6
 
 
-def best(search: BestParallelism) -> Prose:
+def best(search: BestParallelism) -> Headline:
     """The best layout in a sentence."""
     plan = complete(search.plan)
-    return Prose(f"**{search.best.summary}** is the best layout for {run_words(plan)} on {hardware_words(plan)}.")
+    head = f"{search.best.summary} is the best layout for {run_words(plan)} on {hardware_words(plan)}."
+    return Headline(head, True, " ".join(f"{text}." for text in search.warnings[:2]), beware=bool(search.warnings))
 
 
 def _sentence(words: str) -> str:

@@ -64,10 +64,12 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
     if isinstance(result, BestParallelism):
         best = result.best
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
-        return Headline(f"{best.summary} with {best.framework}: {speed}.", True)
+        return Headline(f"{best.summary} with {best.framework}: {speed}.", True, beware=bool(result.warnings))
     misses = "" if result.meets_slo is not False else "; no deployment keeps the limits of latency"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    return Headline(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False)
+    return Headline(
+        f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, beware=bool(result.warnings)
+    )
 
 
 def limit(result: Limit) -> list[Block]:
@@ -75,7 +77,7 @@ def limit(result: Limit) -> list[Block]:
     largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
     probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
     return [
-        Headline(largest, result.value is not None),
+        Headline(largest, result.value is not None, beware=bool(result.warnings)),
         *plan_figures(result.plan),
         *notes("Why not more", [result.why] if result.why else []),
         *table([result.chosen], columns_of(result.chosen), "With"),

@@ -71,7 +71,8 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
         missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
         if missed:
             return Headline(f"It fits, but misses the limit of {' and '.join(missed)}: {words}.", False)
-        return Headline(f"It fits: {words}.", True)
+        tight = isinstance(result.memory, MemoryEstimate) and result.memory.tight
+        return Headline(f"It fits{', but tightly' * tight}: {words}.", True, beware=tight or bool(result.warnings))
     # The estimate itself may lie below the capacity while the upper end of its interval does not.
     over = result.memory.per_device_bytes > result.memory.capacity_bytes
     return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)

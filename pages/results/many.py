@@ -37,13 +37,17 @@ def compare(result: Comparison) -> list[Block]:
     conclusions = list(result.conclusions)
     head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
     return [
-        Headline(head),
+        Headline(head, _able(result), beware=bool(result.warnings) or not all(row.fits for row in result.rows)),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
         *notes("What matters", conclusions),
         *differences(result),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def _able(result: Comparison) -> bool | None:
+    return None if any(row.fits for row in result.rows) else False
 
 
 def side_by_side(result: Comparison, title: str = "") -> list[Block]:

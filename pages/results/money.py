@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
@@ -11,6 +12,7 @@ from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
+from pages.results.limits import limit_words
 from pages.results.plan import plan_figures
 from planner.clusters.results import (
     AutoConfigured,
@@ -115,21 +117,23 @@ def _price(result: CostEstimate) -> str:
 
 
 def _cost_verdict(result: CostEstimate) -> Headline:
-    broken = ["over the budget"] if result.within_budget is False else []
-    broken += ["too late for the deadline"] if result.within_deadline is False else []
+    has_limits = result.within_budget is not None or result.within_deadline is not None
+    limits = limit_words(Plan.model_validate(result.plan).goal if has_limits else None, result)
+    broken = list(limits.broken)
+    if not limits.broken and result.within_budget is False:
+        broken.append("Over budget.")
     good = False if broken else True if result.within_budget or result.within_deadline else None
-    end = f", {' and '.join(broken)}" if broken else ""
+    old = f", at {_old(result)}" if result.stale else ""
     if result.usd is not None:
-        old = f", at {_old(result)}" if result.stale else ""
-        return Headline(
-            f"{figures.held(result, 'usd')} in {hours(result.hours)}{end}{old}.", good, beware=bool(result.stale)
-        )
-    if result.usd_per_hour is not None:
+        figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{old}."
+    elif result.usd_per_hour is not None:
         million = result.usd_per_million_output_tokens
         each = f", {usd(million)} per million output tokens" if million is not None else ""
-        old = f", at {_old(result)}" if result.stale else ""
-        return Headline(f"{usd(result.usd_per_hour)} per hour{each}{end}{old}.", good, beware=bool(result.stale))
-    return Headline(f"No price is known{end}.", False)
+        figure = f"{usd(result.usd_per_hour)} per hour{each}{old}."
+    else:
+        return Headline(" ".join([*broken, "No price is known."]), False)
+    words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
+    return Headline(words, good, beware=bool(result.stale or limits.doubtful))
 
 
 def _old(result: CostEstimate) -> str:

@@ -115,8 +115,8 @@ def test_limits_curves_bills_and_mlperf_are_answered() -> None:
     users, other, longest, curve, bill, batch, mlperf = done
     assert names(users) == names(other) == names(longest) == ["find_limit"]
     assert arguments(other)["goal"] == "concurrency"
-    assert re.match(r"\*\*[\d,]+ users\*\* at once, with 4,096 tokens in and 500 out", verdict(users["answer"]))
-    assert re.match(r"\*\*[\d,]+ tokens\*\* is the longest request", verdict(longest["answer"]))
+    assert re.match(r"\*\*[\d,]+ users at once, with 4,096 tokens in and 500 out", verdict(users["answer"]))
+    assert re.match(r"\*\*[\d,]+ tokens is the longest request", verdict(longest["answer"]))
     assert names(curve) == ["sweep"]
     assert "gives the most output tokens/s" in curve["answer"]
     assert names(bill) == ["estimate_inference", "estimate_cost"]
@@ -235,15 +235,15 @@ def test_a_search_without_a_result_is_said() -> None:
         {"model": "llama-3.1-405b", "accelerator": "t4", "count": 1, "request_rate": 1, "engine": "vllm"}
     )
     assert found["best"] is None
-    assert render(choice.size(SizedServing.model_validate(found))).startswith("**None**")
+    assert render(choice.size(SizedServing.model_validate(found))).startswith("✗ **None of ")
     nothing = registry()["find_limit"](
         {"goal": "concurrency", "model": "llama-3.1-405b", "accelerator": "t4", "count": 1, "engine": "vllm"}
     )
-    assert render(limit.serving(Limit.model_validate(nothing))).startswith("**None**")
+    assert render(limit.serving(Limit.model_validate(nothing))).startswith("✗ **None: ")
     swept = registry()["sweep"](
         {"model": "llama-3.1-405b", "accelerator": "t4", "field": "concurrency", "values": [1, 2]}
     )
-    assert render(sweep.describe(Sweep.model_validate(swept))).startswith("**None of these fits**")
+    assert render(sweep.describe(Sweep.model_validate(swept))).startswith("✗ **None of these fits: ")
 
 
 def scripted(steps: list[Any], tmp_path: Path) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""A budget and a deadline: kept or not, by how much, and what the upper end of the interval says; on every verdict."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from estimator.plan.schema import Goal
+from pages.answers.lead import verdict
+from pages.results.limits import limit_words
+
+
+@pytest.mark.parametrize(
+    ("usd", "high", "kind", "words"),
+    [
+        (1199.0, 1406.0, "broken", "Over budget by $199: $1,199 of $1,000."),
+        (900.0, 1100.0, "doubtful", "Within budget by $100, but not surely: $900 ($800–1,100) of $1,000."),
+        (600.0, 700.0, "kept", "Within budget by $400: $600 of $1,000."),
+    ],
+)
+def test_how_far_a_cost_is_from_the_budget(usd: float, high: float, kind: str, words: str) -> None:
+    row = SimpleNamespace(usd=usd, low_usd=800.0, high_usd=high, hours=None)
+    found = limit_words(Goal.model_validate({"budget_usd": 1000.0, "deadline_h": 5.0}), None, row)
+    assert [*found.broken, *found.doubtful, *found.kept] == [words]
+    assert list(getattr(found, kind)) == [words]
+
+
+def test_without_limits_nothing_is_said() -> None:
+    found = limit_words(Goal.model_validate({}), SimpleNamespace(usd=3.0, hours=2.0))
+    assert not [*found.broken, *found.doubtful, *found.kept]
+
+
+def test_a_verdict_with_a_warning_is_in_doubt_and_one_that_fails_is_bad() -> None:
+    assert verdict("**96 users** are the most.", True).tone == "good"
+    doubtful = verdict("96 users are the most.", True, ["beyond what was measured"])
+    assert doubtful.tone == "beware"
+    assert doubtful.more == "Beyond what was measured."
+    assert verdict("None fits.", False, ["beyond what was measured"]).tone == "bad"
