@@ -249,7 +249,7 @@ def calibration(
             **device,
         ),
         framework=FrameworkFactors(framework=framework_name, **factors),
-        context_bytes=memory["context_bytes"],
+        context_bytes=_profiles()["contexts"].get(family, _profiles()["contexts"]["other"]),
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],

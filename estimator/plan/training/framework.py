@@ -297,7 +297,7 @@ class Framework:
     overlap: Overlap
     limits: Limits
     context_bytes: float | None
-    """Bytes of the device context where it is not the fitted one."""
+    """Bytes of the device context where it is not what the family of devices usually has."""
     allocator: Literal["caching", "planned"]
     """Whether blocks are cached as they come and go (c10, CUDACachingAllocator), or all placed when the program is
     compiled (XLA, buffer_assignment)."""

@@ -1,4 +1,4 @@
-"""Fits what is uncertain in the memory of a run: what the allocator holds beyond what is used, and the device context.
+"""Fits what is uncertain in the memory of a run: what the allocator holds beyond what is used.
 
 A handful of factors for all frameworks together (`FACTORS`), by Gauss-Newton on the log of estimated over measured peak
 with Huber weights, every source weighted by the square root of its rows, and a prior on each factor; and for each
@@ -28,7 +28,6 @@ FACTORS = {
     "slack": (0.04, 0.5),
     "loss_slack": (0.16, 0.5),
     "varying_lengths": (2.5, 0.3),
-    "context_bytes": (0.55e9, 0.3),
 }
 # What the allocator gives back before a run fails.
 _CACHED = ("loss_slack", "varying_lengths")
@@ -56,9 +55,8 @@ class Peak:
     """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
 
     `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks are given back before a run fails. `not_shown` is what the counter of the peak leaves out:
-    device contexts (one or none) and other bytes. `unmeasured` counts what no measured peak covers, the
-    framework apart.
+    can hold: cached blocks are given back before a run fails. `hidden_bytes` is what is there and the counter of the
+    peak leaves out. `unmeasured` counts what no measured peak covers, the framework apart.
     """
 
     case: Case
@@ -66,7 +64,7 @@ class Peak:
     observed_bytes: float | None
     fixed_bytes: float
     slopes: Mapping[str, float]
-    not_shown: tuple[float, float]
+    hidden_bytes: float
     usable_bytes: float
     unmeasured: int
     family: str
@@ -81,17 +79,12 @@ class Peak:
 
     def room(self, factors: Factors) -> float:
         """By what factor, less one, the device can hold more."""
-        return self.usable_bytes / (self.needed(factors) + self.hidden(factors)) - 1.0
-
-    def hidden(self, factors: Factors) -> float:
-        """What is there and the counter of the peak does not show."""
-        contexts, rest_bytes = self.not_shown
-        return contexts * factors["context_bytes"] + rest_bytes
+        return self.usable_bytes / (self.needed(factors) + self.hidden_bytes) - 1.0
 
     def estimate(self, factors: Factors) -> float:
         need = self.needed(factors)
         cached = sum(self.slopes[name] * factors[name] for name in _CACHED)
-        return need + min(cached, max(0.0, self.usable_bytes - self.hidden(factors) - need))
+        return need + min(cached, max(0.0, self.usable_bytes - self.hidden_bytes - need))
 
     def error(self, factors: Factors) -> float:
         """Of a run that ran unread, by how much it would not have."""
@@ -122,17 +115,12 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
     held = kind != "allocated"
     caches = held and job.framework.allocator == "caching"
     varying = caches and varying_lengths(job) > 0
-    contexts = float(job.framework.context_bytes is None and parts["framework_and_context"] > 0)
-    shown = contexts * (kind not in ("allocated", "reserved"))
     slopes = {
         "slack": caches * (parts["activations"] + parts["step_temporaries"]),
         "loss_slack": caches * parts["logits_and_loss"],
         "varying_lengths": varying * parts["logits_and_loss"],
-        "context_bytes": shown,
     }
-    now = job.calibration
-    fitted = now.slack * slopes["slack"]
-    fitted += now.context_bytes * slopes["context_bytes"]
+    fitted = job.calibration.slack * slopes["slack"]
     if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
         fitted += float(memory.cached[best])
     hidden = float(memory.total[best]) - estimate.peak_bytes(kind) - (not held) * float(memory.cached[best])
@@ -145,7 +133,7 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
         observed_bytes=case.observed["peak_bytes"],
         fixed_bytes=estimate.peak_bytes(kind) - fitted,
         slopes=slopes,
-        not_shown=(contexts - shown, hidden - (contexts - shown) * now.context_bytes),
+        hidden_bytes=hidden,
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
         family=job.machine.accelerator.family,
