@@ -122,7 +122,6 @@ class Calibration:
     collective_bytes: float
     slack: float
     loss_slack: float
-    varying_lengths: float
     device_measured: bool
     time_measured: bool
     memory_measured: bool

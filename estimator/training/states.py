@@ -181,10 +181,15 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     most = held.outside * size + (held.total - held.outside) * packed
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
     copies = framework.gathering.gathered_copies if trains else framework.gathering.live_units
-    backward = unit * (copies * packed + framework.gathering.reduced_copies * reduce_bytes * trains)
-    # The root stays gathered; its gradient waits for the end of backward, where it is copied once to be reduced.
-    waiting = min(framework.gathering.reduced_copies, 1.0) * reduce_bytes * trains
-    backward = backward + root * (min(max(copies - 1.0, 1.0), 2.0) * size + waiting)
+    reduced = framework.gathering.reduced_copies * trains
+    # The gradient of a root waits for the end of backward, where it is copied once to be reduced.
+    at_root = root * (min(max(copies - 1.0, 1.0), 2.0) * size + min(reduced, 1.0) * reduce_bytes)
+    if framework.gathering.splits_root:
+        # Embedding and head come and go as units do: one's gradients are reduced while the first blocks run backward.
+        blocks = unit * copies * packed + (np.maximum(unit, root) + unit * (reduced - 1.0)) * reduce_bytes * trains
+        backward = np.maximum(blocks, at_root + unit * reduce_bytes * trains)
+    else:  # it stays gathered
+        backward = unit * (copies * packed + reduced * reduce_bytes) + at_root
     # Without resharding all is gathered, and gradients on their way come on top; a pipeline that accumulates them whole
     # reduces one unit at a time.
     kept = _keeps_gathered(job, layouts, held)

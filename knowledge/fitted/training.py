@@ -253,7 +253,6 @@ def calibration(
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],
-        varying_lengths=memory["varying_lengths"],
         device_measured=bool(of_own) or (driven_as(family) == family and device["runs"] > 0),
         time_measured=bool(of_own) or fitted_factors["runs"] > 0,
         memory_measured=_knows_memory(fitted_factors),

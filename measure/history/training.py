@@ -17,7 +17,7 @@ RAN_OUT = "ran out of memory: there is no peak to score, only whether it fits"
 
 _FOLDER = Path(knowledge.__file__).parent / "measurements"
 _WORKLOAD_TEXT = ("framework", "software_version", "stage", "method", "precision", "weights", "optimizer", "attention")
-_WORKLOAD_COUNTS = ("seq_len", "micro_batch", "global_batch")
+_WORKLOAD_COUNTS = ("seq_len", "sample_tokens", "micro_batch", "global_batch")
 _WORKLOAD_FLAGS = ("compile", "packing", "fused_loss", "optimizer_in_backward", "tiled_mlp")
 # Columns that a plan's workload has by the same name, and how a cell says what.
 _OPTIONS = ("cuda_graph", "tp_overlap", "moe_dispatcher", "moe_overlap", "moe_capacity")

@@ -13,7 +13,7 @@ from measure.fit.training.memory import FACTORS, MemorySpread, Peak, fit, interv
 from measure.history.training import Case, Observed
 
 GIB = 2.0**30
-TRUE = {"slack": 0.06, "loss_slack": 0.2, "varying_lengths": 2.0}
+TRUE = {"slack": 0.06, "loss_slack": 0.2}
 
 
 def case(name: str, source: str) -> Case:
@@ -37,13 +37,13 @@ def peak(
     slopes = {
         "slack": (2.0 + index % 5) * GIB,
         "loss_slack": (1.0 + index % 3) * GIB,
-        "varying_lengths": (1.0 + index % 4) * GIB * varying,
     }
+    left = 2.0 * (1.0 + index % 4) * GIB * varying
     made = Peak(
-        case(f"{source}-{index}", source), (framework,), 1.0, 5 * GIB, slopes, 0.0, usable, unmeasured, "Hopper"
+        case(f"{source}-{index}", source), (framework,), 1.0, 5 * GIB, slopes, left, 0.0, usable, unmeasured, "Hopper"
     )
     observed = made.estimate(TRUE) * math.exp(error)
-    return Peak(made.case, (framework,), observed, 5 * GIB, slopes, 0.0, usable, unmeasured, "Hopper")
+    return Peak(made.case, (framework,), observed, 5 * GIB, slopes, left, 0.0, usable, unmeasured, "Hopper")
 
 
 def test_known_factors_are_found_again():

@@ -27,10 +27,7 @@ from measure.history.training import Case
 FACTORS = {
     "slack": (0.04, 0.5),
     "loss_slack": (0.16, 0.5),
-    "varying_lengths": (2.5, 0.3),
 }
-# What the allocator gives back before a run fails.
-_CACHED = ("loss_slack", "varying_lengths")
 _HUBER = 0.1
 _STEPS = 12
 # How far a logarithm of peaks scatters when all factors are right.
@@ -55,8 +52,9 @@ class Peak:
     """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
 
     `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks are given back before a run fails. `hidden_bytes` is what is there and the counter of the
-    peak leaves out. `unmeasured` counts what no measured peak covers, the framework apart.
+    can hold: cached blocks, of the loss and the `left_bytes` of shorter texts, are given back before a run fails.
+    `hidden_bytes` is what is there and the counter of the peak leaves out. `unmeasured` counts what no measured peak
+    covers, the framework apart.
     """
 
     case: Case
@@ -64,6 +62,7 @@ class Peak:
     observed_bytes: float | None
     fixed_bytes: float
     slopes: Mapping[str, float]
+    left_bytes: float
     hidden_bytes: float
     usable_bytes: float
     unmeasured: int
@@ -75,7 +74,7 @@ class Peak:
 
     def needed(self, factors: Factors) -> float:
         """Without the blocks that the allocator gives back."""
-        return self.fixed_bytes + sum(self.slopes[name] * factors[name] for name in FACTORS if name not in _CACHED)
+        return self.fixed_bytes + self.slopes["slack"] * factors["slack"]
 
     def room(self, factors: Factors) -> float:
         """By what factor, less one, the device can hold more."""
@@ -83,7 +82,7 @@ class Peak:
 
     def estimate(self, factors: Factors) -> float:
         need = self.needed(factors)
-        cached = sum(self.slopes[name] * factors[name] for name in _CACHED)
+        cached = self.left_bytes + self.slopes["loss_slack"] * factors["loss_slack"]
         return need + min(cached, max(0.0, self.usable_bytes - self.hidden_bytes - need))
 
     def error(self, factors: Factors) -> float:
@@ -114,11 +113,9 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
     kind = case.observed["peak_kind"]
     held = kind != "allocated"
     caches = held and job.framework.allocator == "caching"
-    varying = caches and varying_lengths(job) > 0
     slopes = {
         "slack": caches * (parts["activations"] + parts["step_temporaries"]),
         "loss_slack": caches * parts["logits_and_loss"],
-        "varying_lengths": varying * parts["logits_and_loss"],
     }
     fitted = job.calibration.slack * slopes["slack"]
     if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
@@ -133,6 +130,7 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
         observed_bytes=case.observed["peak_bytes"],
         fixed_bytes=estimate.peak_bytes(kind) - fitted,
         slopes=slopes,
+        left_bytes=slopes["loss_slack"] * varying_lengths(job),
         hidden_bytes=hidden,
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
