@@ -217,7 +217,9 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
             "the last node is partly used"
         )
     if job.seq_len > job.architecture.context > 0:
-        sentences.append(f"seq_len {job.seq_len} is beyond the model's context of {job.architecture.context}")
+        sentences.append(
+            f"a sequence length of {job.seq_len} is beyond the model's context of {job.architecture.context}"
+        )
     if job.peak_flops and training.precision in ("fp8", "mxfp8", "mxfp4", "nvfp4"):
         kinds = accelerator.peak_flops
         if not any(kinds.get(kind) for kind in ("fp8", "mxfp4", "nvfp4", "fp4")):

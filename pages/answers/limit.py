@@ -76,7 +76,7 @@ def _in_host(limit: Limit) -> str:
     offload, chosen = complete(limit.plan).layout.offload, limit.chosen
     if limit.value is None or offload in (None, "none") or isinstance(chosen, ServingChoice):
         return ""
-    return f"That is {chosen.framework} with {offload.replace('+', ' and ')} in host memory."
+    return f"It takes {chosen.framework} with {offload.replace('+', ' and ')} kept in host memory."
 
 
 def _largest(limit: Limit) -> str:

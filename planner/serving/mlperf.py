@@ -306,4 +306,4 @@ def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottlenec
     yield f"{bench.id}: {bench.dataset}; {bench.samples:,} samples, {lengths}."
     if scenario in ("server", "interactive") and fastest > 0:
         yield f"Within the limits it serves {percent(rate / fastest)} of what it does offline."
-    yield f"What binds it is {bottleneck}."
+    yield f"Bottleneck: {bottleneck}."

@@ -228,7 +228,7 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
 def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: list[str]) -> list[str]:
     """Sentences, `limits` that were assumed among the first."""
     best, met = int(order[0]), " and meet the limits" if chosen.slo.limits_any else ""
-    waits = f"What binds it is {chosen.bottleneck}."
+    waits = f"Bottleneck: {chosen.bottleneck}."
     tried = _different(pool, np.ones(len(pool), dtype=bool))
     if not pool.fits[best]:
         return [*limits, f"None of {tried} deployments fits, so one that is nearest to it is shown."]

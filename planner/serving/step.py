@@ -6,8 +6,8 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, most_running
 from estimator.serving.passes import PassTime
 
-WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS, ROOM = (
-    "weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prompts", "kv memory",
+WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL, ROOM = (
+    "weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill", "kv memory",
 )  # fmt: skip
 _MANY = 1.05
 
@@ -24,12 +24,12 @@ def step_limits(job: ServingJob, estimates: ServingEstimates, index: int) -> dic
     generating = steady.generating
     running = float(steady.running[index]) / min(float(deployments.pp[index]), max(1.0, float(steady.running[index])))
     rows = running * job.checked_tokens
-    seconds: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS), 0.0)
+    seconds: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL), 0.0)
     seconds[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
     seconds[_attention_bound(job, estimates, index)] += float(generating.attention[index])
     seconds[LINKS] += float(generating.collective[index])
     seconds[HOST] += float(generating.memory[index] + generating.host[index])
-    seconds[PROMPTS] += max(0.0, reading)
+    seconds[PREFILL] += max(0.0, reading)
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 

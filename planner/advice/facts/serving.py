@@ -7,7 +7,7 @@ import math
 from planner.advice.facts.plan import Facts, machine_facts, model_facts, plain, plan_facts
 from planner.serving.planned import Served, finite, memory_of
 
-_LIMITS = ("weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prompts")
+_LIMITS = ("weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill")
 
 
 def serving_facts(served: Served) -> Facts:

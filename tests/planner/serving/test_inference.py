@@ -14,7 +14,7 @@ from tool_calls import leaves
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from planner.serving.step import CACHE, COMPUTE, HOST, LINKS, PROMPTS, ROOM, WEIGHTS
+from planner.serving.step import CACHE, COMPUTE, HOST, LINKS, PREFILL, ROOM, WEIGHTS
 from tools import call
 
 KEYS: dict[str, set[str]] = {
@@ -33,7 +33,7 @@ KEYS: dict[str, set[str]] = {
     "cost": {"usd_per_hour", "usd_per_million_output_tokens", "usd_per_million_tokens"},
 }  # fmt: skip
 TOP = {"plan", "assumptions", "running", "bottleneck", "limits", "meets_slo", "slo", "warnings", "evidence", *KEYS}
-LIMITS = {WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PROMPTS, ROOM}
+LIMITS = {WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL, ROOM}
 
 
 def test_results_have_the_promised_keys_and_are_plain_json() -> None:
