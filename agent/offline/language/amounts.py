@@ -18,6 +18,8 @@ _MONEY = ("usd", "eur", "gbp", "chf", "money")
 _COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 
 
+# What has a length: "how many concurrent 32k sessions".
+_OF_LENGTHS = ("users", "requests", "samples")
 # Words of the longest name of a field.
 _LONGEST_NAME = 6
 # Seconds of the shortest time that devices are counted by.
@@ -186,6 +188,8 @@ def _amount(found: Found, start: int) -> Amount | None:
         amount = replace(amount, units=tuple(money))
     else:
         units = _unit(found, _behind(found, end))
+        if scale in ("k", "ki") and any(unit.name in _OF_LENGTHS for unit in units) and _is_asked_for(found, start):
+            units = [Unit("tokens", 1.0, end, end)]
         if rate := next((unit for unit in units if unit.name == "rate"), None):
             requests = replace(rate, name="requests")
             return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
@@ -239,6 +243,17 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
         value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
         end = more[1]
     return value, end
+
+
+def _is_asked_for(heard: Found, start: int) -> bool:
+    """Whether the thing behind a number is asked for, so that the number only says which."""
+    return any(
+        word.end <= start and sense.value == "focus" and sense.name == "size"
+        for at in range(max(start - _LONGEST_NAME, 0), start)
+        for word in heard.words.get(at, ())
+        if start - word.end <= 1
+        for sense in word.all("asked")
+    )
 
 
 def _is_stop(found: Found, at: int) -> bool:

@@ -11,6 +11,7 @@ from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import strategies_named
+from agent.offline.language.reading.machines import together
 from agent.offline.language.reading.things import free_names
 from planner.requests import ALL_PATHS
 
@@ -116,11 +117,23 @@ def asks_what_it_is(page: Page) -> bool:
 def _of_one_plan(page: Page, tool: str) -> str:
     """The tool of the chain for one plan that the figure asked for belongs to, whichever the classifier leans to."""
     focus = page.read.asked("focus")
+    if _of_several(page):
+        return "compare"
     if page.mode != SERVING and {"fit", "need"} & set(focus):
         return "check_fit"
     if focus[:1] == ["cost"] and "hourly" not in page.read.asked("wish"):
         return "estimate_cost"
     return tool if page.mode == SERVING else "estimate_training"
+
+
+def _of_several(page: Page) -> bool:
+    """Whether unlike devices are asked about that do not work together: 'how long on 8 H100 and on 8 B200?'."""
+    read = page.read
+    asked = [device for device in page.devices if device.name.id and device.name.start not in read.telling | read.past]
+    changed = read.does("swap", "correct", "contrast", "back", "refuse_right", "refuse_left")
+    joined = read.does("and") and len({device.name.id for device in asked}) > 1
+    alike = len({bool(device.count or device.nodes) for device in asked}) == 1 and len(asked) == len(page.devices)
+    return bool(joined and alike and not changed and not page.plan and not together(page))
 
 
 def _is_said(page: Page, goal: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from agent.offline.form import Edit, Need
 from agent.offline.language.assign import Filled, is_beside_devices
@@ -14,7 +15,7 @@ from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
 from agent.offline.usual import card_of
 from estimator.errors import PlanError
-from knowledge.machines.catalogue import USABLE_SHARE_APPLE
+from knowledge.machines.catalogue import USABLE_SHARE_APPLE, find_accelerator
 from planner.partial import get
 
 # How far behind a device those of another place may be counted.
@@ -23,7 +24,11 @@ _NEAR = 4
 
 def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces: list[tuple[int, list[Edit]]] = []
+    unlike = together(page)
     for one in page.devices:
+        if unlike and one in unlike:
+            pieces += [_as_the_least(page, unlike)] if one is unlike[0] else []
+            continue
         name, span = one.name, page.read.span(one.name.start, one.name.end)
         id, note = _with_memory(page, one) or (name.id, name.note)
         if id is None and name.options and not name.problem:
@@ -60,6 +65,35 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
+
+
+def together(page: Page) -> list[Devices]:
+    """Unlike devices that somebody has in one machine: 'I have a 4090 and a 3090', '2x 3090 + 1x 4090'."""
+    words, text = page.read.found, page.read.tokens
+    have = [device for device in page.devices if device.name.id and device.count and not device.nodes]
+    apart = page.read.does("or", "versus", "compare") or any(words.sense(at, "which") for at in range(len(text)))
+    if len(have) != len(page.devices) or len({device.name.id for device in have}) < 2 or apart:
+        return []
+    owned = any(words.sense(at, "asserts") for at in range(have[0].name.start))
+    for first, second in pairwise(have):
+        between = range(first.name.end, second.name.start)
+        joined = [at for at in between if words.does(at, "and", "plus") or text[at].text in ("+", "&")]
+        sure = owned or any(text[at].text in ("+", "&") for at in joined)
+        if not (joined and sure and len(between) <= _NEAR):
+            return []
+    return have
+
+
+def _as_the_least(page: Page, devices: Sequence[Devices]) -> tuple[int, list[Edit]]:
+    """Devices that work together wait for the least of them: the plan has as many of that one."""
+    rows = [find_accelerator(str(device.name.id)).value for device in devices]
+    least = min(rows, key=lambda row: (row.memory_bytes, row.memory_bandwidth))
+    count = sum(device.count or 1 for device in devices)
+    start, end = devices[0].name.start, devices[-1].name.end
+    words, span = page.read.said(start, end), page.read.span(start, end)
+    why = "unlike devices in one run are not modelled, so all count as the least"
+    note = f"{words!r} planned as {count} x {least.id}: {why}"
+    return start, [Edit("accelerator", "set", least.id, span, note), Edit("count", "set", count, span)]
 
 
 def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> list[Edit]:

@@ -20,7 +20,7 @@ from agent.offline.language.reading.act import act_of, is_of_a_kind, references_
 from agent.offline.language.reading.alone import value_alone
 from agent.offline.language.reading.edits import edits_of
 from agent.offline.language.reading.page import Page, context_of, understood
-from agent.offline.language.reading.unread import lost_words, unknown_words, unused_numbers
+from agent.offline.language.reading.unread import lost_words, unknown_words, unused_names, unused_numbers
 from planner.requests import ALL_PATHS
 
 # Of a longer message the beginning is read, and the rest is told to be unread.
@@ -160,7 +160,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
     edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
-    lost = [*reading.lost, *unused_numbers(page, reading)]
+    lost = [*reading.lost, *unused_numbers(page, reading), *unused_names(page, reading)]
     unknown = unknown_words(page)
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
     return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from agent.offline.form import BESIDE, Reading
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
@@ -73,6 +75,26 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
         if not page.fits(value) and value.field in ALL_PATHS and not fitting.intersection(range(value.start, value.end))
     ]
     return found
+
+
+def unused_names(page: Page, reading: Reading) -> list[str]:
+    """Devices that are asked about and of which nothing was made: another one was taken."""
+    edits = [edit for each in (reading.edits, *reading.options) for edit in each]
+    taken = {str(edit.value) for edit in edits} | {str(value) for value in _listed(reading.own.values())}
+    names = [name for name in page.read.now("accelerator") if name.id and name.start not in page.refused.things]
+    asked = [name for name in names if name.start not in page.read.telling]
+    spans = [page.read.span(name.start, name.end) for name in asked]
+    left = [
+        name.text
+        for name, (start, end) in zip(asked, spans, strict=True)
+        if name.id not in taken and not any(first <= start and end <= last for first, last in (e.span for e in edits))
+    ]
+    return left if taken & {name.id for name in names} else []
+
+
+def _listed(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        yield from value if isinstance(value, list) else (value,)
 
 
 def _devices_meant(page: Page) -> list[str]:

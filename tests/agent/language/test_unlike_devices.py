@@ -1,0 +1,48 @@
+"""Unlike devices in one sentence: together they are the least of them, apart they are set side by side, and none is
+dropped without a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.offline.catalogue import known
+from agent.offline.language import read
+
+TOGETHER = {
+    "I have a 4090 and a 3090, can I run qwen3 32b q4?": ("rtx-3090", 2),
+    "2x 3090 + 1x 4090: llama 3.1 70b q4?": ("rtx-3090", 3),
+    "We have 16 H100 and 8 A100. Does a 70b sft fit?": ("a100-sxm-80gb", 24),
+}
+
+
+@pytest.mark.parametrize(("text", "devices"), TOGETHER.items())
+def test_together_they_are_as_many_of_the_least(text: str, devices: tuple[str, int]) -> None:
+    reading = read(text, known())
+    assert (reading.values("accelerator"), reading.values("count")) == ([devices[0]], [devices[1]])
+    assert any("not modelled" in (edit.note or "") for edit in reading.edits)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how long on 8 h100 and on 8 b200 for llama 3.1 8b sft, 1B tokens?",
+        "does llama 3.1 70b lora fit on 2 a100 and on 4 l40s?",
+        "we have 16 H100 and 8 A100, which should run the 70b sft?",
+    ],
+)
+def test_apart_they_are_compared(text: str) -> None:
+    reading = read(text, known())
+    assert reading.tool == "compare"
+    assert len({edit.value for option in reading.options for edit in option if edit.field == "accelerator"}) == 2
+
+
+def test_one_that_is_not_used_is_told() -> None:
+    assert "l40s" in read("llama 3.1 8b sft on 8 h100, and then serve it on l40s", known()).lost
+
+
+@pytest.mark.parametrize("count", ["32k", "8k"])
+@pytest.mark.parametrize("things", ["sessions", "requests", "chats"])
+def test_what_says_which_things_are_asked_for_does_not_count_them(count: str, things: str) -> None:
+    reading = read(f"how many concurrent {count} {things} can one H200 handle for qwen3 8b?", known())
+    assert not reading.values("concurrency")
+    assert {"input_len", "length"} & {edit.field for edit in reading.edits}
