@@ -21,7 +21,7 @@ from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 # Rows of a table, warnings and readings that stand at first; the whole is behind them.
-_MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 4, 2, 2
+_MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 3, 2, 2
 # Characters of a cell that stands at first.
 _LONGEST = 24
 # Characters of a row of it, which a narrow screen beside the pane has.
