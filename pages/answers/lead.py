@@ -158,8 +158,8 @@ def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
     steps = [block for block in blocks if isinstance(block, Steps)]
     front, rest = lead[:sentences], lead[sentences:]
     table = next((block for block in rest if isinstance(block, Table)), None)
-    if table:
-        front.append(replace(slim(table, _MOST_ROWS, _WIDEST), title=""))
+    if table and len((narrow := slim(table, _MOST_ROWS, _WIDEST)).head) > 1:
+        front.append(replace(narrow, title=""))
     return [*front, *steps, Folded([*rest, *behind])]
 
 

@@ -119,6 +119,10 @@ def _of_one_plan(page: Page, tool: str) -> str:
     focus = page.read.asked("focus")
     if _of_several(page):
         return "compare"
+    counted = page.values("count") or page.values("nodes")
+    if page.mode != SERVING and not (page.plan or counted) and limit_goal(page) == "devices":
+        # 'Must finish by March 1st, how many H100s?'
+        return "find_limit"
     if page.mode != SERVING and {"fit", "need"} & set(focus):
         return "check_fit"
     if focus[:1] == ["cost"] and "hourly" not in page.read.asked("wish"):

@@ -254,6 +254,10 @@ def _senses(read: Mentions, at: int) -> list[Sense]:
     return [sense for word in read.found.words.get(at, ()) for sense in word.senses]
 
 
+# Times of an answer, which no training has.
+_LATENCIES = ("e2e_limit_s", "ttft_slo_ms", "tpot_slo_ms")
+
+
 def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
     context = context_of(plan, topic)
     if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
@@ -264,7 +268,8 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
-    if not context.plan and _goes_in_and_out(read) and all(value.mode != TRAINING for value in read.values):
+    served = _goes_in_and_out(read) or _limits_latency(read)
+    if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING
     if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
         # A speed that is judged is a training's where nothing says more: one of serving has a load.
@@ -281,6 +286,16 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         mode = alone[0]
     stays = context.plan and (not shows(read, mode) or shows(read, context.plan))
     return context.plan if context.plan and stays else mode
+
+
+def _limits_latency(read: Mentions) -> bool:
+    """Whether words name a time that only a deployment has: 'answers in under 3 seconds'."""
+    return any(
+        sense.name in _LATENCIES
+        for at, words in read.found.words.items()
+        if at not in read.named_tokens and at not in read.telling
+        for sense in words[0].all("field")
+    ) and any(row.amounts[-1].unit("time") for row in read.rows)
 
 
 def _goes_in_and_out(read: Mentions) -> bool:

@@ -46,3 +46,17 @@ def test_what_says_which_things_are_asked_for_does_not_count_them(count: str, th
     reading = read(f"how many concurrent {count} {things} can one H200 handle for qwen3 8b?", known())
     assert not reading.values("concurrency")
     assert {"input_len", "length"} & {edit.field for edit in reading.edits}
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("pretrain a 7b on 1T tokens, it must finish by march 1st, how many h100s?", "find_limit"),
+        ("answers in under 3 seconds with mistral large 2 on 8 a100, possible?", "estimate_inference"),
+        ("how much would it save to use spot for sft of llama 3.1 8b on 64 a100?", "estimate_cost"),
+    ],
+)
+def test_what_is_asked_decides_not_where_it_stands(text: str, tool: str) -> None:
+    reading = read(text, known())
+    assert reading.tool in (tool, "check_fit" if tool == "estimate_inference" else tool)
+    assert reading.serving == (tool == "estimate_inference")
