@@ -122,8 +122,8 @@ class Mentions:
             if at not in self.named_tokens and at not in self.asides
             if group not in _OF_QUESTIONS or at not in self.telling
             if at not in self.data or group not in _OF_PROSE
-            # The host of 'host memory' is no verb.
-            for word in self.found.words[at][: 1 if group == "mode" else None]
+            # The host of 'host memory' is no verb, the kv of 'kv heads' no cache.
+            for word in self.found.words[at][: 1 if group in ("mode", "figure") else None]
             for sense in word.all("asked")
             if sense.value == group
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
