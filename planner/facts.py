@@ -6,14 +6,20 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
 from estimator.search.layouts import valid_tp
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.models.catalogue import facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price
-from planner.money.offers import offer
+from planner.money.break_even import break_evens
+from planner.money.choice import Chosen
+from planner.money.offers import offer, rentable
+from planner.money.owned import owned_cost
+from planner.money.results import BreakEven
+from planner.money.terms import CostTerms
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
 
@@ -94,6 +100,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
         cores=device.cores,
         announced=device.announced,
+        break_even=_bought_or_rented(device),
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
         kin=list(kin.kin) if kin else [],
@@ -101,3 +108,11 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )
+
+
+def _bought_or_rented(device: Accelerator) -> list[BreakEven]:
+    """From how many hours of use a year a node that is bought or reserved costs less than one by the hour."""
+    terms, (node, _) = CostTerms.model_validate({}), machine(device.id, device.per_node)
+    rows = [offer(price, device.per_node, 1.0) for price in rentable(prices(device.id), device.per_node)]
+    owned = owned_cost(node, terms, terms.place, (1.0, 1.0, 1.0))
+    return break_evens(rows, owned, Chosen("on_demand", None, 1.0, 1.0, 1.0))

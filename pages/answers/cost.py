@@ -126,7 +126,7 @@ def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list
         return []
     own, rented = pair
     counts = f"Owned counts {figures.plain(own.years)} years at {figures.percent(own.utilisation)} use; {_OWNED_COUNTS}"
-    return [Prose(_cheaper_of(cost, own, rented)), *break_even(cost), *owned(own), *providers([rented]),
+    return [Prose(_cheaper_of(cost, own, rented)), *break_even(cost.break_even), *owned(own), *providers([rented]),
             Prose(counts)]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pages.answers.asked import named_figures
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
 from pages.results.facts import device_facts, model_facts, prices
+from pages.results.money import break_even
 from pages.results.records import rows
 from planner.results import HardwareDescription, ModelDescription
 
@@ -27,19 +28,38 @@ def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
     return [Prose(f"{named_figures([facts], asked)} {text}.".strip()), *model_facts(facts), *_notes(facts)]
 
 
-def device(facts: HardwareDescription, providers: Sequence[str]) -> list[Block]:
-    """`providers` are those whose prices were asked for; the cheapest of all where none was named."""
+def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence[str] = ()) -> list[Block]:
+    """`providers` are those whose prices were asked for; the cheapest of all where none was named. `asked` are the
+    figures that were named."""
+    name = f"**{facts.name}** (`{facts.id}`), {facts.vendor} {facts.family}."
+    bought = _bought(facts) if "break_even" in asked else []
     priced = [(offer.usd_per_hour, offer) for offer in facts.prices if offer.usd_per_hour is not None]
     offers = [offer for _, offer in sorted(priced, key=lambda pair: pair[0])]
     known = [offer for offer in offers if not providers or offer.provider in providers]
     unknown = f"No price of {' or '.join(providers)} is known for it." if providers and not known else ""
     return [
-        Prose(f"**{facts.name}** (`{facts.id}`), {facts.vendor} {facts.family}."),
+        *(bought or [Prose(name)]),
         *device_facts(facts),
         Prose(unknown),
         *prices(known[:_MOST_OFFERS], "Prices of an instance"),
+        *break_even(facts.break_even if not bought else (), f"A node of {facts.per_node}, by hours of use"),
         *_notes(facts),
     ]
+
+
+def _bought(facts: HardwareDescription) -> list[Block]:
+    """From how much use on buying costs less than renting."""
+    owned = next((row for row in facts.break_even if row.what == "owned"), None)
+    if owned is None:
+        return [Prose(f"No price to buy {facts.name} at is known, or none to rent it.")]
+    node = f"a node of {facts.per_node} x {facts.id}" if facts.per_node > 1 else facts.id
+    text = f"**Rent {node}**, even one that always works is cheaper rented"
+    if owned.hours_per_year is not None and owned.share is not None:
+        hours = figures.whole(owned.hours_per_year)
+        share = figures.percent(owned.share)
+        text = f"**Buy {node} if it works more than {hours} hours a year** ({share} of it), else rent"
+    text += f": owning costs {figures.shown('usd', owned.usd_per_year)} a year and power, renting is {owned.than}."
+    return [Prose(text), *break_even(facts.break_even, "By hours of use")]
 
 
 def _notes(facts: ModelDescription | HardwareDescription) -> list[Block]:

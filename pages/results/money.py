@@ -46,7 +46,7 @@ def cost(result: CostEstimate) -> list[Block]:
         *ways(result.bought, BOUGHT),
         *providers(result.by_provider),
         *owned(result.owned),
-        *break_even(result),
+        *break_even(result.break_even, *([OWN_OR_RENT] if result.price == "owned" else [])),
         *carbon_hours(result.co2_by_hours),
         *over_api(result.api, "Over an API"),
         *map(Chart, result.plots),
@@ -154,15 +154,14 @@ def owned(cost: OwnedCost | None) -> list[Block]:
 NEAREST, OWN_OR_RENT = "Nearest plans", "Owned or rented, by hours of use"
 
 
-def break_even(cost: CostEstimate) -> list[Block]:
+def break_even(rows: Sequence[BreakEven], title: str = "By hours of use") -> list[Block]:
     """From when on what is paid for a year costs less than by the hour."""
-    rows = cost.break_even
     if not rows:
         return []
     columns: list[Column] = [
         ("paid for", "what"), ("a year", "usd_per_year"), (f"costs less than {rows[0].than}", _from_when),
     ]  # fmt: skip
-    return table(rows, columns, OWN_OR_RENT if cost.price == "owned" else "By hours of use")
+    return table(rows, columns, title)
 
 
 def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:

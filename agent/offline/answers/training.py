@@ -70,7 +70,7 @@ def _one(outcome: Outcome, work: TurnWork) -> list[Block]:
         case ModelDescription() as model:
             return facts.model(model, work.figures)
         case HardwareDescription() as device:
-            return facts.device(device, work.providers)
+            return facts.device(device, work.providers, work.figures)
         case Limit() as extent:
             return limit.serving(extent) if is_serving(extent.plan) else limit.training(extent)
     return [Prose(f"I cannot answer that. {outcome.error}")]

@@ -55,8 +55,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if _asks_for_this_machine(page):
-        return "describe_machine", {"describe_machine": 1.0}
+    if fact := _of_hardware_alone(page):
+        return fact, {fact: 1.0}
     if asks_for_data(page) and has_model(page):
         return "find_limit", {"find_limit": 1.0}
     if any_goal(page) == "model" and page.values("budget_usd") and not (has_model(page) or page.read.of("accelerator")):
@@ -88,6 +88,14 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _of_hardware_alone(page: Page) -> str | None:
+    """The tool of a question about hardware without any run."""
+    if _asks_for_this_machine(page):
+        return "describe_machine"
+    # 'Rent or buy 8 B200?': from how much use on the one costs less.
+    return "describe_hardware" if "buying" in page.read.asked("topic") and not has_model(page) else None
 
 
 def _asks_for_this_machine(page: Page) -> bool:
@@ -259,7 +267,7 @@ def _of_practice(page: Page, tool: str) -> bool:
     read = page.read
     numbers = [number for number in page.filled if number.field not in _LENGTHS]
     topic = read.asked("topic")
-    if topic and (not (read.names or numbers) or ("buying" in topic and not has_model(page))):
+    if topic and not (read.names or numbers):
         return True
     if "sense" in read.asked("judged") and not read.names and asks(read.found, []):
         return True

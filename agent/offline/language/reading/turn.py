@@ -131,7 +131,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
             name
             for at, _, name in page.read.asked_at("figure")
             if not any(row.start <= at < row.end for row in page.read.rows)
-        ],
+        ]
+        + ["break_even" for name in page.read.asked("topic") if name == "buying"],
         serving=page.mode == SERVING if page.mode and is_of_a_kind(page, tool, [edits, *options], refs) else None,
         edits=edits,
         options=options,
