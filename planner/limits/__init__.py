@@ -20,8 +20,8 @@ _SERVING_GOALS = ("context", "input_len", "concurrency")
 class LimitRequest(EitherRequest):
     goal: Literal["seq_len", "micro_batch", "model", "devices", "tokens", "context", "input_len", "concurrency"] = (
         Field(
-            description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least) or tokens "
-            "(most data in the time and money); of serving also context (longest request), input_len or concurrency."
+            description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least), tokens "
+            "(data in time or money); of serving also context (longest request), input_len, concurrency."
         )
     )
     family: str | None = Field(

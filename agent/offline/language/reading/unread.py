@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from agent.offline.form import BESIDE, Reading
+from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
@@ -82,7 +83,11 @@ def unused_names(page: Page, reading: Reading) -> list[str]:
     edits = [edit for each in (reading.edits, *reading.options) for edit in each]
     taken = {str(edit.value) for edit in edits} | {str(value) for value in _listed(reading.own.values())}
     names = [name for name in page.read.now("accelerator") if name.id and name.start not in page.refused.things]
-    asked = [name for name in names if name.start not in page.read.telling]
+    if page.read.does("swap", "correct", "contrast"):
+        return []
+    heard, planned = page.read.found, get(page.plan, "cluster.accelerator")
+    told = {at for part in clauses(heard) if any(heard.sense(at, "asserts") for at in part) for at in part}
+    asked = [name for name in names if name.start not in page.read.telling | told and name.id != planned]
     spans = [page.read.span(name.start, name.end) for name in asked]
     left = [
         name.text
