@@ -124,6 +124,13 @@ def test_odd_files(text: str, run: dict[str, Any]) -> None:
     called("import_config", {"text": text, **run})
 
 
+@pytest.fixture(scope="module")
+def searched() -> None:
+    """A search over the whole catalogue once before, which reads all tables: that is no part of a sentence's time."""
+    ask("which cluster is best for lora of llama 70b", approve=False, model="offline")
+
+
+@pytest.mark.usefixtures("searched")
 @given(words=st.lists(st.one_of(WORDS, st.text(max_size=12)), min_size=1, max_size=14))
 @settings(FUZZ, max_examples=CASES // 5)
 def test_odd_sentences(words: list[str]) -> None:
