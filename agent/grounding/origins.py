@@ -12,6 +12,7 @@ from typing import Any
 from agent.grounding.figures import bounded, figures_in
 from agent.grounding.spelled import spelled
 from knowledge.figures import length_in_tokens
+from pages.results.limits import LIMITED
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
@@ -177,8 +178,6 @@ def _plain(value: float) -> Sequence[Origin]:
     return [Origin("count", value), *([Origin("fraction", value)] if 0 <= value <= 1 else [])]
 
 
-# The limits of a goal by the figures that they are limits of.
-_LIMITS_OF = {"usd": "budget_usd", "hours": "deadline_h", "device_hours": "budget_device_hours"}
 _RUNS_OF = ("run", "option")
 
 
@@ -202,16 +201,15 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     if count and per_node:
         yield Origin("count", -(-count // per_node))
     yield from _listed(result)
-    yield from _to_spare(result)
+    yield from _to_spare(result, figures)
 
 
-def _to_spare(result: Mapping[str, Any]) -> Iterator[Origin]:
-    """How far a run, or each of several, is from the limits of the plan's goal."""
-    known = {".".join(path): value for path, value in _scalars(result, ())}
+def _to_spare(result: Mapping[str, Any], known: Mapping[str, float]) -> Iterator[Origin]:
+    """How far a run, or each of several, is from the limits of the plan's goal; `known` are the result's figures."""
     listed = (row for rows in result.values() if isinstance(rows, list) for row in rows)
     rows = (result, *map(result.get, _RUNS_OF), *listed)
     for row in (row for row in rows if isinstance(row, Mapping)):
-        for figure, limit in _LIMITS_OF.items():
+        for figure, limit in LIMITED.items():
             value, most = row.get(figure), known.get(f"plan.goal.{limit}")
             if isinstance(value, int | float) and most:
                 yield from _number(abs(value - most), (figure,))

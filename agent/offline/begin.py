@@ -44,6 +44,7 @@ from planner.requests import ALL_PATHS
 NAME = "offline"
 _MOST_PLANS = 20
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
+_DEVICE_HOURS = "goal.budget_device_hours"
 _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
 # What no Plan holds and a deployment is asked for with.
@@ -336,7 +337,7 @@ def _on_usual(
         plan = without_usual(plan, taken)
     # 'Does it fit on H100?' is asked of one; where one is refused others are to be named.
     known = get(plan, DEVICE) is not None
-    timed = get(plan, "goal.budget_device_hours") is not None
+    timed = get(plan, _DEVICE_HOURS) is not None
     left = (reading.tool == "check_fit" and not timed) if known else "accelerator" in named
     if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
@@ -344,7 +345,8 @@ def _on_usual(
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
     if DEVICE not in devices:
-        why = "fewer have no room" if get(plan, "goal.budget_device_hours") is None else "they last about a month"
+        fewest = usual(merge(plan, dict.fromkeys((COUNT, _DEVICE_HOURS))))
+        why = "fewer have no room" if devices == fewest else "they last about a month"
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
 

@@ -59,7 +59,8 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
         need = _need_bytes(plan)
         if named is not None:
             device = find_accelerator(str(named)).value
-            return _enough_of(device, need) | _for_a_month(device, get(plan, "goal.budget_device_hours"))
+            counts = (_enough_of(device, need), _for_a_month(device, get(plan, "goal.budget_device_hours")))
+            return max(counts, key=lambda taken: taken.get(COUNT, 0))
     except PlanError:
         return {}
     if count:

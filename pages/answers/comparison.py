@@ -37,7 +37,7 @@ def compared(comparison: Comparison) -> list[Block]:
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
     broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
     kept = [f"{name}: {text}" for name, limits in words for text in (*limits.doubtful, *limits.kept)]
-    usable = [row for row in comparison.rows if row.fits and not limit_words(goal, row).broken]
+    usable = [name for name, limits in words if not limits.broken]
     wholly = len(usable) == len(comparison.rows)
     head = verdict(" ".join([*broken, first]), None if usable else False, comparison.warnings, " ".join([*rest, *kept]))
     return [replace(head, beware=head.beware or not wholly), *side_by_side(comparison), *notes("What matters", more)]

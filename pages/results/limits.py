@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from estimator.plan.schema import Goal
 from knowledge import figures
 
+# Fields of a plan's goal by the figures that they are limits of.
+LIMITED = {"hours": "deadline_h", "usd": "budget_usd", "device_hours": "budget_device_hours"}
+_WORDS = {"hours": ("Late", "In time"), "usd": ("Over budget", "Within budget"),
+          "device_hours": ("Over the device-hours", "Within the device-hours")}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class LimitWords:
@@ -22,13 +27,10 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
     """Of each figure that has a limit, as the first of the results says it that knows it."""
     if goal is None:
         return LimitWords((), (), ())
-    limits = (
-        ("Late", "In time", "hours", goal.deadline_h),
-        ("Over budget", "Within budget", "usd", goal.budget_usd),
-        ("Over the device-hours", "Within the device-hours", "device_hours", goal.budget_device_hours),
-    )
     broken, doubtful, kept = list[str](), list[str](), list[str]()
-    for over, within, figure, most in limits:
+    for figure, field in LIMITED.items():
+        over, within = _WORDS[figure]
+        most = getattr(goal, field)
         row = next((row for row in rows if getattr(row, figure, None) is not None), None)
         if most is None or row is None:
             continue

@@ -31,16 +31,15 @@ def most_tokens(plan: Plan) -> Limit:
     at = plan_to_fit(open_plan, past_errors=True)
     allowed_h, (limited_by, why) = min(_allowed(open_plan, at))
     estimates, index = at.estimates, at.index
-    step = estimates.step.seconds[index]
+    step, per_s = estimates.step.seconds[index], float(estimates.tokens_per_s[index])
     low, high = float(estimates.low_s[index] / step), float(estimates.high_s[index] / step)
 
     def clock(work_h: float) -> WallClock:
         return wall_clock(at.job, (work_h, work_h * low, work_h * high))
 
     def tokens(length: Callable[[WallClock], float]) -> int:
-        return int(_work_within(allowed_h, lambda work_h: length(clock(work_h))) * 3600 * float(per_s))
+        return int(_work_within(allowed_h, lambda work_h: length(clock(work_h))) * 3600 * per_s)
 
-    per_s = estimates.tokens_per_s[index]
     memory, fits = memory_of(at), at.fits
     value = tokens(lambda length: length.hours) if fits else None
     planned = at.plan.patch({DATA: value}) if value else at.plan
@@ -91,14 +90,17 @@ def _allowed(plan: Plan, at: Planned) -> list[tuple[float, tuple[str, str]]]:
 
 def _work_within(allowed_h: float, clock_h: Callable[[float], float]) -> float:
     """The most hours of work that are done within so many by the clock."""
+
+    def in_time(work_h: float) -> bool:
+        try:
+            return clock_h(work_h) <= allowed_h
+        except PlanError:  # failures come faster than the run gets on
+            return False
+
     done, late = 0.0, 2.0 * allowed_h
-    while clock_h(late) <= allowed_h:
+    while in_time(late):
         late *= 2.0
     for _ in range(_HALVINGS):
         middle = (done + late) / 2.0
-        try:
-            in_time = clock_h(middle) <= allowed_h
-        except PlanError:  # failures come faster than the run gets on
-            in_time = False
-        done, late = (middle, late) if in_time else (done, middle)
+        done, late = (middle, late) if in_time(middle) else (done, middle)
     return done

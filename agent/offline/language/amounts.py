@@ -480,10 +480,6 @@ def _behind_device(heard: Found, at: int) -> int | None:
     return next((unit.end for unit in _unit(heard, at) if unit.name == "devices"), None)
 
 
-def _device(found: Found, at: int) -> bool:
-    return any(unit.name == "devices" for unit in _unit(found, at))
-
-
 def _behind_name(found: Found, at: int) -> bool:
     """'A100 x4', 'H100 * 8'."""
     if at < 2 or not (found.text[at - 1].norm in ("x", "×", "*") or found.does(at - 1, "times_sign")):
@@ -516,9 +512,8 @@ def _per(found: Found, amount: Amount) -> Amount:
         factor, behind = scale[0].value, scale[1]
     if behind < len(found.text) and found.text[behind].norm in ("output", "input", "generated", "gpu", "card", "total"):
         behind = behind + 1 if _unit(found, behind + 1) else behind
-    if money and (behind in found.counted or _device(found, behind)):
+    if money and (after := _behind_device(found, behind)):
         # 'per H100 hour', '/gpu/h'
-        after = found.names.get(behind) or behind + 1
         again = found.does(after, "per")
         if _unit(found, after) or (again and _unit(found, again)):
             behind = after if _unit(found, after) else again or after

@@ -87,7 +87,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    return _of_one_plan(page, tool) if tool in _OF_ONE else tool, shares
+    return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
 
 
 def _of_hardware_alone(page: Page) -> str | None:
@@ -122,15 +122,20 @@ def asks_what_it_is(page: Page) -> bool:
     return all(at in told or at in closing or text[at].kind == "sign" for at in range(first, len(text)))
 
 
-def _of_one_plan(page: Page, tool: str) -> str:
-    """The tool of the chain for one plan that the figure asked for belongs to, whichever the classifier leans to."""
-    focus = page.read.asked("focus")
+def _of_runs(page: Page, tool: str) -> str:
+    """The tool of a question about runs: several that are set side by side, the devices that one takes, or one plan."""
+    counted = page.values("count") or page.values("nodes")
     if _of_several(page):
         return "compare"
-    counted = page.values("count") or page.values("nodes")
     if page.mode != SERVING and not (page.plan or counted) and limit_goal(page) == "devices":
         # 'Must finish by March 1st, how many H100s?'
         return "find_limit"
+    return _of_one_plan(page, tool)
+
+
+def _of_one_plan(page: Page, tool: str) -> str:
+    """The tool of the chain for one plan that the figure asked for belongs to, whichever the classifier leans to."""
+    focus = page.read.asked("focus")
     if page.mode != SERVING and {"fit", "need"} & set(focus):
         return "check_fit"
     if focus[:1] == ["cost"] and "hourly" not in page.read.asked("wish"):

@@ -6,6 +6,7 @@ import pytest
 
 from agent.offline.catalogue import known
 from agent.offline.language import read
+from agent.offline.usual import usual
 
 SAID = {
     "50k GPU hours": 50_000, "20,000 H100-hours": 20_000, "1000 gpu-hours": 1000, "300 A100 days": 7200,
@@ -40,3 +41,11 @@ def test_what_ends_a_run_is_asked_for_its_data(words: str, end: str) -> None:
 def test_without_an_end_no_data_are_searched() -> None:
     reading = read("how many tokens can I fit on one h100 with llama 3.1 8b, full fine-tuning?", known())
     assert reading.own.get("goal") != "tokens"
+
+
+def test_devices_that_last_a_month_are_never_fewer_than_have_room() -> None:
+    run = {"model": "meta-llama/Llama-3.1-405B", "cluster": {"accelerator": "h100-sxm"}}
+    (fewest,) = usual(run).values()
+    assert usual({**run, "goal": {"budget_device_hours": 6000}}) == usual(run)
+    (more,) = usual({**run, "goal": {"budget_device_hours": 720 * 4 * fewest}}).values()
+    assert more > fewest

@@ -108,6 +108,13 @@ def _of_row(page: Page, row: str) -> list[Edit]:
     return edits
 
 
+def _figures_named(page: Page) -> list[str]:
+    # 'Tokens' of '1B tokens' names no figure.
+    units = {at for row in page.read.rows for at in range(row.start, row.end)}
+    bought = ["break_even"] if "buying" in page.read.asked("topic") else []
+    return [name for at, _, name in page.read.asked_at("figure") if at not in units] + bought
+
+
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_of(page, tool)
     if page.rows:
@@ -126,13 +133,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         tool=tool,
         shares={name: round(share, 3) for name, share in shares.items() if share > 0.02},
         focus=focus,
-        # 'Tokens' of '1B tokens' names no figure.
-        figures=[
-            name
-            for at, _, name in page.read.asked_at("figure")
-            if not any(row.start <= at < row.end for row in page.read.rows)
-        ]
-        + ["break_even" for name in page.read.asked("topic") if name == "buying"],
+        figures=_figures_named(page),
         serving=page.mode == SERVING if page.mode and is_of_a_kind(page, tool, [edits, *options], refs) else None,
         edits=edits,
         options=options,
