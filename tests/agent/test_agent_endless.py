@@ -31,7 +31,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS.keys())
 def test_endless_words_are_answered_soon(text: str) -> None:
-    with within(4):
+    with within(6):
         answer = ask(f"fine-tune llama-3.1-8b on 8 h100 {text}"[:100_000], approve=False, model="offline")["answer"]
     assert 0 < len(answer) < 6000
 
