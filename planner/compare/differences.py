@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from knowledge.figures import gib, number, percent, rate, seconds, usd
+from planner.compare.doubt import Row, device_s_per_million, faster_by, is_sure, speed
 from planner.compare.rows import ComparedServing, ComparedTraining
 from planner.estimates import PlanEstimate, component_bytes
 from planner.fields import leaves
@@ -15,7 +16,6 @@ from planner.plots import Plot, bars, stacked
 from planner.result import Result
 from planner.training.planned import Planned
 
-Row = ComparedTraining | ComparedServing
 GIB = 2.0**30
 # Rows up to which each is told against the baseline; beyond, only the best.
 _TOLD = 8
@@ -31,31 +31,19 @@ class Setting(Result):
     chosen: bool = Field(description="Whether nobody gave it: a default or the search decided.")
 
 
-def speed(row: Row) -> tuple[float, float, float] | None:
-    """(Tokens/s, low, high) of a row; of serving, output tokens/s."""
-    if isinstance(row, ComparedServing):
-        if row.output_tokens_per_s is None:
-            return None
-        low, high = row.output_tokens_low_per_s, row.output_tokens_high_per_s
-        return row.output_tokens_per_s, low or row.output_tokens_per_s, high or row.output_tokens_per_s
-    if row.tokens_per_s is None or not row.step_s or not row.low_s or not row.high_s:
-        return None
-    tokens = row.tokens_per_s * row.step_s
-    return row.tokens_per_s, tokens / row.high_s, tokens / row.low_s
-
-
-def relate(rows: Sequence[Row], base: int | None) -> None:
+def relate(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None], base: int | None) -> None:
     """Fills what each row is against the baseline."""
-    first = None if base is None else rows[base]
-    own = None if first is None else speed(first)
-    if first is None or own is None:
+    if base is None:
         return
-    for row in rows:
-        other = speed(row)
-        if other is None:
+    first = rows[base]
+    for row, estimate in zip(rows, estimates, strict=True):
+        ratio = faster_by(row, first, estimate, estimates[base])
+        if ratio is None:
             continue
-        row.speedup = other[0] / own[0]
-        row.apart = row is not first and (other[1] > own[2] or other[2] < own[1])
+        row.speedup = ratio[0]
+        if row is not first:
+            _, row.speedup_low, row.speedup_high = ratio
+        row.apart = row is not first and is_sure(ratio)
         if row.usd_per_million_tokens is not None and first.usd_per_million_tokens:
             row.cost_ratio = row.usd_per_million_tokens / first.usd_per_million_tokens
         if row.per_device_bytes is not None and first.per_device_bytes:
@@ -110,7 +98,7 @@ def conclusions(
     rows: Sequence[Row], estimates: Sequence[PlanEstimate | None], base: int | None, best: Mapping[str, str | None]
 ) -> list[str]:
     """The best of each kind, then each row against the baseline; of many rows only the best of them."""
-    texts = list(_of_the_best(rows, best))
+    texts = list(_of_the_best(rows, estimates, best))
     if base is None:
         return texts
     told = set(best.values()) if len(rows) > _TOLD else {row.name for row in rows}
@@ -123,7 +111,9 @@ def conclusions(
     return texts
 
 
-def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:
+def _of_the_best(
+    rows: Sequence[Row], estimates: Sequence[PlanEstimate | None], best: Mapping[str, str | None]
+) -> Iterator[str]:
     named = {row.name: row for row in rows}
     able = [row for row in rows if row.error is None]
     missing = [row.name for row in able if not row.fits]
@@ -143,7 +133,8 @@ def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterato
     if others and max(leads) < _MATTERS:
         yield f"{_listed([fastest.name, *others])} are as fast as each other."
         return
-    near = [name for name, other in others.items() if other[2] >= rate[1]]
+    behind = {row.name: estimate for row, estimate in zip(rows, estimates, strict=True)}
+    near = [name for name in others if not _surely_faster(fastest, named[name], behind)]
     text = f"{'Of those that fit ' if missing else ''}{fastest.name} gives the most tokens/s"
     if others and min(leads) >= _MATTERS:
         text += f", {percent(min(leads))} more than the next"
@@ -154,6 +145,10 @@ def _of_the_best(rows: Sequence[Row], best: Mapping[str, str | None]) -> Iterato
     for kind, words in (("cost", "the least per token"), ("memory", "the least memory per device")):
         if name := best[kind]:
             yield f"{name} {'costs' if kind == 'cost' else 'needs'} {words}."
+
+
+def _surely_faster(row: Row, other: Row, estimates: Mapping[str, PlanEstimate | None]) -> bool:
+    return is_sure(faster_by(row, other, estimates[row.name], estimates[other.name]))
 
 
 def _speed(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -> Iterator[str]:
@@ -174,7 +169,7 @@ def _why_faster(estimate: PlanEstimate, behind: PlanEstimate, ratio: float) -> s
     """What most of the difference in device time per token goes to; nothing for serving, whose load shapes it."""
     if not isinstance(estimate, Planned) or not isinstance(behind, Planned):
         return ""
-    mine, other = _device_s_per_million(estimate), _device_s_per_million(behind)
+    mine, other = device_s_per_million(estimate), device_s_per_million(behind)
     kinds = dict.fromkeys((*mine, *other))
     growth = {kind: mine.get(kind, 0.0) - other.get(kind, 0.0) for kind in kinds}
     if not growth:
@@ -185,11 +180,6 @@ def _why_faster(estimate: PlanEstimate, behind: PlanEstimate, ratio: float) -> s
         return ""
     now, before = mine.get(kind, 0.0), other.get(kind, 0.0)
     return f", most of it {kind}: {number(now)} instead of {number(before)} device-seconds per million tokens"
-
-
-def _device_s_per_million(planned: Planned) -> dict[str, float]:
-    per_token = planned.job.machine.count / planned.job.tokens_per_step * 1e6
-    return {name: seconds * per_token for name, seconds in planned.diagnosis.limits.items()}
 
 
 def _latency(row: Row, first: Row) -> Iterator[str]:
@@ -236,18 +226,16 @@ def _cost(row: Row, first: Row) -> Iterator[str]:
     hourly = ""
     if row.usd_per_hour and first.usd_per_hour and abs(row.usd_per_hour / first.usd_per_hour - 1.0) > _MATTERS:
         hourly = f"; an hour costs {usd(row.usd_per_hour)} instead of {usd(first.usd_per_hour)}"
-    paid = f"{usd(mine)} against {usd(other)} per million tokens{_cost_doubt(row, first)}"
+    paid = f"{usd(mine)} against {usd(other)} per million tokens{_cost_doubt(row, ratio)}"
     yield f"{row.name} costs {factor} {first.name} ({paid}){hourly}."
 
 
-def _cost_doubt(row: Row, first: Row) -> str:
+def _cost_doubt(row: Row, ratio: float) -> str:
     """Prices are as they are; what they buy has the interval of the speed."""
-    mine, other = speed(row), speed(first)
-    if not (mine and other and row.usd_per_hour and first.usd_per_hour):
+    if row.speedup is None or row.speedup_low is None or row.speedup_high is None:
         return ""
-    overlap = row.usd_per_hour / mine[2] <= first.usd_per_hour / other[1]
-    overlap &= first.usd_per_hour / other[2] <= row.usd_per_hour / mine[1]
-    return ", within the interval" if overlap else ""
+    hourly = ratio * row.speedup
+    return ", within the interval" if hourly / row.speedup_high <= 1.0 <= hourly / row.speedup_low else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -95,11 +95,15 @@ class Related(Result):
     speedup: float | None = Field(
         default=None, description="Tokens/s over the baseline's; of serving, output tokens/s."
     )
+    speedup_low: float | None = Field(
+        default=None, description="Of its 80 % interval: errors that both share cancel in it."
+    )
+    speedup_high: float | None = None
     cost_ratio: float | None = Field(default=None, description="USD per million tokens over the baseline's.")
     memory_ratio: float | None = Field(default=None, description="Memory per device over the baseline's.")
     memory_difference_bytes: float | None = Field(default=None, description="Per device; negative for less.")
     apart: bool | None = Field(
-        default=None, description="Whether the intervals of speed leave no doubt which is faster, it or the baseline."
+        default=None, description="Whether the interval of speedup leaves no doubt which is faster, it or the baseline."
     )
 
 

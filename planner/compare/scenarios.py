@@ -136,8 +136,8 @@ def compare(request: CompareRequest) -> Comparison:
         entries.append(entry)
         rows.append(row)
     base = _baseline(request, rows)
-    relate(rows, base)
     estimates = [entry.estimate for entry in entries]
+    relate(rows, estimates, base)
     able = [estimate for estimate in estimates if estimate]
     best = winners(rows)
     return Comparison(
