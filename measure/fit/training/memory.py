@@ -33,9 +33,9 @@ _STEPS = 12
 # How far a logarithm of peaks scatters when all factors are right.
 _NOISE = 0.05
 # Runs of one framework that must have run before they bound its interval, and how many of them may contradict: a part,
-# or the few of one source that went as far as memory let them.
+# or the two of one source that went as far as memory let them.
 _FEWEST_WITNESSES = 20
-_CONTRADICTING, _FEW_CONTRADICTING = 0.01, 3
+_CONTRADICTING, _FEW_CONTRADICTING = 0.01, 2
 # A source counts by the root of its rows.
 _SOURCE_POWER = 0.5
 _LEAST_SPREAD = 0.04
