@@ -18,6 +18,19 @@ class StageMemory(Result):
     components: dict[str, float]
 
 
+class MomentMemory(Result):
+    moment: str = Field(description="generation, loss, backward_start, backward_end or optimizer_step.")
+    per_device_bytes: float
+    components: dict[str, float]
+
+
+class StageTime(Result):
+    """What a pipeline stage does in a step: its components are the whole step, waiting (bubble) included."""
+
+    stage: int
+    components: dict[str, float]
+
+
 class HostMemoryEstimate(Result):
     """Host (CPU) memory of the fullest node that cannot be reclaimed."""
 
@@ -59,6 +72,9 @@ class MemoryEstimate(Result):
     components: dict[str, float] = Field(description="At the worst moment.")
     own_peaks: dict[str, float] = Field(description="Each component at its own worst moment.")
     stages: list[StageMemory]
+    moments: list[MomentMemory] = Field(
+        default_factory=list, description="The fullest stage over a step, in order; the largest is per_device_bytes."
+    )
     fullest_stage: int
     decided_by: str = Field(description="The largest component of the fullest stage.")
     peak: str = Field(description="The worst moment: loss, backward_start, backward_end, optimizer_step or generation.")
@@ -72,6 +88,7 @@ class TimeEstimate(Result):
     low_s: float
     high_s: float
     components: dict[str, float]
+    stages: list[StageTime] = Field(default_factory=list, description="Of a pipeline, its first and its last stage.")
 
 
 class Throughput(Result):

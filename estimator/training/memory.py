@@ -183,16 +183,8 @@ def fullest_stages(job: Job, layouts: Layouts) -> list[np.ndarray]:
 
 def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = True) -> Memory:
     """Memory of one pipeline stage (shape (n,)) of every candidate; without `detail` totals only."""
-    shape = stage_shape(job.architecture, layouts, stage)
-    states = model_states(job, layouts, shape)
+    always, moments, states = parts_by_moment(job, layouts, stage)
     zero = layouts.zeros()
-    paged = job.pages_states and "optimizer" not in job.overridden_bytes
-    always = {
-        "weights": states.weights, "optimizer": zero if paged else states.optimizer,
-        "framework_and_context": context_bytes(job, layouts),
-    }  # fmt: skip
-    moments = _moments(job, layouts, shape, states)
-    _override(_given(job, layouts, shape), always, moments)
     sums = [sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments]
     worst, most = _worst(sums)
     needed = sum_of(always.values()) + most
@@ -201,7 +193,7 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
         logits = moments[MOMENTS.index("loss")]["logits_and_loss"]
         cached = _cached(job, needed, most - sums[MOMENTS.index("loss")], logits)
     pages = zero
-    if paged:
+    if pages_states(job):
         pages = np.maximum(0.0, np.minimum(states.optimizer, room_beside(job, needed + cached)))
         always["optimizer"] = pages
     total = needed + cached + pages
@@ -217,6 +209,27 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
     resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)]) - pages
     return Memory(components, component_peaks, resident, total, worst, cached, pages)
+
+
+def pages_states(job: Job) -> bool:
+    """Whether the driver moves optimizer states to the host when memory runs short."""
+    return job.pages_states and "optimizer" not in job.overridden_bytes
+
+
+def parts_by_moment(
+    job: Job, layouts: Layouts, stage: np.ndarray
+) -> tuple[dict[str, Floats], list[dict[str, Floats]], States]:
+    """What is always there, but for states that are paged, and what there is besides at each of MOMENTS that there
+    is."""
+    shape = stage_shape(job.architecture, layouts, stage)
+    states = model_states(job, layouts, shape)
+    always = {
+        "weights": states.weights, "optimizer": layouts.zeros() if pages_states(job) else states.optimizer,
+        "framework_and_context": context_bytes(job, layouts),
+    }  # fmt: skip
+    moments = _moments(job, layouts, shape, states)
+    _override(_given(job, layouts, shape), always, moments)
+    return always, moments, states
 
 
 def _moments(job: Job, layouts: Layouts, shape: StageShape, states: States) -> list[dict[str, Floats]]:

@@ -91,7 +91,8 @@ class Passes:
 
     `blocks` and `traffic` (messages by kind) are of one layer of each kind of block, `head` and `embedding` (forward,
     backward) of the ends. `micro` are seconds on the stage that takes longest by component, `stage` says which one that
-    is; `even` are the seconds of all stages together, divided by them.
+    is; `even` are the seconds of all stages together, divided by them. `ends` are those of the first stage and, where
+    there are several, of the last.
     """
 
     groups: Groups
@@ -103,6 +104,7 @@ class Passes:
     stage: np.ndarray
     per_micro: Floats
     even: Floats
+    ends: list[dict[str, Floats]]
 
 
 def passes(job: Job, layouts: Layouts) -> Passes:
@@ -118,14 +120,14 @@ def passes(job: Job, layouts: Layouts) -> Passes:
         for block, time, communication in zip(job.architecture.blocks, blocks, traffic, strict=True)
     ]
     stages = [_stage(job, layouts, layers, blocks, head, embedding, stage) for stage in options]
-    totals = [_micro_batch_seconds(stage) for stage in stages]
+    totals = [micro_batch_seconds(stage) for stage in stages]
     micro, per_micro, slowest, even = stages[0], totals[0], options[0], totals[0]
     if len(stages) > 1:
         later = totals[1] > totals[0]
         micro = {name: np.where(later, stages[1][name], micro[name]) for name in micro}
         per_micro, slowest = np.where(later, totals[1], totals[0]), np.where(later, last, 0)
-        even = _micro_batch_seconds(_stage(job, layouts, layers, blocks, head, embedding, None))
-    return Passes(groups, blocks, traffic, head, embedding, micro, slowest, per_micro, even)
+        even = micro_batch_seconds(_stage(job, layouts, layers, blocks, head, embedding, None))
+    return Passes(groups, blocks, traffic, head, embedding, micro, slowest, per_micro, even, stages)
 
 
 def step_time(job: Job, layouts: Layouts) -> Step:
@@ -137,7 +139,7 @@ def step_time(job: Job, layouts: Layouts) -> Step:
     m = layouts.grad_accum.astype(np.float64)
 
     components: dict[str, Floats] = dict.fromkeys(COMPONENTS, layouts.zeros())
-    for name in (*_MICRO, "host"):
+    for name in (*MICRO, "host"):
         components[name] = m * micro[name]
     sends = pipeline_sends(job, layouts, groups)
     components["pipeline"] = m * sends
@@ -181,11 +183,12 @@ def straggler_share(job: Job) -> float:
     return job.calibration.framework.straggler * float(np.log2(max(1, job.machine.nodes)))
 
 
-_MICRO = ("forward", "backward", "recompute", "extra_models", "tensor_parallel", "context_parallel", "expert_parallel")
+# What a step takes once for each micro-batch, the host aside.
+MICRO = ("forward", "backward", "recompute", "extra_models", "tensor_parallel", "context_parallel", "expert_parallel")
 
 
-def _micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
-    return sum_of(stage[name] for name in (*_MICRO, "host"))
+def micro_batch_seconds(stage: dict[str, Floats]) -> Floats:
+    return sum_of(stage[name] for name in (*MICRO, "host"))
 
 
 def _layer(
@@ -226,7 +229,7 @@ def _stage(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
     shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
-    out: dict[str, Floats] = dict.fromkeys((*_MICRO, "host"), layouts.zeros())
+    out: dict[str, Floats] = dict.fromkeys((*MICRO, "host"), layouts.zeros())
     share = recomputed_share(layouts, shape)
     for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
         count = number * shape.visited

@@ -65,6 +65,7 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
     own, its letters `outlined` where the reader has no fonts. The same plot gives the same text."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import AutoLocator, MaxNLocator
 
     lying = plot.kind == "stacked"
     rows = len(plot.series[0].x) if plot.series else 1
@@ -76,6 +77,9 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
         axes: Axes = figure.subplots()
         axes.patch.set_alpha(0)
         _DRAWN[plot.kind](axes, plot)
+        for axis, log in ((axes.xaxis, plot.x_log), (axes.yaxis, plot.y_log)):
+            if isinstance(axis.get_major_locator(), AutoLocator) and not log:
+                axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         if len(plot.series) > 1:
             figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
         text = io.StringIO()

@@ -198,6 +198,7 @@ def _axes(
         plotext.yscale("log")
     if y_log:
         ticks = _ticks(min(ys), max(ys), y_log)
+        plotext.ylim(math.log10(min(*ys, ticks[0])), math.log10(max(*ys, ticks[-1])))
     else:
         low, high = min(0.0, *ys), max(0.0, *ys)
         ticks = _ticks(low, high if high - low > _LEAST else low + 1.0, y_log)
@@ -230,7 +231,19 @@ def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
             numbers.append(number)
     decades = [number for number in numbers if math.log10(number) % 1 < _LEAST]
     kept = numbers if len(numbers) <= _TICKS + 2 or len(decades) < 2 else decades[:: -(-len(decades) // _TICKS)]
-    return kept if len(kept) > 1 else sorted({low, *kept, high})
+    return kept if len(kept) > 1 else _around(low, high)
+
+
+def _around(low: float, high: float) -> list[float]:
+    """The round numbers that take in both ends, where fewer than two lie between them."""
+    numbers: list[float] = []
+    for number in _round_from(low):
+        if number <= low:
+            numbers = []
+        numbers.append(number)
+        if number >= high and len(numbers) > 1:
+            break
+    return numbers
 
 
 def _round_from(low: float) -> Iterator[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from estimator.units import GIB
 from knowledge import figures
@@ -28,6 +28,20 @@ _FLAGS: Column = ("flags", lambda row: flags(row.patch))
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
 }  # fmt: skip
+# Moments of a step, and its parts as they come in it; a part that is not here goes by its own name, at the end.
+_MOMENTS = {
+    "generation": "samples", "loss": "loss", "backward_start": "backward begins", "backward_end": "backward ends",
+    "optimizer_step": "optimizer step",
+}  # fmt: skip
+_STEP_PARTS = {
+    "generation": "generating samples", "extra_models": "models beside the trained one", "forward": "forward",
+    "recompute": "recompute", "backward": "backward", "tensor_parallel": "TP communication",
+    "context_parallel": "CP communication", "expert_parallel": "EP communication", "pipeline": "pipeline sends",
+    "bubble": "bubble", "data_parallel": "DP communication", "offload": "offload", "optimizer": "optimizer step",
+}  # fmt: skip
+# Parts of a step that keep their colour.
+_COLOURED = ("forward", "backward", "recompute", "bubble", "TP communication", "DP communication", "pipeline sends",
+             "optimizer step", "host", "stragglers")  # fmt: skip
 
 
 def estimate(result: Estimate) -> list[Block]:
@@ -142,35 +156,45 @@ def charts(result: Estimate) -> list[Block]:
     ]
 
 
-def memory_plot(memory: Memory) -> list[Plot]:
-    """A bar a pipeline stage, where there are several."""
-    parts, names = [_named(memory.components)], ["fullest device"]
-    if isinstance(memory, MemoryEstimate) and len(memory.stages) > 1:
-        parts = [_named(stage.components) for stage in memory.stages]
-        names = [f"stage {stage.stage}" for stage in memory.stages]
-    capacity = memory.capacity_bytes / GIB
-    return stacked("Memory per device", "", "GiB", names, parts, GIB, capacity, "usable memory")
+def memory_plots(memory: Memory) -> list[Plot]:
+    """The fullest device at each moment of a step, and a bar a pipeline stage where there are several."""
+    capacity, several = memory.capacity_bytes / GIB, isinstance(memory, MemoryEstimate) and len(memory.stages) > 1
+    rows = [("Memory per device", {"fullest device": memory.components})]
+    if isinstance(memory, MemoryEstimate) and memory.moments:
+        of = f", fullest stage ({memory.fullest_stage})" if several else ""
+        moments = {_MOMENTS[row.moment]: row.components for row in memory.moments}
+        rows = [(f"Memory over a step{of}", moments)]
+    if isinstance(memory, MemoryEstimate) and several:
+        stages = {f"stage {stage.stage}": stage.components for stage in memory.stages}
+        rows.append(("Memory by pipeline stage", stages))
+    return [
+        plot
+        for title, bars in rows
+        for plot in stacked(title, "", "GiB", list(bars), list(map(_named, bars.values())), GIB, capacity, "usable")
+    ]
 
 
 def memory_chart(memory: Memory) -> list[Chart]:
-    """The plot, each component in the colour that it has in every estimate."""
-    return [Chart(plot, _places(plot, _named(memory.components))) for plot in memory_plot(memory)]
+    """The plots, each component in the colour that it has in every estimate."""
+    return [Chart(plot, _places(plot, _named(memory.components))) for plot in memory_plots(memory)]
 
 
 def time_chart(result: Estimate) -> list[Chart]:
-    known = _spoken(result.time.components) if isinstance(result, TrainingEstimate) else {}
-    return [Chart(plot, _places(plot, known)) for plot in time_plot(result)]
+    return [Chart(plot, _places(plot, _COLOURED)) for plot in time_plot(result)]
 
 
-def _places(plot: Plot, known: Mapping[str, float]) -> list[int]:
-    """Where each series stands among all parts that there may be; nothing where one is not among them."""
+def _places(plot: Plot, known: Iterable[str]) -> list[int]:
+    """Where each series stands among all parts that have a colour of their own; nothing where one is not among them."""
     names = list(known)
     parts = [series.name for series in plot.series]
     return [names.index(part) for part in parts] if set(parts) <= set(names) else []
 
 
-def _spoken(parts: Mapping[str, float]) -> dict[str, float]:
-    return {name.replace("_", " "): value for name, value in parts.items()}
+def _in_order(parts: Mapping[str, float]) -> dict[str, float]:
+    """The parts of a step under their names, as they come in it."""
+    order = [name for name in _STEP_PARTS if name in parts]
+    order += [name for name in parts if name not in _STEP_PARTS]
+    return {_STEP_PARTS.get(name, name.replace("_", " ")): parts[name] for name in order}
 
 
 def _named(components: Mapping[str, float]) -> dict[str, float]:
@@ -179,7 +203,10 @@ def _named(components: Mapping[str, float]) -> dict[str, float]:
 
 def time_plot(result: Estimate) -> list[Plot]:
     if isinstance(result, TrainingEstimate):
-        return stacked("Step time", "", "s", ["step"], [_spoken(result.time.components)])
+        rows = {f"stage {stage.stage}": stage.components for stage in result.time.stages}
+        rows = rows or {"step": result.time.components}
+        title = "Step timeline, micro-batches added up"
+        return stacked(title, "", "s", list(rows), list(map(_in_order, rows.values())))
     passes = {"generating": _split(result.time.generating), "reading prompts": _split(result.time.reading)}
     return stacked("One pass through the model", "", "ms", list(passes), list(passes.values()), 1e-3)
 

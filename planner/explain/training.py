@@ -20,6 +20,9 @@ from planner.result import Result
 from planner.training.planned import memory_of, plan_training, throughput_of, time_of, warnings_of
 from planner.training.run import run_of
 
+# Rows of a picture, of which the figures are parts.
+_PICTURED = {"memory": {"moments"}, "time": {"stages"}}
+
 
 def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = False) -> Subject:
     planned = plan_training(asked, every_framework=every_framework)
@@ -29,7 +32,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
     values: dict[str, float | bool | None] = {}
     parts: dict[str, Result] = {"memory": memory, "time": time_of(planned), "throughput": throughput_of(planned)}
     for name, part in parts.items():
-        values |= flattened(part.model_dump(), name)
+        values |= flattened(part.model_dump(exclude=_PICTURED.get(name)), name)
     run = run_of(planned)
     values |= flattened(run.model_dump(), "run") if run else {}
     values |= flattened(asdict(planned.diagnosis.roofline), "roofline")

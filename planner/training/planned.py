@@ -20,6 +20,7 @@ from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
+from estimator.training.timeline import memory_by_moment, step_by_stage
 from estimator.units import GIB
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
@@ -29,8 +30,10 @@ from planner.results import (
     Assumption,
     LayoutChoice,
     MemoryEstimate,
+    MomentMemory,
     Overridden,
     StageMemory,
+    StageTime,
     Throughput,
     TimeEstimate,
 )
@@ -364,6 +367,7 @@ def memory_of(planned: Planned) -> MemoryEstimate:
             for name, values in estimates.memory.component_peaks.items()
         },
         stages=_stages(planned, layout, components),
+        moments=_moments(planned, layout),
         fullest_stage=int(estimates.fullest_stage[index]),
         decided_by=max(decisive, key=lambda name: decisive[name]),
         peak=MOMENTS[estimates.memory.moment[index]],
@@ -380,6 +384,15 @@ def _stages(planned: Planned, layout: Layouts, components: dict[str, float]) -> 
     total = float(planned.estimates.memory.total[planned.index])
     layers = planned.job.architecture.layers
     return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
+
+
+def _moments(planned: Planned, layout: Layouts) -> list[MomentMemory]:
+    moments = memory_by_moment(planned.job, layout, planned.estimates.fullest_stage[[planned.index]])
+    rows = {name: {part: float(size[0]) for part, size in parts.items()} for name, parts in moments.items()}
+    return [
+        MomentMemory(moment=name, per_device_bytes=sum(parts.values()), components=parts)
+        for name, parts in rows.items()
+    ]
 
 
 def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
@@ -410,7 +423,19 @@ def time_of(planned: Planned) -> TimeEstimate:
         low_s=float(estimates.low_s[index]),
         high_s=float(estimates.high_s[index]),
         components={name: float(values[index]) for name, values in estimates.step.components.items()},
+        stages=_stage_times(planned.estimates.of(planned.index)),
     )
+
+
+def _stage_times(estimates: Estimates) -> list[StageTime]:
+    last = int(estimates.layouts.pp[0]) - 1
+    if not last:
+        return []
+    rows = step_by_stage(estimates.job, estimates.layouts, estimates.step)
+    return [
+        StageTime(stage=stage, components={name: float(values[0]) for name, values in row.items()})
+        for stage, row in zip((0, last), rows, strict=True)
+    ]
 
 
 def throughput_of(planned: Planned) -> Throughput:

@@ -1,4 +1,5 @@
-"""The plan drawn: how it scales, what its memory and its speed do over any field, and where it is under the roof."""
+"""The plan drawn: how it scales, what its memory and its speed do over any field, and one step of it: its memory from
+moment to moment, its time part by part, and where it is under the roof."""
 
 from __future__ import annotations
 
@@ -42,18 +43,16 @@ def _lengths(plan: Data) -> Sequence[Block]:
     return swept(plan, "input_len" if kind_of(plan) == "inference" else "seq_len", _LENGTHS, memory_first=True)
 
 
-def _roofline(plan: Data) -> Sequence[Block]:
+def _one_step(plan: Data) -> Sequence[Block]:
 
     estimate = find("estimate_inference" if kind_of(plan) == "inference" else "estimate_training").run({"plan": plan})
-    charts = [block for block in blocks_of(estimate) if isinstance(block, Chart)]
-    curves = [chart for chart in charts if chart.plot.kind == "line"]
-    return [*curves, *(chart for chart in charts if chart.plot.kind != "line")]
+    return [block for block in blocks_of(estimate) if isinstance(block, Chart)]
 
 
 DRAWINGS = (
     Drawing("1", "scaling", _scaling),
     Drawing("2", "memory", _lengths),
-    Drawing("3", "roofline", _roofline),
+    Drawing("3", "one step", _one_step),
 )
 
 
