@@ -3,6 +3,7 @@ developer's own sessions, scenarios and catalogue rows stay out of it."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -22,3 +23,10 @@ os.environ.pop("SHARDWISE_DATA", None)
 def pytest_unconfigure() -> None:
     """Also where the process is one of several that share the tests."""
     shutil.rmtree(_EMPTY, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays. To look through it all again and again is a tenth of the suite's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 20)
