@@ -145,13 +145,13 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
     # Far ahead first: what fits there goes on further than what is just enough for the next.
     for ahead in chain([max(1, 2 * (low + 1))], repeat(1)):
         if low + ahead <= end and trials.confirmed(value_of(low + ahead)):
-            low = _reach(lambda index: trials.fits_alike(value_of(index)), low + ahead, end)
+            low = reach(lambda index: trials.fits_alike(value_of(index)), low + ahead, end)
         elif ahead == 1:
             break
     return None if low < 0 else low
 
 
-def _reach(fits: Callable[[int], bool], low: int, end: int) -> int:
+def reach(fits: Callable[[int], bool], low: int, end: int) -> int:
     """The last index up to `end` that fits, from one that does: by doubling steps, then bisection."""
     high, step = low + 1, 1
     while high <= end and fits(high):

@@ -15,7 +15,7 @@ from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import ModelFacts
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
-from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes
+from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes, reach
 from planner.results import Assumption, Limit, NextValue
 from planner.training.planned import Planned, choice, memory_of, plan_to_fit, warnings_of
 
@@ -147,6 +147,15 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     smallest = rows[-1].id
     if best is None:
         return _Furthest(trials, None, smallest, smallest, assumptions=[scope])
+    # On the devices alone they are too large; how far host memory helps is found in large steps.
+    larger = [place for place in range(best - 1, -1, -1) if trials.tried[rows[place].id].too_large]
+    last = reach(lambda index: trials.confirmed(rows[larger[index]].id), -1, len(larger) - 1)
+    if last >= 0:
+        best = larger[last]
+        # Of those that were stepped over nobody knows.
+        for place in larger[:last]:
+            if not trials.fits(rows[place].id):
+                del trials.tried[rows[place].id]
     beyond = _nearest_larger(trials, rows, best)
     while beyond is not None and trials.confirmed(rows[beyond].id):
         best = beyond
