@@ -157,8 +157,8 @@ async def _asked(
         # What comes after the end of an answer is nothing to it.
         failure, broken = answer.failure() if answer.ended else model.read_failure(error), True
     if broken:
-        # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit. It is young;
-        # to look through all that is old takes a third of a second.
+        # The stream that is left open holds itself: collected, it closes. Left alone, it complains at exit. It is
+        # young; to look through all that is old takes a third of a second.
         gc.collect(1)
         await asyncio.sleep(0)
     if failure is not None:
