@@ -197,6 +197,10 @@ class _PlanRequest(_PlanArguments, total=False):
     """Most the run may cost."""
     budget_device_hours: float | str | None
     """Most device-hours it may take."""
+    credits_usd: float | str | None
+    """Credits that pay for the run first."""
+    credits_end: str | None
+    """Day on which the credits end, e.g. 2026-12-31."""
     provider: str | None
     """Price book to use, e.g. AWS."""
     usable_gib: float | None
@@ -352,6 +356,10 @@ class _EitherRequest(_EitherArguments, total=False):
     """Most the run may cost."""
     budget_device_hours: float | str | None
     """Most device-hours it may take."""
+    credits_usd: float | str | None
+    """Credits that pay for the run first."""
+    credits_end: str | None
+    """Day on which the credits end, e.g. 2026-12-31."""
     provider: str | None
     """Price book to use, e.g. AWS."""
     usable_gib: float | None
@@ -667,9 +675,9 @@ class _CostTerms(TypedDict, total=False):
 
 class _CostRequest(_EitherRequest, _CostTerms, total=False):
     cheaper: bool
-    """Whether to look for ways to pay less for a training run; takes longer."""
+    """Ways to pay less for training too; takes longer."""
     faster: bool
-    """Whether to look for ways to be done sooner, with what they cost."""
+    """Ways to be done sooner, with what they cost."""
     more_usd: float | None
     """What so much more money would buy, in USD."""
 
@@ -1238,8 +1246,8 @@ def add_price(provider: str, instance: str, accelerator: str, count: int, **argu
 def search_playbook(**arguments: Unpack[_PlaybookRequest]) -> PlaybookFound:
     """Practical knowledge on training and serving LLMs at scale, with sources: parallelism, ZeRO and FSDP, OOM,
     precision, networks, NCCL and Slurm settings, fine-tuning, troubleshooting (hangs, NaN, slow nodes), serving.
-    Use it for "how do I set", "what is NCCL_IB_HCA for", "why does it hang", and questions of practice that need
-    no plan; use advise for tips on a plan."""
+    Use it for "how do I set", "what is NCCL_IB_HCA for", and questions of practice that need no plan; use advise
+    for tips on a plan."""
 
 def describe_machine(**arguments: Unpack[_MachineQuestion]) -> MachineDescription:
     """What the machine that Shardwise runs on is: accelerators by their drivers' programs and which of the
@@ -1270,4 +1278,4 @@ def rate_run(model: str | Mapping[str, Any] | None = None, accelerator: str | No
 
 def list_runs(**arguments: Unpack[_HistoryRequest]) -> RunHistory:
     """The history of the user's own measured runs, each beside what is estimated of it now, and how far estimates are
-    off by version of software. Use it for "my runs", "how did my runs on H100 do"."""
+    off by version of software. Use it for "my runs"."""

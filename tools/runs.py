@@ -31,5 +31,5 @@ def rate_run(request: RateRequest) -> RunRating:
 @tool(title="List your own runs", read_only=True)
 def list_runs(request: HistoryRequest) -> RunHistory:
     """The history of the user's own measured runs, each beside what is estimated of it now, and how far estimates are
-    off by version of software. Use it for "my runs", "how did my runs on H100 do"."""
+    off by version of software. Use it for "my runs"."""
     return listing.list_runs(request)

@@ -83,6 +83,13 @@ def interrupted_hours(
     return between * math.exp(restart_h * per_hour) * math.expm1(segment * per_hour) * run_h / interval
 
 
+def paid_by_credits(usd: float, hours: float, credits_usd: float, left_h: float | None) -> float:
+    """USD of a bill that comes evenly over `hours` which credits pay that end `left_h` hours after it begins (None:
+    never)."""
+    before = usd if left_h is None or left_h >= hours else usd * max(0.0, left_h) / hours
+    return min(before, credits_usd)
+
+
 def storage_usd(size_bytes: float, usd_per_gb_month: float, hours: float) -> float:
     """Of data kept for `hours`; a GB is 1e9 bytes, as object storage is sold."""
     return size_bytes / BYTES_PER_GB * usd_per_gb_month * hours / HOURS_PER_MONTH

@@ -10,6 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -59,6 +60,9 @@ def parse_count(value: object) -> object:
 
 Amount = Annotated[float, BeforeValidator(parse_count, json_schema_input_type=float | str)]
 WholeAmount = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
+
+# YAML reads days by itself.
+Day = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, date) else value)]
 
 
 _IMAGE_SIZE = "1024x1024"
@@ -386,7 +390,19 @@ class Goal(PlanPart):
     deadline_h: float | None = Field(None, gt=0, description="Hours until the run must be done.")
     budget_usd: Amount | None = Field(None, gt=0, description="Most the run may cost.")
     budget_device_hours: Amount | None = Field(None, gt=0, description="Most device-hours it may take.")
+    credits_usd: Amount | None = Field(None, gt=0, description="Credits that pay for the run first.")
+    credits_end: Day | None = Field(None, description="Day on which the credits end, e.g. 2026-12-31.")
     provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
+
+    @field_validator("credits_end")
+    @classmethod
+    def _is_a_day(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                date.fromisoformat(value)
+            except ValueError:
+                raise ValueError(f"{value!r} is no day; valid: 2026-12-31") from None
+        return value
 
     def hours_on(self, devices: int) -> float | None:
         """Hours that the deadline and the device-hours leave to so many devices; None without either."""

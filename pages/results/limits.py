@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from estimator.plan.schema import Goal
 from knowledge import figures
+from planner.money.results import CostEstimate, CreditUse
 
 # Fields of a plan's goal by the figures that they are limits of.
 LIMITED = {"hours": "deadline_h", "usd": "budget_usd", "device_hours": "budget_device_hours"}
 _WORDS = {"hours": ("Late", "In time"), "usd": ("Over budget", "Within budget"),
           "device_hours": ("Over the device-hours", "Within the device-hours")}  # fmt: skip
+
+
+CENT = 0.01
 
 
 @dataclass(frozen=True)
@@ -43,4 +47,18 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
             doubtful.append(f"{within} by {by}, but not surely: {figures.held(row, figure)} of {limit}.")
         else:
             kept.append(f"{within} by {by}: {figures.shown(figure, value)} of {limit}.")
+    if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
+        words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
+        words.append(_credit_words(use))
     return LimitWords(broken, doubtful, kept)
+
+
+def _credit_words(use: CreditUse) -> str:
+    credits = f"Credits until {use.end}" if use.end else "Credits"
+    if use.left_usd >= CENT:
+        whole = figures.usd(use.paid_usd + use.left_usd)
+        return f"{credits} pay {figures.usd(use.paid_usd)} of {whole}: {figures.usd(use.left_usd)} is left to pay."
+    if use.high_left_usd >= CENT:
+        return f"{credits} pay all of it, but not surely: up to {figures.usd(use.high_left_usd)} may be left to pay."
+    rest = f": {figures.usd(use.lost_usd)} of them stays" if use.lost_usd >= CENT else ""
+    return f"{credits} pay all of it{rest}."

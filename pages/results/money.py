@@ -118,12 +118,12 @@ def _price(result: CostEstimate) -> str:
 
 def _cost_verdict(result: CostEstimate) -> Headline:
     within = (result.within_budget, result.within_deadline, result.within_device_hours)
-    has_limits = any(keeps is not None for keeps in within)
+    has_limits = any(keeps is not None for keeps in within) or result.credits is not None
     limits = limit_words(Plan.model_validate(result.plan).goal if has_limits else None, result)
     broken = list(limits.broken)
     if not limits.broken and result.within_budget is False:
         broken.append("Over budget.")
-    good = False if broken else True if any(within) else None
+    good = False if broken else True if any(within) or result.credits else None
     old = f", at {_old(result)}" if result.stale else ""
     if result.usd is not None:
         figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{old}."

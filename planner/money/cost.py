@@ -15,8 +15,8 @@ from planner.requests import EitherRequest
 class CostRequest(EitherRequest, CostTerms):
     """A plan, and the terms on which its devices are paid for."""
 
-    cheaper: bool = Field(False, description="Whether to look for ways to pay less for a training run; takes longer.")
-    faster: bool = Field(False, description="Whether to look for ways to be done sooner, with what they cost.")
+    cheaper: bool = Field(False, description="Ways to pay less for training too; takes longer.")
+    faster: bool = Field(False, description="Ways to be done sooner, with what they cost.")
     more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
 
 

@@ -40,6 +40,18 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class CreditUse(Result):
+    """What a person's credits pay of a bill, all parts of it."""
+
+    credits_usd: float
+    end: str | None = Field(description="Day on which they end; they are counted to its beginning.")
+    hours_left: float | None = Field(description="Until then, of a run that starts tomorrow.")
+    paid_usd: float = Field(description="Of usd_total what they pay.")
+    left_usd: float = Field(description="Of usd_total what is left to pay.")
+    high_left_usd: float = Field(description="The same at the upper end of the interval.")
+    lost_usd: float = Field(description="Of the credits what is not used by this run.")
+
+
 class CarbonHours(Result):
     """What a run weighs that works at these hours of the local day alone, for as many days as it then takes."""
 
@@ -162,6 +174,7 @@ class CostEstimate(Result):
     within_budget: bool | None = Field(description="Of usd.")
     within_deadline: bool | None
     within_device_hours: bool | None = Field(default=None, description="Of device_hours.")
+    credits: CreditUse | None = Field(default=None, description="What credits pay; null where the plan has none.")
     not_included: list[str] = Field(default_factory=list, description="What the figures leave out.")
     warnings: list[str]
     evidence: list[Evidence]

@@ -9,6 +9,7 @@ from planner.money.apis import compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
 from planner.money.choice import not_included
+from planner.money.credit import credit_use
 from planner.money.offers import OfferTerms, offer
 from planner.money.results import CostEstimate
 from planner.money.terms import CostTerms, serving_interruptions
@@ -49,6 +50,7 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     cost.usd_per_million_output_tokens = per_million(output / slower)
     cost.usd_per_million_requests = per_million(requests_per_s / slower)
     cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
+    cost.credits = credit_use(served.job.plan.goal, cost)
     month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
     cost.api = compared(served.job.architecture.id, served.job.inference, cost.usd_per_month, month_tokens)
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)

@@ -9,6 +9,7 @@ from estimator.plan.schema import Plan
 from knowledge.prices.ownership import storage_price
 from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import Chosen, not_included
+from planner.money.credit import credit_use
 from planner.money.offers import offers
 from planner.money.results import CostEstimate, CostPart
 from planner.money.terms import CostTerms, training_interruptions
@@ -69,6 +70,7 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstim
     if cost.usd is not None and storage:
         cost.usd_total = cost.usd + storage.part.usd
         cost.parts.append(storage.part)
+    cost.credits = credit_use(planned.job.plan.goal, cost)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
     paid_run = PaidRun(planned, payment.rows, payment.chosen, terms.failures)

@@ -36,6 +36,8 @@ def _values(model: type[PlanPart], name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["none", "selective", "full", "block:3"])
     if name == "beside":
         return st.lists(st.sampled_from(["rtx-3090", "cpu-core-i9-13900k"]), min_size=1, max_size=3)
+    if name == "credits_end":
+        return st.dates().map(str)
     if name == "image_size":
         return st.builds("{}x{}".format, st.integers(1, 9999), st.integers(1, 9999))
     kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)] or [annotation]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from estimator.plan.schema import Goal
 from pages.answers.lead import verdict
 from pages.results.limits import limit_words
+from planner import clock
+from planner.money.cost import CostRequest, estimate_cost
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,25 @@ def test_how_far_a_cost_is_from_the_budget(usd: float, high: float, kind: str, w
     found = limit_words(Goal.model_validate({"budget_usd": 1000.0, "deadline_h": 5.0}), None, row)
     assert [*found.broken, *found.doubtful, *found.kept] == [words]
     assert list(getattr(found, kind)) == [words]
+
+
+@pytest.mark.parametrize(
+    ("credits_usd", "kind", "words"),
+    [
+        (500, "broken", "Credits until 2027-06-30 pay $500 of "),
+        (2500, "doubtful", "Credits until 2027-06-30 pay all of it, but not surely: up to "),
+        (9000, "kept", "Credits until 2027-06-30 pay all of it: "),
+    ],
+)
+def test_what_credits_pay(credits_usd: float, kind: str, words: str) -> None:
+    run = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "method": "full", "stage": "sft",
+           "dataset_tokens": 2e10}  # fmt: skip
+    with clock.on(date(2026, 11, 27)):
+        request = CostRequest.model_validate(run | {"credits_usd": credits_usd, "credits_end": "2027-06-30"})
+        bill = estimate_cost(request)
+    told = getattr(limit_words(request.to_plan().goal, bill), kind)
+    assert len(told) == 1
+    assert told[0].startswith(words)
 
 
 def test_without_limits_nothing_is_said() -> None:

@@ -42,7 +42,8 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     called = {outcome.call.name: outcome for outcome in outcomes}
     # How much data there is for pretraining can be taken from what models were trained on.
     wanted = {"cost", "cheaper", "faster", "device_hours"} | (set() if knows_length(plan) else {"run"})
-    priced = bool(intents & wanted) and (knows_length(plan) or get(plan, "workload.stage") == "pretrain")
+    asked = bool(intents & wanted) or get(plan, "goal.credits_usd") is not None
+    priced = asked and (knows_length(plan) or get(plan, "workload.stage") == "pretrain")
     if work.sweep:
         return [] if outcomes else [("sweep", _swept(arguments, work.sweep) | work.own_price)]
     if work.limit:

@@ -62,7 +62,7 @@ def _from(read: Mentions, start: int) -> bool:
 def _by(read: Mentions, start: int, end: int) -> int | None:
     """Where the words begin that make a day a deadline: 'by', 'until', 'までに'."""
     for at in range(start - 1, max(start - _REACH, -1), -1):
-        if read.found.sense(at, "by"):
+        if read.found.sense(at, "by") or read.found.sense(at, "expires"):
             return at
         if read.tokens[at].ends_clause:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
@@ -17,6 +18,8 @@ from agent.offline.language.relative import differences, machines_added
 from planner.requests import ALL_PATHS
 
 _BYTES_PER_TOKEN = 4
+# Words between credits and the day on which they end: 'of AWS credits until'.
+_BESIDE = 4
 # Up to this cost the words beside a number say which field it fills.
 _SURELY = 0.7
 # Fields that are limits from above; loads, which may be said either way.
@@ -75,9 +78,22 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     if (until := page.until) and not page.values("deadline_h"):
         hours, start, end = until
         page.left = [row for row in page.left if not start <= row.start < end]
-        note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
-        edits.append((start, [Edit("deadline_h", "set", hours, page.read.span(start, end), note)]))
+        span = page.read.span(start, end)
+        if page.values("credits_usd") and _is_of_credits(page, start):
+            day = page.now + timedelta(hours=hours - 0.1)  # A day is until it has passed.
+            edits.append((start, [Edit("credits_end", "set", f"{day:%Y-%m-%d}", span)]))
+        else:
+            note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
+            edits.append((start, [Edit("deadline_h", "set", hours, span, note)]))
     return _in_window(page, page.free, edits) if page.free else edits
+
+
+def _is_of_credits(page: Page, start: int) -> bool:
+    """Whether a day is the one on which credits end: 'credits that expire on', 'credits until'."""
+    amounts = [number.row for number in page.filled if number.field == "credits_usd"]
+    between = page.read.tokens[max((row.end for row in amounts if row.end <= start), default=0) : start]
+    beside = bool(amounts) and len(between) <= _BESIDE and not any(token.ends_clause for token in between)
+    return beside or page.read.found.sense(start, "expires") is not None
 
 
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:

@@ -1,0 +1,51 @@
+"""Credits pay first, until they are used up or their day comes."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from estimator.errors import PlanError
+from estimator.money.cost import paid_by_credits
+from planner import clock
+from tools import call
+
+RUN: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "method": "full", "stage": "sft",
+                       "dataset_tokens": 2e10}  # fmt: skip
+
+
+def cost(**more: Any) -> dict[str, Any]:
+    with clock.on(date(2026, 11, 27)):
+        return call("estimate_cost", RUN | more)
+
+
+def test_they_pay_no_more_than_there_is_and_nothing_after_their_end() -> None:
+    assert paid_by_credits(100.0, 10.0, 1000.0, None) == 100.0
+    assert paid_by_credits(100.0, 10.0, 30.0, None) == 30.0
+    assert paid_by_credits(100.0, 10.0, 1000.0, 4.0) == 40.0
+    assert paid_by_credits(100.0, 10.0, 1000.0, 0.0) == 0.0
+
+
+def test_a_bill_is_split_to_the_cent() -> None:
+    whole = cost()
+    assert whole["credits"] is None
+    for more in ({"credits_usd": 500}, {"credits_usd": 9000, "credits_end": "2026-11-30"}):
+        split = cost(**more)
+        assert split["usd"] == whole["usd"]
+        used = split["credits"]
+        assert used["paid_usd"] + used["left_usd"] == pytest.approx(split["usd_total"], abs=1e-9)
+        assert used["paid_usd"] + used["lost_usd"] == pytest.approx(more["credits_usd"])
+        assert used["left_usd"] > 0.0
+    assert cost(credits_usd=9000, credits_end="2027-11-30")["credits"]["left_usd"] == 0.0
+
+
+def test_those_that_have_ended_pay_nothing() -> None:
+    used = cost(credits_usd=9000, credits_end="2026-11-27")["credits"]
+    assert (used["paid_usd"], used["hours_left"]) == (0.0, 0.0)
+
+
+def test_a_day_that_is_none_is_refused() -> None:
+    with pytest.raises(PlanError, match="2026-12-31"):
+        cost(credits_usd=9000, credits_end="soon")
