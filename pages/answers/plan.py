@@ -83,7 +83,10 @@ def layout_words(plan: Plan) -> str:
     if layout.hybrid_group:
         parts.append(f"shard groups of {layout.hybrid_group}")
     if layout.recompute:
-        parts.append("no recompute" if layout.recompute == "none" else f"{layout.recompute} recompute")
+        how, _, layers = layout.recompute.partition(":")
+        parts.append(
+            "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
+        )
     if layout.offload and layout.offload != "none":
         parts.append(f"{layout.offload} offloaded to host memory")
     if isinstance(workload, Training):

@@ -34,7 +34,7 @@ _PALETTE = (
     "#b2df8a",
     "#6a3d9a",
 )
-_WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.42
+_WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.34
 _LEGEND_CHARACTERS = 96
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -70,7 +70,7 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
     lying = plot.kind == "stacked"
     rows = len(plot.series[0].x) if plot.series else 1
     legend = 0.22 * -(-len(plot.series) // _columns(plot)) if len(plot.series) > 1 else 0.0
-    height = legend + (max(1.5, 0.9 + _ROW_IN * rows) if lying else _HEIGHT_IN)
+    height = legend + (max(1.25, 0.9 + _ROW_IN * rows) if lying else _HEIGHT_IN)
     with _one_at_a_time, mpl.rc_context(_STYLE | (_OUTLINED if outlined else {})):
         figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
         figure.patch.set_alpha(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,15 +10,18 @@ from typing import Any, TypeVar
 import yaml
 
 from estimator.errors import PlanError
+from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
-from pages.blocks import Block, Chart, Details, Figures, Note, Table, Text
+from pages.answers.plan import complete, hardware_words, kind_words, layout_words, load_words, run_words
+from pages.blocks import Block, Chart, Details, Figures, Note, Row, Table, Text
 from pages.results import deciding
 from pages.results.advice import gain_words
 from pages.results.basis import notes
 from pages.results.columns import Column, table
 from pages.results.estimate import Estimate, remedies
 from pages.results.money import providers
+from pages.results.overview import figure_rows
 from pages.results.plan import plan_lines
 from planner.advice.advise import AdviseRequest, advise
 from planner.fit import check_fit
@@ -26,6 +30,8 @@ from planner.money.results import CostEstimate
 from planner.plots import stacked
 from planner.requests import EitherRequest, parsed
 from planner.result import Assumption, Evidence
+from planner.results import LayoutChoice
+from planner.serving.results import ServingChoice
 
 _MOST_OFFERS, _MOST_BARS = 15, 8
 _MOST_ADVICE = 10
@@ -40,6 +46,10 @@ class Told:
     blocks: Sequence[Block]
 
 
+# Figures of a plan that are no cards of a first page.
+_NO_CARDS = tuple(map(figures.label, ("samples_per_s", "per_node_bytes", "longest_request",
+                                      "output_tokens_per_s_per_device", "usd_per_million_tokens")))  # fmt: skip
+Rival = LayoutChoice | ServingChoice
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
@@ -49,15 +59,57 @@ def asked(function: Callable[[Any], Response], request: type[Any], arguments: Ma
     return function(parsed(request, arguments))
 
 
+def subject(plan: Plan) -> str:
+    """'Full fine-tuning of llama-3.1-8b on 8 x h100-sxm'."""
+    words = f"{run_words(plan)} on {hardware_words(plan)}"
+    return words if isinstance(plan.workload, Inference) else _sentence(words)
+
+
 def the_plan(estimate: Estimate) -> Details:
-    return Details("The plan", [Figures(plan_lines(estimate.plan))])
+    """As the app's pane has it, in whole words."""
+    plan = complete(estimate.plan)
+    workload, goal = plan.workload, plan.goal
+    if isinstance(workload, Inference):
+        told = {"serving": f"{workload.engine}, {workload.weight_dtype} weights", "requests": load_words(workload)}
+    else:
+        what = (kind_words(workload), workload.precision, workload.optimizer, workload.framework)
+        told = {"training": ", ".join(map(str, what)), "batch": f"sequences of {workload.seq_len:,} tokens",
+                "layout": layout_words(plan)}  # fmt: skip
+    limits = [f"done within {hours(goal.deadline_h)}"] if goal.deadline_h else []
+    limits += [f"for at most {usd(goal.budget_usd)}"] if goal.budget_usd else []
+    told |= {"goal": ", ".join([f"best {goal.objective}", *limits])}
+    return Details("The plan", [Figures([(name, told.get(name, text)) for name, text in plan_lines(estimate.plan)])])
+
+
+def cards_of(estimate: Estimate) -> list[Row]:
+    """The figures that a first page has; the others are read off them, or among the details."""
+    return [row for row in figure_rows(estimate) if row[0] not in _NO_CARDS]
+
+
+def rivals(options: Sequence[Rival], columns: Sequence[Column], text: str) -> list[Details]:
+    """The plan and what a search has besides, the plan first: the figures above are those of its row."""
+    if len(options) < 2:
+        return []
+    rows = table(options[: MOST_ALTERNATIVES + 1], columns, strong=(0,))
+    return [Details("Alternatives", [*notes("", [text]), *rows])]
+
+
+def same_choice(row: Rival, other: Rival) -> bool:
+    """Whether two choices come to the same, which is how an estimate's own is known in a search."""
+    speeds = ("step_s", "tokens_per_s", "tpot_s", "output_tokens_per_s")
+    pairs = [(getattr(row, name, None) or 0.0, getattr(other, name, None) or 0.0) for name in speeds]
+    return all(math.isclose(ours, theirs, rel_tol=1e-6) for ours, theirs in pairs)
 
 
 def doubts(estimate: Estimate) -> list[Details]:
     """What may go wrong and what decides it, and how sure the figures are."""
     decides = deciding.table(estimate.decides, estimate.memory.fits)
-    risks = [*notes("", estimate.warnings), *decides]
+    risks = [*notes("", [f"{_sentence(text)}." for text in estimate.warnings]), *decides]
     return [*([Details("Risks", risks)] if risks else []), _sureness(estimate.evidence)]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def ways_to_fit(estimate: Estimate) -> list[Details]:

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import NONE, gib, percent, plain, rate, seconds, shown, whole
+from pages.answers.plan import complete
 from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
-    MOST_ALTERNATIVES,
     Told,
     asked,
     bill_of,
+    cards_of,
     closing,
     costs,
     doubts,
     piece,
     prices,
+    rivals,
+    same_choice,
+    subject,
     the_plan,
     ways_to_fit,
 )
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, time_chart, where_time_goes
-from pages.results.overview import figure_rows
+from pages.results.limits import limit_words
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
+from planner.money.results import CostEstimate
 from planner.plots import Plot, Series
 from planner.serving.estimate import estimate_inference
 from planner.serving.request import InferenceRequest
-from planner.serving.results import LatencyLimit, ServingEstimate
+from planner.serving.results import LatencyLimit, ServingChoice, ServingEstimate
 from planner.serving.search import BestServingRequest, best_serving
 
 # Loads around the planned one that are estimated for the curve.
@@ -42,16 +48,17 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     PlanError."""
     arguments = {"plan": plan}
     estimate = asked(estimate_inference, InferenceRequest, arguments)
-    cards: list[Row] = [("memory per device", gib(estimate.memory.per_device_bytes)), *figure_rows(estimate)]
+    cards: list[Row] = [("memory per device", gib(estimate.memory.per_device_bytes)), *cards_of(estimate)]
     bill = bill_of({**arguments, **price})
+    options = _options(arguments, estimate) if estimate.memory.fits else []
     blocks: list[Block] = [
-        _verdict(estimate),
+        _verdict(estimate, bill, options),
         Figures(cards),
         the_plan(estimate),
         _latency(estimate),
         _memory(estimate),
         *costs(bill, False),
-        *(piece(_alternatives, arguments) if estimate.memory.fits else ways_to_fit(estimate)),
+        *(_alternatives(options) if estimate.memory.fits else ways_to_fit(estimate)),
         *doubts(estimate),
     ]
     appendix: list[Block] = [
@@ -61,16 +68,11 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         *prices(bill),
         *closing(plan, estimate),
     ]
-    return Told(_subject(estimate), [*blocks, Folded(appendix)])
+    return Told(subject(complete(estimate.plan)), [*blocks, Folded(appendix)])
 
 
-def _subject(estimate: ServingEstimate) -> str:
-    plan = Plan.parse(estimate.plan)
-    model = plan.model if isinstance(plan.model, str) else "own model"
-    return f"{model}: {plan.inference.engine} on {estimate.devices} x {plan.cluster.accelerator}"
-
-
-def _verdict(estimate: ServingEstimate) -> Headline:
+def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequence[ServingChoice]) -> Headline:
+    """A broken budget first; behind it the deployment that a search puts before this one."""
     memory, latency = estimate.memory, estimate.latency
     if not memory.fits:
         need, room = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
@@ -78,10 +80,13 @@ def _verdict(estimate: ServingEstimate) -> Headline:
         return Headline(f"Does not fit: a request needs {need} of {room} per device, most of it {most}.", False)
     first = "no end of waiting" if latency.ttft_s is None else seconds(latency.ttft_s)
     speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
-    told = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
-    if estimate.meets_slo is None:
-        return Headline(f"Fits: {told}.", True)
-    return Headline(f"{'Keeps' if estimate.meets_slo else 'Misses'} the limits of latency: {told}.", estimate.meets_slo)
+    words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
+    limits = limit_words(complete(estimate.plan).goal, bill)
+    head = {None: "Fits", True: "Keeps the limits of latency", False: "Misses the limits of latency"}
+    text = " ".join([*limits.broken, *limits.doubtful, f"{head[estimate.meets_slo]}: {words}.", *limits.kept])
+    better = f"Better by its goal: {options[1].summary}, see Alternatives." if len(options) > 1 else ""
+    good = estimate.meets_slo is not False and not limits.broken
+    return Headline(text, good, better, bool(limits.doubtful))
 
 
 def _latency(estimate: ServingEstimate) -> Details:
@@ -132,13 +137,21 @@ def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:
     yield Details("Load", [*map(Chart, plots), *table(points, columns, strong=strong)])
 
 
-def _alternatives(arguments: Mapping[str, Any]) -> Iterator[Details]:
-    """The best deployments, where the plan leaves any open."""
-    search = asked(best_serving, BestServingRequest, arguments)
-    options = [search.best, *search.alternatives][:MOST_ALTERNATIVES]
+def _options(arguments: Mapping[str, Any], estimate: ServingEstimate) -> list[ServingChoice]:
+    """The plan as one of the deployments of a search, and those that come before it where it leaves any open."""
+    try:
+        this = asked(best_serving, BestServingRequest, {"plan": estimate.plan}).best
+        search = asked(best_serving, BestServingRequest, arguments)
+    except PlanError:
+        return []
+    others = [search.best, *search.alternatives]
+    place = next((place for place, row in enumerate(others) if same_choice(row, this)), len(others))
+    return [this, *others[:place], *others[place + 1 :]] if place else others
+
+
+def _alternatives(options: Sequence[ServingChoice]) -> list[Details]:
     columns: list[Column] = [("deployment", "summary"), "output_tokens_per_s", "ttft_s", "tpot_s"]
-    if len(options) > 1:
-        yield Details("Alternatives", table(options, columns, strong=(0,)))
+    return rivals(options, columns, "This plan, and the best deployments where it leaves them open.")
 
 
 def _curve(title: str, x_label: str, y_label: str, x: list[float], y: list[float | None] | list[float]) -> Plot:

@@ -7,19 +7,23 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Cluster, Plan
-from knowledge.figures import between, gib, interval, label, seconds, shown
+from knowledge.figures import between, gib, interval, label, percent, seconds, shown
 from pages.answers.memory import peak_words
+from pages.answers.plan import complete
 from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
-    MOST_ALTERNATIVES,
     Told,
     asked,
     bill_of,
+    cards_of,
     closing,
     costs,
     doubts,
     piece,
     prices,
+    rivals,
+    same_choice,
+    subject,
     the_plan,
     ways_to_fit,
 )
@@ -27,7 +31,7 @@ from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, roofline, time_chart, where_time_goes
-from pages.results.overview import figure_rows
+from pages.results.limits import limit_words
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.layouts.best import SearchRequest, best_parallelism
 from planner.money.results import CostEstimate
@@ -35,6 +39,8 @@ from planner.results import LayoutChoice, TrainingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 
 _MOST_LAYOUTS = 6
+# Times the tokens/s from which an alternative is worth a sentence.
+_FASTER = 1.02
 
 
 def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
@@ -47,46 +53,52 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
     nodes = {**arguments, **price, "nodes": _most_nodes(whole.cluster)}
     layouts = _layouts(arguments)
     blocks: list[Block] = [
-        _verdict(estimate),
+        _verdict(estimate, bill, layouts),
         Figures(_cards(estimate, bill)),
         the_plan(estimate),
         _memory(estimate),
         _time(estimate),
         *costs(bill, estimate.run is None),
-        *(_alternatives(layouts) if estimate.memory.fits else ways_to_fit(estimate)),
+        *(_alternatives(estimate, layouts) if estimate.memory.fits else ways_to_fit(estimate)),
         *doubts(estimate),
     ]
     appendix: list[Block] = [
         Details("Memory by component", memory(estimate.memory)),
         Details("Where the time goes", [*where_time_goes(estimate.limits), *roofline(estimate.roofline)]),
-        *_all_layouts(layouts, estimate.why),
+        *_all_layouts(layouts, estimate),
         *piece(_scaling, nodes),
         *prices(bill),
         *closing(plan, estimate),
     ]
-    return Told(_subject(whole), [*blocks, Folded(appendix)])
+    return Told(subject(whole), [*blocks, Folded(appendix)])
 
 
-def _subject(plan: Plan) -> str:
-    workload, cluster = plan.training, plan.cluster
-    model = plan.model if isinstance(plan.model, str) else "own model"
-    return f"{model}: {workload.method} {workload.stage} on {cluster.count} x {cluster.accelerator}"
-
-
-def _verdict(estimate: TrainingEstimate) -> Headline:
+def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, layouts: Sequence[LayoutChoice]) -> Headline:
+    """Broken limits first; behind it what is faster, so that no alternative comes as a surprise."""
     memory = estimate.memory
     need = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)} per device"
     if not memory.fits:
         return Headline(f"Does not fit: it needs {need}, most of it {_words(memory.decided_by)}.", False)
-    sure = "" if memory.high_bytes <= memory.capacity_bytes else " (the upper end of the interval is over it)"
-    step = f"a step takes {seconds(estimate.time.step_s)}, bound by {_words(estimate.bottleneck)}"
-    return Headline(f"Fits: {need}{sure}; {step}.", True)
+    limits = limit_words(complete(estimate.plan).goal, bill, estimate.run)
+    verdict = f"Fits{', but tightly' * memory.tight}: {need}; a step takes {seconds(estimate.time.step_s)}, bound by "
+    sentences = [*limits.broken, *limits.doubtful, f"{verdict}{_words(estimate.bottleneck)}.", *limits.kept]
+    return Headline(" ".join(sentences), not limits.broken, _faster(estimate, layouts),
+                    memory.tight or bool(limits.doubtful))  # fmt: skip
+
+
+def _faster(estimate: TrainingEstimate, layouts: Sequence[LayoutChoice]) -> str:
+    """The alternative that is faster than the plan; nothing where none is."""
+    now = estimate.throughput.tokens_per_s
+    if not layouts or layouts[0].tokens_per_s < _FASTER * now:
+        return ""
+    best = layouts[0]
+    return f"Faster: {best.framework} with {best.summary}, {percent(best.tokens_per_s / now - 1)} more tokens/s."
 
 
 def _cards(estimate: TrainingEstimate, bill: CostEstimate | None) -> list[Row]:
     memory = estimate.memory
     span = f"{interval(memory, 'per_device_bytes')}, of {gib(memory.capacity_bytes)}"
-    cards: list[Row] = [("memory per device", gib(memory.per_device_bytes), span), *figure_rows(estimate)]
+    cards: list[Row] = [("memory per device", gib(memory.per_device_bytes), span), *cards_of(estimate)]
     if bill and bill.usd is not None:
         where = " ".join(filter(None, (bill.provider, bill.instance))) or "at your price"
         cards.append((label("usd"), shown("usd", bill.usd), f"{interval(bill, 'usd')}, {where}"))
@@ -125,16 +137,19 @@ def _layouts(arguments: Mapping[str, Any]) -> list[LayoutChoice]:
     return options if len(options) > 1 else []
 
 
-def _alternatives(layouts: Sequence[LayoutChoice]) -> list[Details]:
+def _alternatives(estimate: TrainingEstimate, layouts: Sequence[LayoutChoice]) -> list[Details]:
     columns: list[Column] = [("layout", "summary"), "framework", "tokens_per_s", "mfu", "per_device_bytes"]
-    text = "The fastest layouts that fit, of every framework that can run this, where the plan names none."
-    rows = table(layouts[:MOST_ALTERNATIVES], columns, strong=(0,))
-    return [Details("Alternatives", [Note("", [text]), *rows])] if rows else []
+    if not layouts:
+        return []
+    this = asked(best_parallelism, SearchRequest, {"plan": estimate.plan}).best
+    others = [row for row in layouts if not same_choice(row, this)]
+    return rivals([this, *others], columns, "This plan, and the fastest layouts of every framework that fit.")
 
 
-def _all_layouts(layouts: Sequence[LayoutChoice], why: Sequence[str]) -> list[Details]:
-    rows = table(layouts[:_MOST_LAYOUTS], LAYOUTS, strong=(0,))
-    return [Details("Layouts", [*notes("", why), *rows])] if layouts or why else []
+def _all_layouts(layouts: Sequence[LayoutChoice], estimate: TrainingEstimate) -> list[Details]:
+    why = notes("Why this layout", estimate.why)
+    rows = table(layouts[:_MOST_LAYOUTS], LAYOUTS, "Of every framework", strong=(0,))
+    return [Details("Layouts", [*why, *rows])] if rows or why else []
 
 
 def _most_nodes(cluster: Cluster) -> int:

@@ -61,7 +61,7 @@ def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
         return []
     told = [
         [_SUBJECTS[row.field][0].removeprefix("the "), _value(row.field, row.value) or figures.NONE,
-         _value(row.field, row.other), _effect(row, fits), flags({row.field: row.other})]
+         _value(row.field, row.other).removeprefix("it "), _effect(row, fits), flags({row.field: row.other})]
         for row in rows
     ]  # fmt: skip
     head = ("what was assumed", "as", "instead", "effect", "flags")

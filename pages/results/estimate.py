@@ -27,6 +27,7 @@ ROOM = ("largest_micro_batch", "largest_seq_len", "max_concurrency")
 _FLAGS: Column = ("flags", lambda row: flags(row.patch))
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
+    "cuda_graphs": "CUDA graphs",
 }  # fmt: skip
 # Moments of a step, and its parts as they come in it; a part that is not here goes by its own name, at the end.
 _MOMENTS = {

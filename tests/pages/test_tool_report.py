@@ -134,6 +134,23 @@ def test_serving_page_says_what_the_tools_say() -> None:
     assert "Load" in found["sections"]
 
 
+DEAR: dict[str, Any] = {**SERVING, "ttft_slo_ms": None, "budget_usd": 10}
+
+
+@pytest.mark.parametrize("arguments", [TRAINING, DEAR], ids=["training", "serving"])
+def test_the_first_of_the_alternatives_is_the_plan_itself(arguments: dict[str, Any]) -> None:
+    if arguments is TRAINING:
+        rate = find("estimate_training")(TRAINING)["throughput"]["tokens_per_s"]
+    else:
+        rate = find("estimate_inference")(SERVING)["throughput"]["output_tokens_per_s"]
+    found = find("render_report")(arguments)
+    rows = found["markdown"].partition("## Alternatives")[2].split("\n|")
+    assert f"**{figures.rate(rate)}**" in rows[3]
+    # What is broken comes first, and what a search puts before the plan is told behind that.
+    assert found["verdict"].startswith("Over budget by") == (arguments is DEAR)
+    assert arguments is TRAINING or "Better by its goal: " in found["markdown"]
+
+
 def test_comparison_has_a_row_for_each_scenario_and_errors_in_place() -> None:
     arguments = {**COMPARED, "over": None, "scenarios": [{"name": "full"}, {"name": "wide", "patch": {"layout.tp": 7}}]}
     found = find("render_report")(arguments)
