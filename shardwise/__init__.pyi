@@ -1077,9 +1077,9 @@ def project_scaling(model: str | Mapping[str, Any] | None = None, accelerator: s
     "how does it scale to 64 nodes" and "how many nodes are worth it"; for serving use size_serving or sweep."""
 
 def peak_throughput(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_PeakRequest]) -> PeakThroughput:
-    """A table of what models reach at best in training on each accelerator and precision, each with its best layout:
-    tokens/s per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against
-    measured runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
+    """What models reach at best in training on each accelerator and precision, each with its best layout: tokens/s
+    per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against measured
+    runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
 
 def estimate_inference(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_InferenceRequest]) -> ServingEstimate:
     """Memory, fit, KV cache room, most requests at once, time to first token, time per output token, request latency,

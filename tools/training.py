@@ -89,7 +89,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
 
 @tool(title="Peak training throughput", read_only=True)
 def peak_throughput(request: PeakRequest) -> PeakThroughput:
-    """A table of what models reach at best in training on each accelerator and precision, each with its best layout:
+    """What models reach at best in training on each accelerator and precision, each with its best layout:
     tokens/s per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against
     measured runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
     return peak.peak_throughput(request)

@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     "lora_dropout": 0.5, "zero_stage": 2, "engine_share": 0.5, "prefix_hit": 0.5, "output_spread": 2.0,
     "quantisation": "gptq", "train_embeddings": True, "objective": "cost", "memory_share": 0.5, "acceptance": 0.5,
     "weight_bits": 4.0, "speculative_tokens": 4, "image_size": "768x768",
-    "beside": ["rtx-3090"],
+    "beside": ["rtx-3090"], "credits_end": "2026-12-31",
 }  # fmt: skip
 
 
