@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -39,6 +40,21 @@ def interruption_assumptions() -> dict[str, Fact]:
 @cache
 def storage_price(provider: str) -> Fact | None:
     """USD per GB and month of a provider's object storage; None where it is not known."""
-    table = document("storage.yaml")
-    usd = table["usd_per_gb_month"].get(provider)
-    return None if usd is None else Fact(usd, f"{table['source']}")
+    row = document("storage.yaml")["storage"].get(provider)
+    return None if row is None else Fact(**row)
+
+
+@dataclass(frozen=True)
+class TransferPrice:
+    """USD per GB that leaves a cloud for the internet, beyond `free_gb` of a month."""
+
+    usd_per_gb: float
+    free_gb: float
+    source: str
+
+
+@cache
+def transfer_price(provider: str) -> TransferPrice | None:
+    """None where it is not known."""
+    row = document("storage.yaml")["transfer"].get(provider)
+    return None if row is None else TransferPrice(row["value"], row["free_gb"], row["source"])

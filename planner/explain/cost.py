@@ -174,7 +174,7 @@ def _hourly(bill: CostEstimate, own_usd: float | None, machine: Machine, hourly:
     row = _row(bill)
     if row is None:
         parts = [Term(f"cost_part.{part.part}", part.usd / bill.hours) for part in bill.parts]
-        owned = [part for part in parts if not part.name.endswith("checkpoint_storage")]
+        owned = [part for part in parts if not part.name.endswith(("_storage", "_transfer"))]
         return total(*(owned or [Term("cost_part.devices", hourly)]), note="of one hour of use")
     return product(
         times("offer.instances", float(row.instances)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from knowledge.figures import percent, shown, usd
@@ -20,8 +21,10 @@ _CALLED = {
     "reserved_3y": "three-year",
     "community": "community or marketplace",
 }
+_OUT = "data transfer out of the cloud"
+_MORE_OUT = "data transfer out of the cloud but for the trained weights"
 _RENTED = (
-    "data transfer out of the cloud", "runs that go wrong and are repeated", "people, taxes and support contracts",
+    _OUT, "runs that go wrong and are repeated", "people, taxes and support contracts",
 )  # fmt: skip
 _BEYOND = "hours of the reservation beyond the run"
 _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
@@ -140,10 +143,11 @@ def _rented(rate: float, hours: Hours, what: str, every_minutes: float | None) -
     return parts
 
 
-def not_included(chosen: Chosen, stored: bool) -> list[str]:
-    """What the figures leave out."""
-    checkpoints = [] if stored else ["storage of checkpoints and weights"]
-    return [*checkpoints, *_LEFT_OUT[chosen.kind]]
+def not_included(chosen: Chosen, parts: Collection[str] = ()) -> list[str]:
+    """What the figures leave out; `parts` of the bill are beside the devices."""
+    missing = [] if "checkpoint_storage" in parts else ["storage of checkpoints, data and weights"]
+    missing += [_MORE_OUT if what == _OUT and "data_transfer" in parts else what for what in _LEFT_OUT[chosen.kind]]
+    return missing
 
 
 def _owned(owned: OwnedCost | None, hours: Hours) -> Chosen:

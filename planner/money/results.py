@@ -13,7 +13,7 @@ from planner.result import Assumption, Evidence, ProviderCost, Result
 class CostPart(Result):
     part: str = Field(
         description="devices and interruptions where rented; hardware, power, colocation, maintenance and staff where "
-        "owned; checkpoint_storage."
+        "owned; checkpoint_storage, data_storage and data_transfer."
     )
     usd: float
     what: str

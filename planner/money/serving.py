@@ -54,7 +54,7 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
     cost.api = compared(served.job.architecture.id, served.job.inference, cost.usd_per_month, month_tokens)
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
-    cost.not_included = not_included(payment.chosen, stored=False)
+    cost.not_included = not_included(payment.chosen)
     return cost
 
 

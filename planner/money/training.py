@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estimator.money.cost import storage_usd
 from estimator.plan.schema import Plan
-from knowledge.prices.ownership import storage_price
 from planner.money.bill import Work, bill, paid, per
-from planner.money.choice import Chosen, not_included
+from planner.money.choice import not_included
 from planner.money.credit import credit_use
 from planner.money.offers import offers
-from planner.money.results import CostEstimate, CostPart
+from planner.money.results import CostEstimate
+from planner.money.stored import kept
 from planner.money.terms import CostTerms, training_interruptions
 from planner.money.ways import PaidRun, bought, savings, speedups
-from planner.result import Assumption
 from planner.training.length import with_data
-from planner.training.planned import Planned, plan_training
+from planner.training.planned import plan_training
 from planner.training.run import failure_assumptions, save_hours, step_hours, wall_clock
-
-# The last checkpoint, and the one before it in case the last is broken.
-_KEPT = 2
-
-
-@dataclass(frozen=True)
-class _Storage:
-    """Checkpoints in storage during the run, and what is assumed of them."""
-
-    part: CostPart
-    assumptions: list[Assumption]
 
 
 @dataclass(frozen=True)
@@ -62,14 +49,14 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstim
     hours = (clock.hours, clock.low_hours, clock.high_hours)
     work = Work(planned, planned.job.plan.goal, hours, work_h, listed, on_spot)
     payment = paid(work, kind, terms)
-    storage = _storage(planned, terms, payment.chosen)
+    stored = kept(planned, terms, payment.chosen)
     assumed = [*tokens, *(failure_assumptions(terms.failures) if clock.goodput else [])]
-    cost = bill(work, payment, terms, [*assumed, *(storage.assumptions if storage else [])])
+    cost = bill(work, payment, terms, [*assumed, *stored.assumptions])
     cost.tokens, cost.steps = run.tokens, run.steps
     cost.epochs = planned.job.run.epochs if planned.job.run else None
-    if cost.usd is not None and storage:
-        cost.usd_total = cost.usd + storage.part.usd
-        cost.parts.append(storage.part)
+    if cost.usd is not None:
+        cost.usd_total = cost.usd + sum(part.usd for part in stored.parts)
+        cost.parts += stored.parts
     cost.credits = credit_use(planned.job.plan.goal, cost)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
@@ -80,25 +67,5 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstim
         cost.faster = speedups(paid_run)
     if wanted.more_usd is not None:
         cost.bought = bought(paid_run, wanted.more_usd)
-    cost.not_included = not_included(payment.chosen, storage is not None)
+    cost.not_included = not_included(payment.chosen, {part.part for part in stored.parts})
     return cost
-
-
-def _storage(planned: Planned, terms: CostTerms, chosen: Chosen) -> _Storage | None:
-    """None where no price of storage is known, or none is kept."""
-    assumptions = []
-    usd = terms.usd_per_gb_month
-    if usd is None:
-        fact = storage_price(chosen.row.provider) if chosen.row else None
-        if fact is None:
-            return None
-        usd = fact.value
-        assumptions.append(Assumption(field="usd_per_gb_month", value=usd, why=fact.source))
-    kept = terms.checkpoints_kept
-    if kept is None:
-        kept = _KEPT
-        assumptions.append(Assumption(field="checkpoints_kept", value=kept, why="the last one and the one before it"))
-    size = planned.host_needs.save.resumable_bytes
-    total = storage_usd(size * kept, usd, chosen.hours)
-    what = f"{kept} checkpoints of {size / 1e9:,.1f} GB during the run"
-    return _Storage(CostPart(part="checkpoint_storage", usd=total, what=what), assumptions)

@@ -8,7 +8,13 @@ from estimator.errors import PlanError
 from knowledge.data_files import rows
 from knowledge.prices.book import prices
 from knowledge.prices.energy import GridHours, energy_assumptions, find_place, is_within
-from knowledge.prices.ownership import interruption_assumptions, ownership_assumptions, storage_price, whole_machines
+from knowledge.prices.ownership import (
+    interruption_assumptions,
+    ownership_assumptions,
+    storage_price,
+    transfer_price,
+    whole_machines,
+)
 
 
 @pytest.mark.parametrize(("said", "name"), [
@@ -78,7 +84,11 @@ def test_assumptions_have_sources_and_sane_values() -> None:
     price = storage_price("AWS")
     assert price is not None
     assert 0.01 < price.value < 0.1
-    assert storage_price("Vast") is None
+    assert storage_price("Vast") is transfer_price("Vast") is None
+    out = transfer_price("OCI")
+    assert out is not None
+    assert 0.0 < out.usd_per_gb < out.free_gb
+    assert out.source
 
 
 def test_the_hours_of_a_day_add_up_to_it() -> None:

@@ -95,7 +95,9 @@ def test_spot_without_interruptions_costs_its_price_and_with_them_more() -> None
     price = next(price for price in prices("h100-sxm", "AWS") if price.instance == "p5.48xlarge")
     assert calm["usd"] == row["spot_usd"] == pytest.approx(price.spot_usd_per_hour * calm["hours"])
     assert calm["hours"] == plain()["hours"]
-    assert [part["part"] for part in calm["parts"]] == ["devices", "checkpoint_storage"]
+    assert [part["part"] for part in calm["parts"]] == [
+        "devices", "checkpoint_storage", "data_storage", "data_transfer",
+    ]  # fmt: skip
     usual, rough = cost(price="spot", provider="AWS"), cost(price="spot", provider="AWS", interruptions_per_day=4)
     assert calm["usd"] < usual["usd"] < rough["usd"]
     assert calm["hours"] < usual["hours"] < rough["hours"]
@@ -195,7 +197,25 @@ def test_checkpoints_are_stored_at_the_providers_price() -> None:
     assert not any("checkpoints" in text for text in found["not_included"])
     unknown = cost(provider="RunPod")
     assert any("checkpoints" in text for text in unknown["not_included"])
-    assert cost(provider="AWS", checkpoints_kept=0)["usd_total"] == found["usd"]
+    none = cost(provider="AWS", checkpoints_kept=0, usd_per_gb_month=0)
+    assert none["usd_total"] - found["usd"] == pytest.approx(none["parts"][-1]["usd"])
+
+
+def test_data_is_stored_and_the_weights_leave_once() -> None:
+    found = cost(provider="GCP")
+    parts, assumed = {row["part"]: row["usd"] for row in found["parts"]}, said(found)
+    tokens = call("estimate_training", TRAIN)["run"]["tokens"]
+    month = found["hours"] / 730
+    assert parts["data_storage"] == pytest.approx(4 * tokens / 1e9 * assumed["usd_per_gb_month"] * month)
+    save = call("estimate_training", TRAIN)["memory"]["save"]
+    assert parts["data_transfer"] == pytest.approx(save["checkpoint_bytes"] / 1e9 * assumed["usd_per_gb_out"])
+    assert sum(parts.values()) == pytest.approx(found["usd_total"])
+    free = {row["part"]: row for row in cost(provider="AWS")["parts"]}["data_transfer"]
+    assert free["usd"] == 0.0
+    assert "100 are free" in free["what"]
+    unknown = cost(provider="RunPod")
+    assert "data_transfer" not in {row["part"] for row in unknown["parts"]}
+    assert "data transfer out of the cloud" in unknown["not_included"]
 
 
 def test_regions_change_carbon_and_electricity_and_mark_prices() -> None:
