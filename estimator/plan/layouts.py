@@ -171,7 +171,10 @@ class Layouts:
         parts.append(f"ZeRO-{row['zero_stage']}")
         if row["shard_group"] not in (None, row["dp"] * row["cp"]):
             parts.append(f"sharded over {row['shard_group']}")
-        parts.append("no recompute" if row["recompute"] == "none" else f"{row['recompute']} recompute")
+        how, _, layers = row["recompute"].partition(":")
+        parts.append(
+            "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
+        )
         if row["offload"] != "none":
             parts.append(f"{row['offload']} offloaded")
         if row["tp"] > 1 and not row["sequence_parallel"]:

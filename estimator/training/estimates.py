@@ -207,7 +207,9 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         if training.rollout == "separate":
             sentences.append("generating samples on other devices is not in this estimate")
         else:
-            sentences.append(f"samples are taken as {training.response_len} tokens each: a step waits for the longest")
+            sentences.append(
+                f"samples are taken as {training.response_len:,} tokens each: a step waits for the longest"
+            )
     domain = job.machine.fast_domain
     if layouts.tp[index] > domain:
         sentences.append(f"tp={layouts.tp[index]} crosses the fast domain of {domain} devices: communication dominates")
@@ -218,7 +220,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         )
     if job.seq_len > job.architecture.context > 0:
         sentences.append(
-            f"a sequence length of {job.seq_len} is beyond the model's context of {job.architecture.context}"
+            f"a sequence length of {job.seq_len:,} is beyond the model's context of {job.architecture.context:,}"
         )
     if job.peak_flops and training.precision in ("fp8", "mxfp8", "mxfp4", "nvfp4"):
         kinds = accelerator.peak_flops

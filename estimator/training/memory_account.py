@@ -220,7 +220,14 @@ def _gradients(parts: StageParts, prefix: str) -> Account:
         Term("gradient_bytes.experts", without - alone),
         Term("gradient_bytes.adapters", every - without),
     ]
-    return _closed(parts, "gradients", parts.component("gradients"), [term for term in terms if term.value])
+    value, whole = parts.component("gradients"), float(held.trained_dense[0]) * job.framework.gradients.held_bytes
+    shards = whole / alone if alone else 0.0
+    if value == alone == every and abs(shards - round(shards)) < ROUNDING and shards >= 1.0 - ROUNDING:
+        return product(
+            times("held_parameters", whole / job.framework.gradients.held_bytes),
+            times("bytes_per_parameter", job.framework.gradients.held_bytes), over("zero_shards", shards), value=value,
+        )  # fmt: skip
+    return _closed(parts, "gradients", value, [term for term in terms if term.value])
 
 
 def _optimizer(parts: StageParts, prefix: str) -> Account:

@@ -30,6 +30,9 @@ _WIDEST = 72
 _GAP, _SHORT_TITLE = 3, 12
 _STEP = ("step_s", "tokens_per_s", "mfu")
 _ALWAYS = ("hours", "usd", *_STEP)
+# How a bill is priced, where that is not by the hour on demand.
+_PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
+           "community": " on community machines"}  # fmt: skip
 # What people name, by the question that it belongs to.
 _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
            "device_hours": ("device_hours", "usd", "hours")}  # fmt: skip
@@ -99,7 +102,7 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
         "mfu": f"{figures.percent(rate.mfu)} MFU",
         "step_s": f"{figures.held(estimate.time, 'step_s')} per step",
         "hours": figures.held(run or bill, "hours") if run or bill else "",
-        "usd": figures.held(bill, "usd") if bill and bill.usd is not None else "",
+        "usd": f"{figures.held(bill, 'usd')}{_PRICED.get(bill.price, '')}" if bill and bill.usd is not None else "",
         "device_hours": f"{figures.shown('device_hours', bill.device_hours)} device-hours" if bill else "",
         "co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2" if bill and bill.co2_kg is not None else "",
         "kwh": figures.shown("kwh", bill.kwh) if bill and bill.kwh is not None else "",

@@ -47,11 +47,15 @@ def _training_verdict(sweep: Sweep, plan: Plan, best: SweepPoint, points: Sequen
     run, path = run_words(plan), sweep.fields[0]
     if path == "cluster.count" and len(points) > 1:
         start, end = points[0], points[-1]
-        batch = "growing along (weak scaling)" if sweep.scaling == "weak" else "staying the same"
+        batch = "the batch grows along (weak scaling)" if sweep.scaling == "weak" else "same global batch"
+        times = (
+            ""
+            if not (start.tokens_per_s and end.tokens_per_s)
+            else (f", {figures.ratio(end.tokens_per_s / start.tokens_per_s)} the tokens/s of {start.devices}")
+        )
         return (
-            f"From {start.devices} to {end.devices} devices {run} keeps "
-            f"**{figures.known(end.scaling_efficiency, _efficiency)}** of its tokens/s per device, with the batch "
-            f"{batch}: {figures.known(end.tokens_per_s, figures.rate)} tokens/s at "
+            f"**{figures.known(end.scaling_efficiency, figures.percent)} scaling efficiency** on {end.devices} devices"
+            f"{times}: {run}, {batch}, {figures.known(end.tokens_per_s, figures.rate)} tokens/s at "
             f"{figures.known(end.mfu, figures.percent)} MFU."
         )
     where = "" if path in ("cluster.count", "cluster.accelerator") else f" on {hardware_words(plan)}"
@@ -74,11 +78,6 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
         f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
         f"{figures.known(best.tpot_s, figures.seconds)} per token."
     )
-
-
-def _efficiency(value: float) -> str:
-    """A share in percent; above one, as a factor."""
-    return figures.percent(value) if value <= 1 else figures.ratio(value)
 
 
 def _name(path: str) -> str:

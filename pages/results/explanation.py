@@ -7,7 +7,7 @@ from pages.blocks import Block, Folded, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
-from planner.explain.text import arithmetic, opened
+from planner.explain.text import arithmetic, ends, opened
 
 _MOST_DIFFERENCES = 4
 
@@ -67,8 +67,7 @@ def _interval(interval: Interval | None) -> list[str]:
     if interval is None:
         return []
     runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
-    ends = f"1/{1.0 + interval.below:.3f} to {1.0 + interval.above:.3f} times the figure"
-    return [f"Interval: {ends}, {interval.how}; {runs}."]
+    return [f"Interval: {ends(interval)}, {interval.how}; {runs}."]
 
 
 def _miss(run: NearestRun) -> str:

@@ -135,16 +135,16 @@ def _of_the_best(
         return
     behind = {row.name: estimate for row, estimate in zip(rows, estimates, strict=True)}
     near = [name for name in others if not _surely_faster(fastest, named[name], behind)]
-    text = f"{'Of those that fit ' if missing else ''}{fastest.name} gives the most tokens/s"
+    text = f"{'Of those that fit ' if missing else ''}{fastest.name} is the fastest"
     if others and min(leads) >= _MATTERS:
-        text += f", {percent(min(leads))} more than the next"
+        text += f": {percent(min(leads))} more tokens/s than {list(others)[leads.index(min(leads))]}"
     if near:
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"
     yield f"{text}."
-    for kind, words in (("cost", "the least per token"), ("memory", "the least memory per device")):
+    for kind, words in (("cost", "costs the least per token"), ("memory", "needs the least memory per device")):
         if name := best[kind]:
-            yield f"{name} {'costs' if kind == 'cost' else 'needs'} {words}."
+            yield f"{'It' if name == fastest.name else name} {words}."
 
 
 def _surely_faster(row: Row, other: Row, estimates: Mapping[str, PlanEstimate | None]) -> bool:

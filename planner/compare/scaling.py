@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.figures import percent
+from knowledge.figures import percent, ratio
 from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
@@ -192,12 +192,16 @@ def _why(
     texts = [] if first is points[0] else [f"The first that fits are {_many(first.nodes)}; efficiency is against that."]
     if stop is None:
         most = [point for point in points if point.fits][-1]
-        texts.append(f"Efficiency stays at {percent(threshold)} or more up to {_many(most.nodes)}.")
+        if most is first:
+            return [*texts, f"Only {_many(most.nodes)} was tried that fits."]
+        speed = f"{ratio(_rate(most) / _rate(first))} the tokens/s of {_many(first.nodes)}"
+        texts.append(f"{_many(most.nodes)}: {speed}, {percent(most.efficiency or 0.0)} scaling efficiency.")
     else:
         texts.append(
-            f"Up to {_many(last.nodes)} efficiency is {percent(threshold)} or more; at {_many(stop.nodes)} it is "
-            f"{percent(stop.efficiency or 0.0)}, and {percent(stop.communication_share or 0.0)} of the step "
-            f"is communication; most of the step goes to {stop.bottleneck}."
+            f"It scales well up to {_many(last.nodes)}, at {percent(last.efficiency or 0.0)} efficiency; at "
+            f"{_many(stop.nodes)} that is {percent(stop.efficiency or 0.0)}, below {percent(threshold)}: "
+            f"{percent(stop.communication_share or 0.0)} of the step is communication, most of it goes to "
+            f"{stop.bottleneck}."
         )
     if any((point.efficiency or 0.0) > _ABOVE for point in points if point.fits):
         texts.append("Efficiency above 100 % is no mistake: more devices leave room in memory for a faster layout.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from knowledge.figures import amount
+from knowledge.figures import amount, percent
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
 
 _MOST_TERMS = 5
@@ -37,8 +37,7 @@ def told(
         lines.append(f"- From: {inputs}")
     if interval:
         runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
-        ends = f"1/{1.0 + interval.below:.3f} to {1.0 + interval.above:.3f} times the figure"
-        lines.append(f"- Interval: {ends}, {interval.how}; {runs}.")
+        lines.append(f"- Interval: {ends(interval)}, {interval.how}; {runs}.")
     if nearest:
         run = nearest[0]
         figures = "; ".join(
@@ -48,6 +47,11 @@ def told(
         )
         lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
     return "\n".join(lines)
+
+
+def ends(interval: Interval) -> str:
+    """'15 % less to 17 % more'."""
+    return f"{percent(1.0 - 1.0 / (1.0 + interval.below))} less to {percent(interval.above)} more"
 
 
 def opened(figure: Figure, steps: Sequence[ExplainedFigure]) -> Figure | ExplainedFigure:

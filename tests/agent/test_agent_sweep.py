@@ -84,7 +84,7 @@ def test_scaling_is_answered_and_asked_again() -> None:
     for done in (first, second, weak):
         assert [call["name"] for call in done["tool_calls"]] == ["sweep"]
         assert done["tool_calls"][0]["arguments"]["values"] == [8, 16, 32]
-        assert "From 8 to 32 devices" in done["answer"]
+        assert "scaling efficiency on 32 devices" in done["answer"]
         assert "| Efficiency |" in done["answer"]
         assert done["ungrounded"] == []
         assert "count" not in done["plan"].get("cluster", {})

@@ -177,7 +177,7 @@ def test_two_models_side_by_side_and_their_files() -> None:
         "with tp 3 on 8 GPUs",
     )
     assert names(both) == ["compare"]
-    assert "gives the most" in both["answer"]
+    assert "is the fastest" in both["answer"]
     assert names(files)[-1] == "render_configs"
     # An engine that no target starts yet is said to be one.
     assert "Start it with" in files["answer"] or "**No files**" in files["answer"]

@@ -86,7 +86,7 @@ def test_a_summary_is_short_and_leaves_out_what_is_not_used() -> None:
     plain = with_layout(plain, sequence_parallel=1)
     split = with_layout(plain, tp=2, pp=4, vpp=2, dp=2, shard_group=1, recompute=3, recompute_layers=2, offload=1)
     assert split.summary(0) == (
-        "TP 2, PP 4, VPP 2, DP 2, ZeRO-3, sharded over 1, block:2 recompute, optimizer offloaded, micro-batch 4"
+        "TP 2, PP 4, VPP 2, DP 2, ZeRO-3, sharded over 1, recompute of 2 layers, optimizer offloaded, micro-batch 4"
     )
 
 

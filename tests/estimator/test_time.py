@@ -240,12 +240,12 @@ def told(found: Estimates) -> str:
 
 def test_warnings_say_what_to_know_before_trusting() -> None:
     assert "does not fit safely" in told(estimate_of({"model": "meta-llama/Llama-3.1-70B"}))
-    assert "beyond the model's context of 1024" in told(estimate_of({"model": "gpt2", "workload.seq_len": 2048}))
+    assert "beyond the model's context of 1,024" in told(estimate_of({"model": "gpt2", "workload.seq_len": 2048}))
     assert "crosses the fast domain of 8 devices" in told(estimate_of({"layout": {"tp": 16, "pp": 1, "dp": 1}}))
     a100 = {"cluster.accelerator": "a100-sxm-80gb", "workload.precision": "fp8"}
     assert "has no fp8 matmuls" in told(estimate_of(a100))
     grpo = {"workload.framework": "deepspeed", "workload.stage": "grpo", "layout": {"tp": 1, "pp": 1, "dp": 16}}
-    assert "samples are taken as 2048 tokens" in told(estimate_of(grpo))
+    assert "samples are taken as 2,048 tokens" in told(estimate_of(grpo))
     assert "no nanotron speeds measured" in told(estimate_of({"workload.framework": "nanotron"}))
     v100 = {"cluster.accelerator": "v100-sxm-32gb", "workload.precision": "fp16"}
     assert "no Volta runs measured" in told(estimate_of(v100))
