@@ -15,7 +15,10 @@ def get(plan: Mapping[str, Any], path: str) -> Any:
     """The value at a dotted path of a partial plan, or None."""
     value: Any = plan
     for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
+        # Asked thousands of times for a sentence: whether something is a Mapping at all is slow to find out.
+        if value is None or not isinstance(value, (dict, Mapping)):
+            return None
+        value = value.get(step)
     return value
 
 

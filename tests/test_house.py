@@ -47,6 +47,7 @@ def targets(node: Import) -> list[str]:
     return [name for name in names if name.split(".")[0] in ROOMS]
 
 
+@cache
 def imports_of(module: str) -> tuple[list[Import], list[Import]]:
     """Imports at the top of a module, and those inside functions. Those for type checkers alone are neither."""
     tree = tree_of(module)

@@ -26,6 +26,7 @@ from agent.offline.settling import settled
 from agent.offline.turn import AnsweredPart, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
+from knowledge.own.files import looked_at_once
 from pages.answers import change
 from planner.compare.scenarios import Comparison
 from planner.requests import ALL_PATHS
@@ -60,9 +61,10 @@ def step(turn: Turn, catalogue: Catalogue, read: Read = language.read) -> Though
     """One step: the calls that are still needed, or the answer."""
     start = turn_start(turn.messages)
     current = turn.topic.get("turn")
-    if current is None or current["start"] != start:
-        return _begun(turn, text_of(turn.messages[start]), catalogue, read, AnsweredPart())
-    return _gone_on(turn, turn.plan, turn.topic, catalogue, read)
+    with looked_at_once():
+        if current is None or current["start"] != start:
+            return _begun(turn, text_of(turn.messages[start]), catalogue, read, AnsweredPart())
+        return _gone_on(turn, turn.plan, turn.topic, catalogue, read)
 
 
 def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: AnsweredPart) -> Thought:
