@@ -15,7 +15,6 @@ import pytest
 
 from pages.rendering import terminal as page
 from pages.results.of_results import blocks_of
-from tools import call
 from tools.registry import find
 from tui.cli import main
 from tui.planning import PLANNING
@@ -191,10 +190,10 @@ def test_json_is_the_tools_result_and_the_page_shows_it(
 ) -> None:
     code, out, err = run(capsys, command, *words, "--json")
     assert (code, err) == (0, "")
-    result = json.loads(out)
-    assert timeless(result) == timeless(json.loads(json.dumps(call(tool, arguments))))
+    result = find(tool).run(arguments)
+    assert timeless(json.loads(out)) == timeless(json.loads(json.dumps(result.model_dump(mode="json"))))
 
-    pictured = blocks_of(find(tool).run(arguments))
+    pictured = blocks_of(result)
     for width in (60, 100, 200):
         text = page.render(pictured, width)
         assert said.split()[0] in text
