@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,10 +41,9 @@ def peak(
     }
     left = 2.0 * (1.0 + index % 4) * GIB * varying
     made = Peak(
-        case(f"{source}-{index}", source), (framework,), 1.0, 5 * GIB, slopes, left, 0.0, usable, unmeasured, "Hopper"
+        5 * GIB, slopes, left, 0.0, usable, case(f"{source}-{index}", source), (framework,), 1.0, unmeasured, "Hopper"
     )
-    observed = made.estimate(TRUE) * math.exp(error)
-    return Peak(made.case, (framework,), observed, 5 * GIB, slopes, left, 0.0, usable, unmeasured, "Hopper")
+    return replace(made, observed_bytes=made.estimate(TRUE) * math.exp(error))
 
 
 def test_known_factors_are_found_again():

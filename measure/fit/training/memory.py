@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,23 +49,46 @@ Factors = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Peak:
-    """The estimate of one run's peak as a function of the factors: `fixed_bytes`, and what each factor multiplies.
+class Need:
+    """What a run needs as a function of the factors: `fixed_bytes`, and what each factor multiplies. Numbers are of one
+    run, or arrays of many.
 
-    `observed_bytes` is None where the run ran (or ran out) and its peak was not read. `usable_bytes` is what the device
-    can hold: cached blocks, of the loss and the `left_bytes` of shorter texts, are given back before a run fails.
-    `hidden_bytes` is what is there and the counter of the peak leaves out. `unmeasured` counts what no measured peak
-    covers, the framework apart.
+    `usable_bytes` is what the device can hold: cached blocks, of the loss and the `left_bytes` of shorter texts, are
+    given back before a run fails. `hidden_bytes` is what is there and the counter of the peak leaves out.
     """
+
+    fixed_bytes: Any
+    slopes: Mapping[str, Any]
+    left_bytes: Any
+    hidden_bytes: Any
+    usable_bytes: Any
+
+    def needed(self, factors: Factors) -> Any:
+        """Without the blocks that the allocator gives back."""
+        return self.fixed_bytes + self.slopes["slack"] * factors["slack"]
+
+    def room(self, factors: Factors) -> Any:
+        """By what factor, less one, the device can hold more."""
+        return self.usable_bytes / (self.needed(factors) + self.hidden_bytes) - 1.0
+
+    def beyond(self, factors: Factors) -> Any:
+        """The logarithm of the factor by which it is more than the device can hold, or 0."""
+        return np.maximum(0.0, -np.log1p(self.room(factors)))
+
+    def estimate(self, factors: Factors) -> Any:
+        need = self.needed(factors)
+        cached = self.left_bytes + self.slopes["loss_slack"] * factors["loss_slack"]
+        return need + np.minimum(cached, np.maximum(0.0, self.usable_bytes - self.hidden_bytes - need))
+
+
+@dataclass(frozen=True)
+class Peak(Need):
+    """The estimate of one run's peak. `observed_bytes` is None where the run ran (or ran out) and its peak was not
+    read. `unmeasured` counts what no measured peak covers, the framework apart."""
 
     case: Case
     frameworks: tuple[str, ...]
     observed_bytes: float | None
-    fixed_bytes: float
-    slopes: Mapping[str, float]
-    left_bytes: float
-    hidden_bytes: float
-    usable_bytes: float
     unmeasured: int
     family: str
 
@@ -72,23 +96,10 @@ class Peak:
     def framework(self) -> str:
         return self.frameworks[0]
 
-    def needed(self, factors: Factors) -> float:
-        """Without the blocks that the allocator gives back."""
-        return self.fixed_bytes + self.slopes["slack"] * factors["slack"]
-
-    def room(self, factors: Factors) -> float:
-        """By what factor, less one, the device can hold more."""
-        return self.usable_bytes / (self.needed(factors) + self.hidden_bytes) - 1.0
-
-    def estimate(self, factors: Factors) -> float:
-        need = self.needed(factors)
-        cached = self.left_bytes + self.slopes["loss_slack"] * factors["loss_slack"]
-        return need + min(cached, max(0.0, self.usable_bytes - self.hidden_bytes - need))
-
     def error(self, factors: Factors) -> float:
         """Of a run that ran unread, by how much it would not have."""
         if self.observed_bytes is None:
-            return max(0.0, -math.log1p(self.room(factors)))
+            return float(self.beyond(factors))
         return math.log(self.estimate(factors) / self.observed_bytes)
 
 
@@ -141,7 +152,8 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
 def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
     """The factors that make the estimates of `sample` agree best with what was measured, and the runs `ran` with that
     they ran."""
-    sample = [*sample, *(replace(peak, observed_bytes=None) for peak in ran)]
+    errors = _errors(sample, ran)
+    sample = [*sample, *ran]
     names = list(FACTORS)
     prior = np.log([FACTORS[name][0] for name in names])
     sigma = np.array([FACTORS[name][1] for name in names])
@@ -150,9 +162,9 @@ def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
     weight = weight / weight.mean() / _NOISE**2
     point = prior.copy()
     for _ in range(_STEPS):
-        now = _errors(sample, names, point)
+        now = errors(point)
         moved = [point + 0.01 * (np.arange(len(names)) == column) for column in range(len(names))]
-        jacobian = np.stack([(_errors(sample, names, other) - now) / 0.01 for other in moved], axis=1)
+        jacobian = np.stack([(errors(other) - now) / 0.01 for other in moved], axis=1)
         scale = weight * np.minimum(1.0, _HUBER / np.maximum(1e-9, np.abs(now)))
         normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / sigma**2)
         gradient = jacobian.T @ (scale * now) + (point - prior) / sigma**2
@@ -160,9 +172,19 @@ def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
     return dict(zip(names, np.exp(point).tolist(), strict=True))
 
 
-def _errors(sample: Sequence[Peak], names: list[str], point: np.ndarray) -> np.ndarray:
-    factors = dict(zip(names, np.exp(point).tolist(), strict=True))
-    return np.array([peak.error(factors) for peak in sample])
+def _errors(sample: Sequence[Peak], ran: Sequence[Peak]) -> Callable[[np.ndarray], np.ndarray]:
+    """The errors of all of `sample`, and of `ran` as of runs whose peak was not read, by the factors' logarithms."""
+    every = [*sample, *ran]
+    numbers = ("fixed_bytes", "left_bytes", "hidden_bytes", "usable_bytes")
+    slopes = {name: np.array([peak.slopes[name] for peak in every]) for name in FACTORS}
+    need = Need(slopes=slopes, **{name: np.array([getattr(peak, name) for peak in every]) for name in numbers})
+    observed = np.array([peak.observed_bytes or np.nan for peak in sample] + [np.nan] * len(ran))
+
+    def errors(point: np.ndarray) -> np.ndarray:
+        factors = dict(zip(FACTORS, np.exp(point).tolist(), strict=True))
+        return np.where(np.isnan(observed), need.beyond(factors), np.log(need.estimate(factors) / observed))
+
+    return errors
 
 
 @dataclass(frozen=True)
