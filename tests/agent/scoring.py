@@ -65,10 +65,13 @@ class Score:
     wrong: list[str] = field(default_factory=list)
 
 
+@cache
 def conversations(file: Path) -> list[list[dict[str, Any]]]:
     import yaml
 
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    # As `knowledge.data_files.document` reads, ten times faster.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=loader)
 
 
 Step = Callable[[Turn, Any], Thought]

@@ -39,7 +39,7 @@ SETS = tuple(
 
 
 # Each so many conversations of a set are gone through, of small sets more; `make fuzz` takes all.
-EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "6")), 15
+EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "12")), 15
 # How long one worker waits for what another has begun.
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 

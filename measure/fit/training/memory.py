@@ -49,7 +49,7 @@ Factors = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Need:
+class NeededMemory:
     """What a run needs as a function of the factors: `fixed_bytes`, and what each factor multiplies. Numbers are of one
     run, or arrays of many.
 
@@ -82,7 +82,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Peak(Need):
+class Peak(NeededMemory):
     """The estimate of one run's peak. `observed_bytes` is None where the run ran (or ran out) and its peak was not
     read. `unmeasured` counts what no measured peak covers, the framework apart."""
 
@@ -177,7 +177,7 @@ def _errors(sample: Sequence[Peak], ran: Sequence[Peak]) -> Callable[[np.ndarray
     every = [*sample, *ran]
     numbers = ("fixed_bytes", "left_bytes", "hidden_bytes", "usable_bytes")
     slopes = {name: np.array([peak.slopes[name] for peak in every]) for name in FACTORS}
-    need = Need(slopes=slopes, **{name: np.array([getattr(peak, name) for peak in every]) for name in numbers})
+    need = NeededMemory(slopes=slopes, **{name: np.array([getattr(peak, name) for peak in every]) for name in numbers})
     observed = np.array([peak.observed_bytes or np.nan for peak in sample] + [np.nan] * len(ran))
 
     def errors(point: np.ndarray) -> np.ndarray:
