@@ -44,7 +44,28 @@ def beside(cost: CostEstimate) -> list[Block]:
     sides: list[Block] = []
     if cost.price == "owned" and (pair := _own_and_rent(cost, cost.by_provider)):
         sides = [Prose(_cheaper_of(cost, *pair))]
+    if cost.price == "spot" and (text := _spot(cost)):
+        sides = [Prose(text)]
     return [*sides, *_soonest(cost.faster, FASTER), *_soonest(cost.bought, BOUGHT)]
+
+
+def _spot(cost: CostEstimate) -> str:
+    """The spot offer that was taken beside the same machines on demand, and beside the cheapest of these."""
+    row = next(
+        (row for row in cost.by_provider if (row.provider, row.instance) == (cost.provider, cost.instance)), None
+    )
+    if row is None or row.spot_usd_per_hour is None or cost.usd is None:
+        return ""
+    text = f"**Spot** {row.instance} of {row.provider}: {figures.usd(row.spot_usd_per_hour)} an hour, "
+    text += f"{figures.usd(cost.usd)} with the time that interruptions take"
+    priced = [other for other in cost.by_provider if other.usd is not None and other.joined is not False]
+    clouds = [other for other in priced if not of_strangers(other.seller)] or priced
+    best = min(clouds, key=lambda other: other.usd or 0.0, default=None)
+    for other in {row.provider: row, **({best.provider: best} if best else {})}.values():
+        if other.usd is not None and other.usd_per_hour is not None:
+            text += f"; on demand {other.instance} of {other.provider} {figures.usd(other.usd)}"
+            text += f" at {figures.usd(other.usd_per_hour)} an hour"
+    return f"{text}."
 
 
 def _soonest(rows: Sequence[Saving], title: str) -> list[Block]:
