@@ -19,7 +19,7 @@ demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
 
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 fuzz: $(VENV)/.ready-dev
 	SHARDWISE_FUZZ=20000 SHARDWISE_KILLS=200 $(BIN)/pytest tests/test_fuzz.py tests/launchers/test_launch_writing.py
