@@ -131,15 +131,20 @@ def _slower(factor: float) -> str:
     return f"{figures.percent(factor - 1)} slower" if factor >= 1.005 else "as fast"
 
 
-def serving(estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None) -> list[Block]:
+def serving(
+    estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None, bill: CostEstimate | None = None
+) -> list[Block]:
     """A deployment: its verdict, the limits that it misses, what binds it and its memory."""
     need = estimate.memory
     if not need.fits:
         return [verdict, *_ways(fit)]
     missed = [latency_limit(row) for row in estimate.slo if not row.met]
+    limits = limit_words(complete(estimate.plan).goal, bill)
+    told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
     rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
     return [
-        replace(verdict, beware=bool(estimate.warnings)),
+        replace(verdict, text=told, good=verdict.good and not limits.broken,
+                beware=bool(estimate.warnings or limits.doubtful)),
         *([Prose(f"Missed: {'; '.join(missed)}.")] if missed else []),
         *map(Prose, _doubts(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "

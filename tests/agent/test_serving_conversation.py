@@ -170,6 +170,15 @@ def test_training_and_serving_take_turns() -> None:
     assert [turn["ungrounded"] for turn in (train, serve, again, back)] == [[]] * 4
 
 
+def test_a_monthly_budget_is_in_the_verdict() -> None:
+    over, within = turns(
+        "serve llama-3.1-8b on 8 H100, 64 users, monthly budget of 5000 dollars", "monthly budget of 50000 dollars"
+    )
+    assert over["answer"].startswith("✗ **Over budget by")
+    assert "Within budget by" in within["answer"].splitlines()[0]
+    assert over["ungrounded"] == within["ungrounded"] == []
+
+
 def test_two_models_side_by_side_and_their_files() -> None:
     both, files, wrong = turns(
         "llama-3.1-8b vs qwen2.5-7b in vllm on one H100, 32 users",

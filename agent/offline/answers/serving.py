@@ -56,7 +56,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})))
     elif estimate:
         verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
-        head, *rest = lead.serving(estimate, verdict, fit)
+        head, *rest = lead.serving(estimate, verdict, fit, bill)
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *changes(outcomes, work), *rest, *decisive]
