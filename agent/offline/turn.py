@@ -27,8 +27,9 @@ class TurnWork:
     Of a wish: `wish` (tool, own arguments). Of several calls of one kind: `calls` (tool, arguments), their `names`, and
     `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
     that were named (paths in a result), `limit`, `sweep` and `choices` as in a TurnQuestion;
-    `framework` to estimate files for, and `frameworks` to choose from where one is refused; `targets` and `own` of the
-    files; `pricing` and `asked` of the conversation; whether devices were `counted`; whether to write `anyway`.
+    `framework` to estimate files for, and `frameworks` to choose from where one is refused; `methods` to train with
+    where all weights have no room and none was named; `targets` and `own` of the files; `pricing` and `asked` of the
+    conversation; whether devices were `counted`; whether to write `anyway`.
     """
 
     start: int
@@ -52,6 +53,7 @@ class TurnWork:
     choices: dict[str, list[Any]] = field(default_factory=dict)
     framework: str | None = None
     frameworks: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     own: dict[str, Any] = field(default_factory=dict)
     pricing: dict[str, Any] = field(default_factory=dict)

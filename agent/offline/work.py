@@ -80,6 +80,7 @@ def work_of(
         "choices": common_left | question.choices if serving else {},
         "framework": framework if framework not in refused else None,
         "frameworks": frameworks(plan, refused),
+        "methods": _methods(turn, plan, reading, left_out.get("method", ())),
         "targets": targets,
         "own": reading.own,
         "pricing": pricing,
@@ -88,6 +89,17 @@ def work_of(
         # Who asks again where nothing was written insists.
         "anyway": bool(reading.own.get("anyway") or insists),
     }
+
+
+def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Sequence[str]) -> list[str]:
+    """Adapters that a first question about fine-tuning is answered for where all weights have no room: who names no
+    method asks what works. What is asked later keeps the method that was told."""
+    named = {edit.field for edit in reading.edits} | {edit.field for option in reading.options for edit in option}
+    first = get(turn.plan, "model") is None or get(turn.plan, "cluster.accelerator") is None
+    tuned = get(plan, "workload.stage") == "sft" and get(plan, "workload.method") is None
+    if not (first and tuned) or named & {"offload", "optimizer_in_backward"}:
+        return []
+    return [method for method in _METHODS[1:] if method not in refused]
 
 
 def _of_any_method(plan: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
+from knowledge import figures
 from pages.answers import (
     advice,
     assumptions,
@@ -23,6 +24,7 @@ from pages.answers import (
     training,
 )
 from pages.answers.asked import with_named
+from pages.answers.plan import complete, kind_words
 from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
 from pages.results.money import cheaper
@@ -97,7 +99,7 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         # Where it costs too much, what decides is what would cost less.
         decisive = cheaper(bill.savings) if bill and bill.savings else decisive
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
-        blocks = [*first, *changes(outcomes, work), *rest, *decisive]
+        blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
     else:
         blocks: list[Block] = [training.best(search)] if search else []
     if bill:
@@ -111,6 +113,19 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     blocks += failures(outcomes)
     blocks += steps.training(estimate, bill is not None, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, Folded(_behind(plan, work, outcomes, intents))], asked
+
+
+def _instead(outcomes: Sequence[Outcome]) -> list[Block]:
+    """Why another method is told than the one that trains all weights, where none was named."""
+    told = [outcome.result for outcome in outcomes if isinstance(outcome.result, TrainingEstimate)]
+    if len({complete(each.plan).training.method for each in told}) < 2:
+        return []
+    first, last = complete(told[0].plan), complete(told[-1].plan)
+    need = told[0].memory
+    short = f"{figures.gib(need.per_device_bytes)} of {figures.gib(need.capacity_bytes)} per device"
+    why = "needs host memory for what the devices cannot hold" if need.fits else f"does not fit ({short})"
+    full, taken = kind_words(first.training), kind_words(last.training)
+    return [Prose(f"No method was named: {taken} is taken, since {full} {why}.")]
 
 
 def _behind(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], intents: set[str]) -> list[Block]:

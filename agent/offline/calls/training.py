@@ -60,6 +60,12 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     first = "best_parallelism" if intents & {"layout", "why"} and not faster else "estimate_training"
     if first not in called:
         return [(first, arguments | (faster if first == "estimate_training" else {}))]
+    if work.methods:
+        tried = [outcome for outcome in outcomes if outcome.call.name == first]
+        if (more := work.methods[len(tried) - 1 :]) and tried[-1].result and not has_room(tried[-1].result):
+            return [(first, arguments | {"method": more[0]})]
+        arguments |= method_taken(outcomes)
+        called[first] = next((outcome for outcome in reversed(tried) if outcome.result), tried[-1])
     chosen = called[first].result
     if not isinstance(chosen, TrainingEstimate | BestParallelism):
         return []
@@ -72,6 +78,23 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         price = payment(work, tools) | {wish: True for wish in ("cheaper", "faster") if wish in intents}
         return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
     return _files(work, called, carried, tools)
+
+
+def has_room(result: Any) -> bool:
+    """Whether a run fits without moving to the host what the devices should hold."""
+    match result:
+        case TrainingEstimate():
+            return result.memory.fits and complete(result.plan).layout.offload in (None, "none")
+        case BestParallelism():
+            return result.feasible > 0 and result.best.layout.get("offload") in (None, "none")
+    return False
+
+
+def method_taken(outcomes: list[Outcome]) -> dict[str, str]:
+    """{"method": what is trained instead of all weights}; empty where they have room."""
+    runs = [outcome for outcome in outcomes if isinstance(outcome.result, TrainingEstimate | BestParallelism)]
+    methods = [outcome.call.arguments.get("method") for outcome in runs]
+    return {"method": methods[-1]} if len(set(methods)) > 1 else {}
 
 
 def chosen_framework(outcomes: list[Outcome]) -> str | None:
