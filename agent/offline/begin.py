@@ -22,6 +22,7 @@ from agent.models import Thought, Turn
 from agent.offline import aside
 from agent.offline.answers import talk
 from agent.offline.answers.outcomes import first_said
+from agent.offline.beside import MEANT
 from agent.offline.calls.figure import earlier
 from agent.offline.calls.serving import has_load
 from agent.offline.calls.training import SOLVED
@@ -37,6 +38,7 @@ from agent.offline.usual import COUNT, DEVICE, usual, without_usual
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
+from knowledge.jobs.serving import USUAL_CLIENTS
 from pages.blocks import offered
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
@@ -93,7 +95,8 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     settled = _settled(reading, needs, change.plan, question)
     plan, assumed = _assumed(change.plan, reading, base.topic, question, catalogue)
     plan, taken = _on_usual(turn.plan, plan, reading, base.topic, settled)
-    reading = replace(reading, assumed=[*reading.assumed, *taken])
+    plan, load = _under_load(plan, question)
+    reading = replace(reading, assumed=[*load, *reading.assumed, *taken])
     topic = _remembered(turn, reading, base, change, plan, question)
     topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
     notes += [*change.patch.notes, *assumed]
@@ -235,6 +238,18 @@ def _assumed(
     return plan, notes
 
 
+def _under_load(plan: dict[str, Any], question: TurnQuestion) -> tuple[dict[str, Any], list[str]]:
+    """The plan with a load where machines are searched for and none was said, and what is said about that: one user
+    where it is each user's speed that is to be met."""
+    searched = question.wish is not None and question.wish[0] == "recommend_cluster"
+    if not searched or not is_serving(plan) or has_load(plan):
+        return plan, []
+    limited = any(get(plan, ALL_PATHS[name]) for name in ("ttft_slo_ms", "tpot_slo_ms"))
+    clients = 1 if limited else USUAL_CLIENTS
+    told = "one user at a time" if clients == 1 else f"{clients} clients at once"
+    return merge(plan, {"workload.concurrency": clients}), [f"no load was said: {told} taken"]
+
+
 def _offered(
     reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], question: TurnQuestion
 ) -> dict[str, Any]:
@@ -312,7 +327,7 @@ def _settled(reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], q
     settled = {ALL_PATHS.get(need.field, need.field) for need in needs}
     settled |= {SOLVED[question.limit["goal"]]} if question.limit else set()
     settled |= settles(*question.wish) if question.wish else set()
-    named = {edit.field for option in reading.options for edit in option}
+    named = {name for option in reading.options for edit in option for name in MEANT.get(edit.field, (edit.field,))}
     settled |= {ALL_PATHS[name] for name in named if name in ALL_PATHS}
     searched = "best" in question.intents or ("size" in question.intents and has_load(plan))
     if is_serving(plan) and (question.choices.get("accelerator") or searched):
@@ -339,6 +354,10 @@ def _on_usual(
     known = get(plan, DEVICE) is not None
     timed = get(plan, _DEVICE_HOURS) is not None
     left = (reading.tool == "check_fit" and not timed) if known else "accelerator" in named
+    numbers = [edit.value for option in reading.options for edit in option if edit.field in ("count", "nodes")]
+    if numbers and not known:
+        # Whose number is compared: only their kind is open.
+        settled, plan = settled - {COUNT}, merge(plan, {COUNT: max(numbers)})
     if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices

@@ -45,7 +45,7 @@ _PLAIN_DEFAULTS = {
     "weight_dtype": "weights as most models are published",
     "scenario": "clients that wait for answers",
 }
-_CLIENTS = 32
+USUAL_CLIENTS = 32
 _GGUF = ("bf16", "q8_0", "q4_k_m")
 _EXPERT_SPREAD = 10.0
 # Families whose checkpoints in 8 bits have a scale per block of 128 (quantization_config of their config.json).
@@ -263,7 +263,9 @@ def _filled(
         why = "as many requests as the limits of latency allow"
         assumed.append(Assumption("workload.request_rate", None, why))
     elif open_load and workload.scenario in ("server", "interactive"):
-        clients, why = (1, f"one person at {accelerator.name}") if alone else (_CLIENTS, "a moderately busy server")
+        clients, why = USUAL_CLIENTS, "a moderately busy server"
+        if alone:
+            clients, why = 1, f"one person at {accelerator.name}"
         changes["concurrency"] = clients
         assumed.append(Assumption("workload.concurrency", clients, why))
     return changes, assumed

@@ -36,6 +36,9 @@ from knowledge.own.files import Stamp, follow, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
+_CHAT_MARKS = {"it", "instruct", "chat"}
+BASE_MARKS = {"pt", "base"}
+"""Parts of the names of checkpoints that are only pretrained."""
 _COUNTED_ALIKE = 0.01
 """Share by which two counts of weights may differ: converters leave out or add small tensors."""
 _LANGUAGE = Language(model_form, words_of, SIZE, bare_size, other_models())
@@ -111,6 +114,19 @@ def architecture_row(id: str) -> str:
     """The id of the row whose architecture a checkpoint has; any other id as it is."""
     facts = _known().checkpoints.get(id)
     return facts.shares if facts else id
+
+
+def chat_checkpoint(id: str) -> str | None:
+    """The checkpoint of the same maker, in 16 bits, that is named as one that is only pretrained but for following
+    instructions; None where there is none."""
+    alike = [row for row in checkpoints() if row.shares == architecture_row(id) and not row.weight_format]
+    chats = [row.id for row in alike if row.id != id and _unmarked(row.id) == _unmarked(id)]
+    return next((chat for chat in chats if _CHAT_MARKS & set(chat.lower().split("-"))), None)
+
+
+def _unmarked(id: str) -> list[str]:
+    """The parts of a name without those that say how the weights were trained."""
+    return [part for part in id.lower().split("-") if part not in _CHAT_MARKS | BASE_MARKS]
 
 
 def own_models() -> dict[str, Own[ModelRow]]:

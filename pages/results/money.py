@@ -89,10 +89,10 @@ def over_api(api: ApiComparison | None, title: str = "") -> list[Block]:
         ("from", "provider"), "usd_per_million_input_tokens", ("all, per 1M output", "usd_per_million_output_tokens"),
         ("list of", "price_date"),
     ]  # fmt: skip
-    return [Prose(_break_even(api)), *table(api.offers, columns, title)]
+    return [Prose(beside_api(api)), *table(api.offers, columns, title)]
 
 
-def _break_even(api: ApiComparison) -> str:
+def beside_api(api: ApiComparison) -> str:
     middle = usd(api.median_usd_per_million_output_tokens)
     text = f"Over an API such requests cost {middle} per million output tokens, prompts included"
     text += (

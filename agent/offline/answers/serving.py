@@ -13,8 +13,9 @@ from estimator.plan.schema import Inference
 from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.asked import with_named
 from pages.answers.plan import complete
-from pages.blocks import Block, Folded
+from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
+from pages.results.money import beside_api
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
@@ -60,6 +61,10 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *changes(outcomes, work), *rest, *decisive]
+    if bill and "api" in work.figures:
+        blocks.insert(
+            0, Prose(beside_api(bill.api) if bill.api else "No price of this model over an API is known here.")
+        )
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]

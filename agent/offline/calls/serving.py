@@ -53,6 +53,8 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     else:
         arguments = _chosen(arguments, chosen)
         calls.append(("estimate_inference", arguments | extra))
+        if "api" in work.figures:
+            calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools)))
     if all(name in called for name, _ in calls):
         return _files(work, called, arguments, tools)
     return calls
@@ -99,7 +101,9 @@ def has_load(plan: Mapping[str, Any]) -> bool:
 def _first(plan: Mapping[str, Any], work: TurnWork, intents: set[str]) -> str:
     if "size" in intents and has_load(plan):
         return "size_serving"
-    if work.choices or intents & {"best", "size"}:
+    # What an API costs less than is a deployment that is kept busy.
+    busy = "api" in work.figures and not has_load(plan)
+    if work.choices or intents & {"best", "size"} or busy:
         return "best_serving"
     return "estimate_inference"
 

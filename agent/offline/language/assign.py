@@ -176,7 +176,9 @@ def _outside(found: Found, named: Sequence[Named], read: Sequence[Row]) -> list[
     return [
         one
         for one in named
-        if one.start not in inside or one.end > one.start + 1 or len(found.text[one.start].norm) > 1
+        if (one.start not in inside or one.end > one.start + 1 or len(found.text[one.start].norm) > 1)
+        # 'At 1024 with the same batch'
+        and not any(found.does(at, "same") for at in range(max(one.start - 2, 0), one.start))
     ]
 
 

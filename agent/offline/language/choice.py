@@ -11,7 +11,7 @@ from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import strategies_named
-from agent.offline.language.reading.machines import together
+from agent.offline.language.reading.machines import side_by_side, together
 from agent.offline.language.reading.things import free_names
 from planner.requests import ALL_PATHS
 
@@ -55,8 +55,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if fact := _of_hardware_alone(page):
-        return fact, {fact: 1.0}
+    if only := _of_hardware_alone(page) or _of_an_api(page):
+        return only, {only: 1.0}
     if asks_for_data(page) and has_model(page):
         return "find_limit", {"find_limit": 1.0}
     if any_goal(page) == "model" and page.values("budget_usd") and not (has_model(page) or page.read.of("accelerator")):
@@ -88,6 +88,17 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def weighs_an_api(page: Page) -> bool:
+    """Whether a deployment is set beside the same tokens from somebody's API: 'cheaper than the API?'."""
+    read = page.read
+    weighed = page.asks_money or "better" in read.asked("wish") or read.does("or", "versus", "compare")
+    return bool("bought" in read.asked("wish") and weighed and page.mode == SERVING and (has_model(page) or page.plan))
+
+
+def _of_an_api(page: Page) -> str | None:
+    return "estimate_cost" if weighs_an_api(page) else None
 
 
 def _of_hardware_alone(page: Page) -> str | None:
@@ -125,7 +136,7 @@ def asks_what_it_is(page: Page) -> bool:
 def _of_runs(page: Page, tool: str) -> str:
     """The tool of a question about runs: several that are set side by side, the devices that one takes, or one plan."""
     counted = page.values("count") or page.values("nodes")
-    if _of_several(page):
+    if _of_several(page) or side_by_side(page):
         return "compare"
     if page.mode != SERVING and not (page.plan or counted) and limit_goal(page) == "devices":
         # 'Must finish by March 1st, how many H100s?'

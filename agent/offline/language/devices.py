@@ -16,6 +16,8 @@ from agent.offline.language.names import Name
 
 # How far behind a device its number may begin: 'A100 x4'.
 _BEHIND = 3
+# Between machines and what each of them has.
+_HOLDS = ("are", "is", "have", "has", ":", "=", "sind", "haben", "son", "tienen", "sont", "ont", "tem", "sao")
 # Devices of most machines.
 _USUAL = 8
 
@@ -186,7 +188,7 @@ def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) 
 
 def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with a count of devices taken as those of one machine, where the words mean that."""
-    nodes = [number for number in filled if number.field == "nodes" and len(number.values) == 1]
+    nodes = [number for number in filled if number.field == "nodes" and (number.ranged or len(number.values) == 1)]
     counts = [number for number in filled if number.field == "count" and len(number.values) == 1]
     if not (nodes or counts):
         # 'A node with 4 of them' is one.
@@ -199,6 +201,15 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
     taken = Filled("per_node", count.values, count.row, count.cost, count.name)
     return [taken if number is count and each else number for number in filled]
+
+
+def _of_a_machine(read: Mentions, count: Row) -> bool:
+    """Whether a number says what machines hold that were counted before: 'nodes are 8xH100', 'each node has 8'."""
+    verb = count.start - 1
+    holds = verb > 0 and read.tokens[verb].norm in _HOLDS
+    return holds and any(
+        sense.name == "nodes" for word in read.found.words.get(verb - 1, ()) for sense in word.all("unit")
+    )
 
 
 def _of_one_node(read: Mentions, number: Filled) -> bool:
@@ -225,5 +236,7 @@ def _is_each(read: Mentions, node: Row, count: Row) -> bool:
             return True
         if len(between) <= 4 and not named and any(word in read.found.lexicon.apiece for word in between):
             return True
+    if _of_a_machine(read, count):
+        return True
     behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]
     return "each" in behind or ("per" in behind and "node" in behind)

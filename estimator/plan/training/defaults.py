@@ -19,6 +19,9 @@ from estimator.plan.training.run_length import data_size, full_sample
 # pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
 _FINETUNE_BATCH = 128
 _PRETRAIN_TOKENS = 4_194_304
+# Tokens of a prompt where only what is generated behind it is named: TRL's GRPOConfig takes 512, mathematics and code
+# about twice that.
+_PROMPT = 1024
 USUAL_SEQ_LEN = 4096
 
 
@@ -59,7 +62,7 @@ def fill(
         assume("framework", *(framework or framework_choices(plan, accelerator, count)[0]))
     seq_len = training.seq_len
     if seq_len is None:
-        seq_len, why = _seq_len(architecture, own)
+        seq_len, why = _seq_len(architecture, own, training.response_len or 0)
         assume("seq_len", seq_len, why)
     if training.stage in ("ppo", "grpo"):
         if training.response_len is None:
@@ -144,10 +147,12 @@ _PLAIN_DEFAULTS = {
 }
 
 
-def _seq_len(architecture: Architecture, own: UsualRun | None) -> tuple[int, str]:
+def _seq_len(architecture: Architecture, own: UsualRun | None, response: int) -> tuple[int, str]:
     if own:
         return own.seq_len, f"as the model was trained: {own.source}"
     seq_len = min(USUAL_SEQ_LEN, architecture.context) if architecture.context else USUAL_SEQ_LEN
+    if response >= seq_len:
+        return response + _PROMPT, f"what is generated, behind a prompt of {_PROMPT:,}"
     return seq_len, "a common length" if seq_len == USUAL_SEQ_LEN else "the model's context"
 
 
@@ -211,6 +216,9 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
         why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
         return [*([] if sharded else [(megatron, why)]), ("fsdp2", why)]
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
+    if training.stage in ("ppo", "grpo") and training.method in ("full", "lora") and training.rollout != "separate":
+        # What generates samples beside the trainer is an engine there.
+        return [("verl", "the usual choice for reinforcement learning on several devices"), usual]
     if training.method in ("full", "lora", "dora") and not sharded:
         return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
     return [usual]

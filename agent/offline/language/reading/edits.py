@@ -9,7 +9,7 @@ from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
 from agent.offline.language.own.tool import FREE
-from agent.offline.language.reading.machines import of_devices, of_network
+from agent.offline.language.reading.machines import of_devices, of_network, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
@@ -60,6 +60,13 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     if tool == "compare" and not options:
         options = _side_by_side(said)
         together = {start for start, each in said if any(each is option for option in options)}
+    if tool == "compare" and not options and (numbers := side_by_side(page)):
+        together |= {number.row.start for number in numbers}
+        options = [
+            [Edit(one.field, "set", as_number(one.field, value), page.read.span(one.row.start, one.row.end))]
+            for one in numbers
+            for value in one.values
+        ]
     for one in page.filled:
         if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
             span = page.read.span(one.row.start, one.row.end)

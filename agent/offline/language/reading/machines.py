@@ -232,3 +232,13 @@ def of_network(page: Page) -> list[tuple[int, list[Edit]]]:
     page.filled = [number for number in page.filled if not start <= number.row.start < end]
     page.left = [row for row in page.left if not start <= row.start < end]
     return [(start, [Edit("interconnect", "set", name, page.read.span(start, end))])]
+
+
+def side_by_side(page: Page) -> list[Filled]:
+    """Two numbers of devices that a run without a plan is asked about: 'from 2 to 4 nodes', '16 H100 or 8'."""
+    for name in ("count", "nodes"):
+        numbers = [number for number in page.filled if number.field == name]
+        values = {value for number in numbers for value in number.values}
+        if len(values) == 2 and not page.plan:
+            return numbers
+    return []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agent.offline.form import Edit, Need
 from agent.offline.language.asking import sentences
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
-from knowledge.models.catalogue import ModelFacts, find_model
+from knowledge.models.catalogue import BASE_MARKS, ModelFacts, chat_checkpoint, find_model
 
 # Models before that are named where they are meant.
 _NEW = "2024"
@@ -49,7 +51,22 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
             pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
         pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+    if page.mode == SERVING:
+        return [
+            (start, [_to_talk_to(edit, page.read.text[slice(*edit.span)]) for edit in each]) for start, each in pieces
+        ]
     return pieces
+
+
+def _to_talk_to(edit: Edit, words: str) -> Edit:
+    """Of a model that is served, and that was not named to the letter, the checkpoint that follows instructions."""
+    base = (BASE_MARKS & set(str(edit.value).lower().split("-"))) - set(words.lower().replace(" ", "-").split("-"))
+    assumed = edit.note is not None and " taken as " in edit.note
+    if edit.op != "set" or not (base or assumed) or not (chat := chat_checkpoint(str(edit.value))):
+        return edit
+    short, chosen = (id.rpartition("/")[2] for id in (str(edit.value), chat))
+    note = edit.note.replace(short, chosen, 1) if edit.note and short in edit.note else f"{chosen} is served"
+    return replace(edit, value=chat, note=note)
 
 
 def _later(page: Page, text: str, id: str) -> str | None:

@@ -19,7 +19,7 @@ from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
-from agent.offline.language.reading.alone import of_the_last
+from agent.offline.language.reading.alone import echoed, of_the_last
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 
@@ -147,7 +147,7 @@ def understood(
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
-    filled, left = of_the_last(read, filled, left, plan, topic)
+    filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
     filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
     filled = [_as_failures(read, value) for value in filled]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
@@ -268,7 +268,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
-    served = _goes_in_and_out(read) or _limits_latency(read)
+    served = _goes_in_and_out(read) or _limits_latency(read) or "bought" in read.asked("wish")
     if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING
     if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):

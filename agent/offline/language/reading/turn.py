@@ -10,7 +10,7 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
-from agent.offline.language.choice import about_the_answer, asks_what_it_is, chosen
+from agent.offline.language.choice import about_the_answer, asks_what_it_is, chosen, weighs_an_api
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
@@ -112,6 +112,7 @@ def _figures_named(page: Page) -> list[str]:
     # 'Tokens' of '1B tokens' names no figure.
     units = {at for row in page.read.rows for at in range(row.start, row.end)}
     bought = ["break_even"] if "buying" in page.read.asked("topic") else []
+    bought += ["api"] if weighs_an_api(page) else []
     return [name for at, _, name in page.read.asked_at("figure") if at not in units] + bought
 
 
