@@ -118,7 +118,8 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
         return text
     fields = {edit.field for edit in reading.edits}
-    nothing = max(reading.shares, key=lambda name: reading.shares[name], default="") == _NOTHING
+    likeliest = max(reading.shares, key=lambda name: reading.shares[name], default="")
+    nothing = reading.tool is None and likeliest == _NOTHING
     if nothing and not (plan or reading.options or reading.needs or reading.refs) and fields <= _LIMITS:
         # Money or a date alone is no run.
         return talk.OUT_OF_SCOPE

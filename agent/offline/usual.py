@@ -12,6 +12,7 @@ from estimator.plan.schema import merge
 from knowledge.engines import engine
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture
+from knowledge.recipes import usual_tokens
 from planner.partial import get, is_serving
 
 DEVICE, COUNT = "cluster.accelerator", "cluster.count"
@@ -33,6 +34,8 @@ _APPLE = {8: "apple-m1-8gb", 16: "apple-m1", 24: "apple-m2", 32: "apple-m4", 36:
           48: "apple-m4-pro-48gb", 64: "apple-m4-pro", 96: "apple-m2-max", 128: "apple-m4-max",
           192: "apple-m2-ultra", 512: "apple-m3-ultra"}  # fmt: skip
 _MONTH_H = 720.0
+# Of a dense model on several nodes, as published runs report it.
+_PRETRAIN_MFU = 0.4
 # Part of a device that weights and states take.
 _FILLED = 0.9
 # How far a memory that is told may be from what is sold.
@@ -66,12 +69,29 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
     if count:
         device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
         return {DEVICE: device}
-    sizes = (*_SIZES, _LARGE_NODE) if is_serving(plan) else _SIZES
+    enough = _that_hold(need, is_serving(plan))
+    return max(enough, _for_all_tokens(plan), key=lambda taken: taken.get(COUNT, 0))
+
+
+def _that_hold(need: float, serving: bool) -> dict[str, Any]:
+    sizes = (*_SIZES, _LARGE_NODE) if serving else _SIZES
     for device, number, held in sizes:
         if need <= held:
             return {DEVICE: device, COUNT: number}
     device, number, held = sizes[-1]
     return {DEVICE: device, COUNT: number * -(-int(need) // int(held))}
+
+
+def _for_all_tokens(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """As many nodes of H100 as pretrain a model in about two months; nothing where what holds it does."""
+    if is_serving(plan) or get(plan, "workload.stage") != "pretrain":
+        return {}
+    model = architecture(get(plan, "model"))
+    tokens = get(plan, "workload.dataset_tokens") or usual_tokens(model.id, model.parameters)[0]
+    device, per_node, _ = _SIZES[-1]
+    rate = _PRETRAIN_MFU * find_accelerator(device).value.peak_flops["bf16"]
+    nodes = 6.0 * model.active_parameters * float(tokens) / rate / 3600.0 / (2 * _MONTH_H) / per_node
+    return {DEVICE: device, COUNT: per_node * 2 ** round(math.log2(nodes))} if nodes >= 1.0 else {}
 
 
 def _enough_of(device: Accelerator, need: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from functools import cache
@@ -21,16 +22,16 @@ _WEIGHTS = (6.0, 4.0, 3.0, 1.0)
 _COMPOUND = re.compile(r"\w+(?:[-/]\w+)+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = {
-    "a", "about", "after", "again", "always", "an", "and", "any", "anyone", "are", "as", "at", "be", "because",
-    "been", "better", "between", "but", "by", "can", "compare", "compared", "could", "did", "differ", "difference",
-    "differences", "do", "does", "doing", "ever", "every", "everyone", "few", "first",
-    "for", "from", "get", "gets", "getting", "give", "go", "good", "got", "has", "have", "help", "here", "how", "i",
-    "if", "in", "into", "is", "it", "its", "just", "keep", "keeps", "know", "last", "like", "make", "many", "me",
-    "mean", "means", "much", "must", "my", "need", "never", "no", "now", "of", "often", "on", "or", "our", "people",
-    "please", "say", "says", "should", "so", "some", "sometimes", "tell", "than", "that", "the", "their", "them",
-    "then", "there", "they", "thing", "things", "this", "thousand", "to", "us", "use", "versus", "very", "vs", "want",
-    "was", "we",
-    "well", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
+    "a", "about", "across", "after", "again", "always", "an", "and", "any", "anyone", "are", "as", "at", "be",
+    "because", "been", "better", "between", "but", "by", "can", "compare", "compared", "could", "did", "differ",
+    "difference", "differences", "do", "does", "doing", "ever", "every", "everyone", "few", "first", "for", "from",
+    "get", "gets", "getting", "give", "go", "good", "got", "has", "have", "help", "here", "how", "i", "if", "in",
+    "into", "is", "it", "its", "just", "keep", "keeps", "know", "last", "like", "make", "many", "me", "mean",
+    "means", "much", "must", "my", "need", "never", "no", "now", "of", "often", "on", "or", "our", "people",
+    "please", "say", "says", "sense", "should", "so", "some", "sometimes", "stop", "switch", "switched",
+    "switching", "tell", "than", "that", "the", "their", "them", "then", "there", "they", "thing", "things", "this",
+    "thousand", "to", "us", "use", "versus", "very", "vs", "want", "was", "we", "well", "what", "when", "where",
+    "which", "while", "who", "why", "will", "with", "worth", "would", "you", "your",
 }  # fmt: skip
 _lock = Lock()
 
@@ -49,7 +50,7 @@ class PlaybookEntry(Result):
     advice: str = Field(description="What holds for any plan; advise says more of one.")
     settings: dict[str, str]
     source: str
-    score: float = Field(description="BM25, more is nearer; 0 where a topic is listed.")
+    score: float = Field(description="More is nearer; 0 where a topic is listed.")
 
 
 class PlaybookTopic(Result):
@@ -122,13 +123,17 @@ def _spread(text: str) -> str:
 
 
 def _search(terms: list[str], topic: str | None) -> list[tuple[PlaybookAdvice, float]]:
-    """Entries with all the terms, the nearest first, then those with some."""
+    """Entries with any of the terms. How near one is, is BM25 times the part of the question that it has: of its terms,
+    each by how rare it is."""
     known = {entry.id: entry for entry in entries()}
+    hits = {term: {id for id, _ in _rows(term)} for term in terms}
+    rare = {term: math.log1p(len(known) / len(ids)) for term, ids in hits.items() if ids}
     scores: dict[str, float] = {}
-    for joint in (" AND ", " OR "):
-        for id, score in _rows(joint.join(terms)):
-            scores.setdefault(id, score)
-    return [(known[id], score) for id, score in scores.items() if topic is None or known[id].topic == topic]
+    for id, score in _rows(" OR ".join(terms)):
+        part = sum(weight for term, weight in rare.items() if id in hits[term]) / sum(rare.values())
+        scores[id] = round(part * score, 4)
+    ordered = sorted(scores.items(), key=lambda row: (-row[1], row[0]))
+    return [(known[id], score) for id, score in ordered if topic is None or known[id].topic == topic]
 
 
 def _rows(match: str) -> list[tuple[str, float]]:

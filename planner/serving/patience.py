@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.plan.schema import Plan
+from knowledge.jobs.serving import PATIENT_TPOT_MS
 from knowledge.machines.catalogue import find_accelerator
 from planner.serving.pool import Goal
 
-# 20 tokens/s are 15 words/s of English, three times as fast as people read; agents and code want no less.
-TPOT_MS = 50.0
 TTFT_MS = 2000.0
 _TOLD = {
     "workload.tpot_slo_ms": "20 tokens/s for each user, as no limit was named",
@@ -24,12 +23,13 @@ Assumed = list[tuple[str, Any, str]]
 
 
 def patient(plan: Plan, goal: Goal) -> tuple[Plan, Assumed]:
-    """The plan with a person's limits where it has none and somebody waits for each answer, and what was assumed."""
+    """The plan with a person's limits where it has none and somebody waits for each answer, and what was assumed. A
+    limit of the first token alone would let answers crawl; one of the others bounds the first, too."""
     workload = plan.inference
-    named = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
-    if named or goal == "latency" or workload.scenario not in ("server", "interactive"):
+    if workload.tpot_slo_ms is not None or goal == "latency" or workload.scenario not in ("server", "interactive"):
         return plan, []
-    limits = {"workload.tpot_slo_ms": TPOT_MS, "workload.ttft_slo_ms": TTFT_MS}
+    limits = {"workload.tpot_slo_ms": PATIENT_TPOT_MS}
+    limits |= {"workload.ttft_slo_ms": TTFT_MS} if workload.ttft_slo_ms is None else {}
     return plan.patch(limits), [(field, value, _TOLD[field]) for field, value in limits.items()]
 
 
@@ -54,7 +54,8 @@ def _without(plan: Plan, assumed: Assumed, field: str) -> tuple[Plan, Assumed]:
 def told(assumed: Assumed) -> list[str]:
     """What was assumed of a person's patience, as a sentence to begin with."""
     limits = [_SHORT[field] for field, *_ in assumed if field in _SHORT]
-    return [f"No limit of latency was named, so it is {' and '.join(limits)}."] if limits else []
+    named = "latency" if len(limits) > 1 else "a user's speed"
+    return [f"No limit of {named} was named, so it is {' and '.join(limits)}."] if limits else []
 
 
 def alone(plan: Plan, accelerators: list[str] | None) -> bool:

@@ -61,6 +61,9 @@ def each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tu
     blocks: list[Block] = []
     for name, outcome in zip(work.names, outcomes, strict=False):
         told = lead.short(_one(outcome, work))
+        if isinstance(outcome.result, Limit):
+            # Of each the verdict alone: the rest is behind it.
+            told = [told[0], Folded(told[1:])]
         blocks += [Prose(f"**{name}**"), *told] if name else told
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
     rest = [*assumptions.warnings(limits), *assumptions.assumed(limits, work.notes)] if limits else []

@@ -240,8 +240,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     if tool in (*_OF_ONE, "list_catalogue") and devices and "fit" in read.asked("focus") and asks_which(read.found):
         # 'What fits on a 4090?'
         return "find_limit"
-    if devices and any_goal(page) == "model" and tool != "list_catalogue" and not read.asked("mode"):
-        # 'No idea which model yet, it must run on 2 L4.'
+    open_model = not read.asked("mode") or {"best", "most"} & set(read.asked("focus"))
+    if devices and any_goal(page) == "model" and tool != "list_catalogue" and open_model:
+        # 'No idea which model yet, it must run on 2 L4', 'the best model that I can train on 4 A6000'
         return "find_limit"
     if tool == "advise" or (tool == "explain" and not (page.filled or page.left)):
         return "search_playbook"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
+from agent.offline.language.amounts import Found
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
 
@@ -31,19 +32,34 @@ def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
     return {"figure": page.read.said(row.start, row.end) if row else "first"}
 
 
+_GRAMMAR = ("stop", "does", "opens")
+# Senses of words of the field; of what is asked for the groups that name things, not wishes.
+_SUBJECTS = ("field", "value", "unit")
+_SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strategy", "outside", "goal")
+
+
 def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The words of content, for the playbook's search."""
-    kept: list[str] = []
-    for at, token in enumerate(page.read.tokens):
-        words = page.read.found.words.get(at, ())
-        plain = (
-            bool(words)
-            and words[0].end == at + 1
-            and all(sense.kind in ("stop", "does", "by") for sense in words[0].senses)
-        )
-        if token.kind != "sign" and not plain and at not in page.read.courtesies:
-            kept.append(page.read.text[token.start : token.end])
+    found, kept = page.read.found, list[str]()
+    for at, token in enumerate(found.text):
+        if token.kind == "sign" or at in page.read.courtesies or not (token.kind == "number" or _is_subject(found, at)):
+            continue
+        words = page.read.text[token.start : token.end]
+        glued = bool(kept) and not token.space and found.text[at - 1].kind != "sign"
+        # 'fp8', '100GbE' are one word each.
+        kept = [*kept[:-1], kept[-1] + words] if glued else [*kept, words]
     return {"query": " ".join(kept)[:200] or page.read.text[:200]}
+
+
+def _is_subject(found: Found, at: int) -> bool:
+    """Whether a word is of the field, or one that nothing is known about; not one of those that any sentence has."""
+    senses = [sense for word in found.words.get(at, ()) for sense in word.senses]
+    if found.text[at].norm in found.lexicon.placing:
+        return False
+    named = any(
+        sense.kind in _SUBJECTS or (sense.kind == "asked" and sense.value in _SUBJECT_GROUPS) for sense in senses
+    )
+    return named or not any(sense.kind in _GRAMMAR for sense in senses)
 
 
 def catalogue_of(page: Page, reading: Reading) -> dict[str, Any]:
