@@ -35,7 +35,7 @@ from knowledge.scenarios import find_scenario
 # Fields inside the Plan whose own name would be unclear or taken when flat.
 _RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
 # Of the figures that a user may set only these have flat names; `overrides` takes them all.
-_FLAT_OVERRIDES = ("usable_gib", "reserve_gib")
+_FLAT_OVERRIDES = ("usable_gib", "reserve_gib", "host_gib")
 _Sections = tuple[tuple[str, type[BaseModel], tuple[str, ...]], ...]
 _TRAINING: _Sections = (
     ("workload", Training, tuple(name for name in Training.model_fields if name not in ("kind", "lora"))),

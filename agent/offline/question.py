@@ -238,11 +238,8 @@ def _wish(
         tool = "compare"
     if tool is None and reading.tool in _CHAIN and not before and _wants_hardware(reading, plan, topic, limit):
         tool = "recommend_cluster"
-    if limit and limit["goal"] == "devices" and get(plan, "goal.deadline_h") and knows_length(plan):
-        # How many finish by then is another question than how many hold the model.
-        device = get(plan, "cluster.accelerator")
-        narrowed = {"accelerators": [device]} if device else {}
-        return None if is_serving(plan) else ("recommend_cluster", {"sort": "cost"} | narrowed)
+    if limit and limit["goal"] == "devices" and (searched := _for_devices(plan, options)):
+        return searched
     if tool is not None:
         own = _own(tool, reading, plan, options, tools)
         if before == tool == "compare" and options and _refers(reading):
@@ -264,6 +261,16 @@ def _wish(
     if _ends(reading, before, kept) or (topic.get("once") and reading.act == "change"):
         return None
     return before, {**kept, **_own(before, reading, plan, (), tools)}
+
+
+def _for_devices(plan: Mapping[str, Any], options: Sequence[Changed]) -> tuple[str, dict[str, Any]] | None:
+    """The search that says how many devices a run takes: of those that finish by the deadline, which is another
+    question than how many hold the model, or of any, where something is served and none are named."""
+    device, serving = get(plan, "cluster.accelerator"), is_serving(plan)
+    timed = not serving and get(plan, "goal.deadline_h") and knows_length(plan)
+    if timed or (serving and get(plan, "model") and not (device or options)):
+        return "recommend_cluster", {"sort": "cost"} | ({"accelerators": [device]} if device else {})
+    return None
 
 
 def _ends(reading: Reading, tool: str, own: Mapping[str, Any]) -> bool:

@@ -62,7 +62,8 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
         need = _need_bytes(plan)
         if named is not None:
             device = find_accelerator(str(named)).value
-            counts = (_enough_of(device, need), _for_a_month(device, get(plan, "goal.budget_device_hours")))
+            shared = is_serving(plan) and device.personal and get(plan, "overrides.host_gib") is not None
+            counts = (_enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")))
             return max(counts, key=lambda taken: taken.get(COUNT, 0))
     except PlanError:
         return {}
@@ -94,10 +95,11 @@ def _for_all_tokens(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {DEVICE: device, COUNT: per_node * 2 ** round(math.log2(nodes))} if nodes >= 1.0 else {}
 
 
-def _enough_of(device: Accelerator, need: float) -> dict[str, Any]:
-    """The fewest of a device that hold what a model needs, in whole nodes beyond one; nothing where one does."""
+def _enough_of(device: Accelerator, need: float, shared: bool) -> dict[str, Any]:
+    """The fewest of a device that hold what a model needs, in whole nodes beyond one; nothing where one does, or where
+    the host's memory is `shared`."""
     held = _FILLED * device.usable_bytes
-    if need <= held or device.vendor == "Apple":
+    if need <= held or device.vendor == "Apple" or shared:
         return {}
     few = next((number for number in (2, 4, 8) if need <= number * held), None)
     return {COUNT: few or 8 * -(-int(need) // int(8 * held))}

@@ -379,6 +379,7 @@ class Overrides(PlanPart):
     step_temporaries_gib: float | None = _gib("Temporaries of the optimizer step.")
     framework_and_context_gib: float | None = _gib("Framework and device context.")
     allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
+    host_gib: float | None = Field(None, gt=0, le=1e6, description="Memory of a node's host.")
     host_gb_per_s: float | None = _rate("Memory bandwidth of the processor that holds layers beside the cards, GB/s.")
     scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
     network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")

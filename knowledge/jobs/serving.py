@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.machine.decode import DecodeKernel
-from estimator.machine.hardware import Accelerator
+from estimator.machine.hardware import Accelerator, Machine
 from estimator.model.architecture import Architecture
 from estimator.model.weight_format import Kernel, WeightFormat
 from estimator.plan.assumptions import Assumption
@@ -89,8 +89,8 @@ def _on_one_kind(plan: Plan) -> ServingJob:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
-    alone = accelerator.personal and count == 1
-    changes, assumed = _filled(workload, accelerator, architecture, alone)
+    beside = plan.overrides.host_gib is not None or plan.cluster.beside is not None
+    changes, assumed = _filled(workload, cluster, architecture, beside)
     placed = {"accelerator": accelerator.id, "count": count, "per_node": cluster.per_node}
     filled = plan.patch({"workload": changes, "cluster": placed})
     runs = _engine(filled, accelerator, architecture)
@@ -227,16 +227,24 @@ def _count(plan: Plan, named: int | None) -> tuple[int, list[Assumption]]:
 
 
 def _filled(
-    workload: Inference, accelerator: Accelerator, architecture: Architecture, alone: bool
+    workload: Inference, cluster: Machine, architecture: Architecture, beside: bool
 ) -> tuple[dict[str, Any], list[Assumption]]:
-    """(Changes to the workload, assumptions made). `alone` is true where one person uses the machine."""
+    """(Changes to the workload, assumptions made). `beside` is true where the host's memory, or devices of other kinds,
+    are there for weights."""
+    accelerator = cluster.accelerator
+    # One person uses a device that people have at home, or several that hold layers one after the other.
+    shared = beside or engine(workload.engine, None, accelerator).splits_layers
+    alone = accelerator.personal and (cluster.count == 1 or shared)
     stated = workload.model_fields_set
     changes, assumed = seen(workload, architecture)
     own = published(architecture)
     usual = usual_engine(architecture, accelerator, workload.weight_dtype if "weight_dtype" in stated else own)
+    why = f"the usual engine of such weights on {accelerator.name}"
+    if beside and accelerator.personal:
+        usual, why = "llamacpp", "the engine that shares weights with the host"
     if "engine" not in stated and usual not in (None, workload.engine):
         changes["engine"] = usual
-        assumed.append(Assumption("workload.engine", usual, f"the usual engine of such weights on {accelerator.name}"))
+        assumed.append(Assumption("workload.engine", usual, why))
         stated = stated | {"engine"}
     if "weight_dtype" not in stated:
         runs = engine(changes.get("engine", workload.engine), workload.software_version, accelerator)

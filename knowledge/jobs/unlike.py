@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from estimator.model.parts import expert_layers
 from estimator.plan.assumptions import Assumption
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Overrides, Plan
 from estimator.plan.serving.job import HeldPart, ServingJob
 from estimator.serving.space import deployments
 from estimator.serving.unlike import UnlikeDevices, split
+from estimator.units import GIB
 from knowledge.engines import engine, engines_known
 from knowledge.machines.catalogue import find_accelerator
 
@@ -33,7 +35,7 @@ def with_parts(job: ServingJob, job_of: Callable[[Plan], ServingJob]) -> Serving
     for name, count in names.items():
         other = job_of(_alone(plan, name, count))
         if other.machine.accelerator.family == _PROCESSORS:
-            processors.append(_with_rate(other, plan.overrides.host_gb_per_s))
+            processors.append(_as_known(other, plan.overrides))
         else:
             cards.append(other)
     if len(processors) > 1 or any(other.machine.count > 1 for other in processors):
@@ -69,10 +71,19 @@ def _alone(plan: Plan, name: str, count: int) -> Plan:
     return plan.patch(changes | {"overrides.usable_gib": None, "overrides.reserve_gib": None, "layout": {"pp": None}})
 
 
-def _with_rate(job: ServingJob, gb_per_s: float | None) -> ServingJob:
-    if gb_per_s is None:
-        return job
-    device = replace(job.machine.accelerator, memory_bandwidth=gb_per_s * _RATE)
+def usual_processor(accelerator: Accelerator) -> str:
+    """The processor that is taken to be beside a device: a desktop's of two channels beside one person's card, a
+    server's beside others."""
+    return "cpu-core-i9-13900k" if accelerator.personal else "cpu-xeon-8480plus"
+
+
+def _as_known(job: ServingJob, known: Overrides) -> ServingJob:
+    """The job on a processor with the memory and bandwidth that the person knows."""
+    device = job.machine.accelerator
+    if known.host_gb_per_s is not None:
+        device = replace(device, memory_bandwidth=known.host_gb_per_s * _RATE)
+    if known.host_gib is not None:
+        device = replace(device, memory_bytes=known.host_gib * GIB, usable_bytes=known.host_gib * GIB)
     return replace(job, machine=replace(job.machine, accelerator=device))
 
 

@@ -56,7 +56,8 @@ def training(
     verdict = "Yes, it fits" if "fit" in asked else "It fits"
     verdict += ", but tightly" if need.tight else ""
     if need.host.fits is False:
-        verdict = f"It fits the GPUs, but the host memory of a usual node runs out {memory.moment(need.host.phase)}"
+        whose = "of the node" if plan.overrides.host_gib else "of a usual node"
+        verdict = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
     beware = need.tight or bool(estimate.warnings or limits.doubtful)
     more = [*([saving] if saving else []), *_doubts(estimate.warnings, ("host memory",))]

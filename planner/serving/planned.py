@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
@@ -17,6 +18,7 @@ from estimator.serving.memory import cache_bytes, request_bytes
 from estimator.serving.space import Deployments, deployments
 from knowledge.evidence import served_before
 from knowledge.jobs.serving import serving_job
+from knowledge.jobs.unlike import usual_processor
 from planner.result import Assumption, TimeLimit
 from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
 from planner.serving.prices import cheapest_hour, cost_of
@@ -170,7 +172,22 @@ def plan_serving(plan: Plan, statistic: Statistic = "mean", own_usd: float | Non
     goal = goal_of(plan)
     # At a given number of devices the cheapest is the fastest.
     order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)
-    return Served(plan, pool, int(order[0]), slo, own_usd)
+    served = Served(plan, pool, int(order[0]), slo, own_usd)
+    return served if served.fits else _beside_host(served, statistic, own_usd) or served
+
+
+def _beside_host(served: Served, statistic: Statistic, own_usd: float | None) -> Served | None:
+    """The same with what cards have no room for in the memory of their host, where the engine lays it there itself and
+    that holds it: experts first, then whole layers (llama.cpp, common/fit.cpp: --fit is on unless turned off)."""
+    job, plan = served.job, served.asked
+    if not job.engine.lends_from or plan.cluster.beside is not None or job.machine.accelerator.family == "CPU":
+        return None
+    host = usual_processor(job.machine.accelerator)
+    try:
+        beside = plan_serving(plan.patch({"cluster.beside": [host]}), statistic, own_usd)
+    except PlanError:
+        return None
+    return replace(beside, asked=plan) if beside.fits else None
 
 
 def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None, changes: Mapping[str, Any]) -> Served:

@@ -11,6 +11,7 @@ from estimator.serving.estimates import estimate
 from knowledge.engines import reads_format
 from knowledge.evidence import served_before
 from knowledge.figures import gib, number, percent, seconds
+from knowledge.machines.catalogue import find_accelerator
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, per_replica, slo_rows
 
@@ -40,10 +41,21 @@ def misfit(served: Served) -> str:
 def _memory(served: Served) -> list[str]:
     workload, architecture = served.job.inference, served.job.architecture
     texts = [] if served.fits else [f"{misfit(served)}; the speeds are those of a device with room for one request"]
+    if served.plan.cluster.beside and served.asked.cluster.beside is None:
+        texts.append(_on_the_host(served))
     longest = max(workload.prompt_len + workload.output_len, workload.max_context or 0)
     if architecture.context and longest > architecture.context:
         texts.append(f"requests of {longest:,.0f} tokens are longer than the {architecture.context:,} of the model")
     return texts
+
+
+def _on_the_host(served: Served) -> str:
+    """What an engine put into host memory without being asked, and beside which processor."""
+    held, layers = served.plan.inference, served.job.architecture.layers
+    (host,) = served.plan.cluster.beside or ("",)
+    whole = layers - (held.device_layers or layers)
+    what = f"{whole} of {layers} layers" if whole else f"the experts of {held.host_experts} of {layers} layers"
+    return f"{what} are in host memory, beside a {find_accelerator(host).value.name}, as cards have no room for them"
 
 
 def _load(served: Served) -> list[str]:

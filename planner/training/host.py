@@ -13,10 +13,12 @@ from estimator.training.estimates import Estimates
 from estimator.training.host import PHASES, host_memory
 from estimator.training.memory import Memory
 from estimator.training.node import whole_model
+from estimator.units import GIB
 from knowledge.figures import gib
-from knowledge.machines.host import host_capacity, host_facts
+from knowledge.machines.host import HostCapacity, host_capacity, host_facts
 from planner.results import HostMemoryEstimate, SaveEstimate
 
+_OWN = "overrides.host_gib"
 _WHEN = {"loading": "loading the weights", "steady": "training", "saving": "saving a checkpoint"}
 # What makes the largest part of a node's host memory smaller, by its name (estimator.training.host,
 # HostMemory.components).
@@ -44,6 +46,14 @@ class HostNeeds:
     warnings: tuple[str, ...]
 
 
+def _capacity(job: Job) -> HostCapacity | None:
+    """Host memory of a node: the person's own figure, else what such nodes usually have."""
+    own = job.plan.overrides.host_gib
+    if own is not None:
+        return HostCapacity(own * GIB, own * GIB, _OWN)
+    return host_capacity(job.machine.accelerator.id, job.machine.per_node)
+
+
 def hosted_first(job: Job, estimates: Estimates, order: Ints) -> Ints:
     """The same order, but what the search itself put into more host memory than there is comes behind what else fits;
     as it was where nothing is offloaded."""
@@ -52,7 +62,7 @@ def hosted_first(job: Job, estimates: Estimates, order: Ints) -> Ints:
     offloaded = estimates.layouts.offload[fitting]
     if not len(fitting) or int(offloaded[0]) in (0, usual):
         return order
-    capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
+    capacity = _capacity(job)
     if capacity is None:
         return order
     needed = host_memory(job, estimates.layouts.take(fitting), host_facts(job.framework.name)).peak
@@ -68,7 +78,7 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
     needed = host_memory(job, layout, facts, whole=whole)
     phases = {phase: float(needed.total(phase)[0]) for phase in PHASES}
     worst = needed.peak_phase[0]
-    capacity = host_capacity(job.machine.accelerator.id, job.machine.per_node)
+    capacity = _capacity(job)
     host = HostMemoryEstimate(
         per_node_bytes=phases[worst],
         phase=worst,
@@ -103,7 +113,8 @@ def _host_warnings(host: HostMemoryEstimate) -> list[str]:
     if host.fits:
         text = f"host memory can run out: {takes}; nodes of this kind usually have {gib(have)}, but some {gib(least)}"
     else:
-        text = f"host memory runs out: {takes} of the {gib(have)} that a node of this kind usually has"
+        whose = "of a node" if host.capacity_source == _OWN else "that a node of this kind usually has"
+        text = f"host memory runs out: {takes} of the {gib(have)} {whose}"
     largest = max(host.components, key=lambda name: host.components[name])
     return [f"{text}; {_WAYS_OUT[largest]}, or use machines with more host memory"]
 

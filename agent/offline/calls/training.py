@@ -64,7 +64,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         tried = [outcome for outcome in outcomes if outcome.call.name == first]
         if (more := work.methods[len(tried) - 1 :]) and tried[-1].result and not has_room(tried[-1].result):
             return [(first, arguments | {"method": more[0]})]
-        arguments |= method_taken(outcomes)
+        arguments |= {"method": taken} if (taken := method_taken(outcomes)) else {}
         called[first] = next((outcome for outcome in reversed(tried) if outcome.result), tried[-1])
     chosen = called[first].result
     if not isinstance(chosen, TrainingEstimate | BestParallelism):
@@ -90,11 +90,11 @@ def has_room(result: Any) -> bool:
     return False
 
 
-def method_taken(outcomes: list[Outcome]) -> dict[str, str]:
-    """{"method": what is trained instead of all weights}; empty where they have room."""
-    runs = [outcome for outcome in outcomes if isinstance(outcome.result, TrainingEstimate | BestParallelism)]
-    methods = [outcome.call.arguments.get("method") for outcome in runs]
-    return {"method": methods[-1]} if len(set(methods)) > 1 else {}
+def method_taken(outcomes: list[Outcome]) -> str | None:
+    """What is trained instead of all weights; None where they have room."""
+    runs = [outcome.result for outcome in outcomes if isinstance(outcome.result, TrainingEstimate | BestParallelism)]
+    methods = [complete(run.plan).training.method for run in runs]
+    return methods[-1] if len(set(methods)) > 1 else None
 
 
 def chosen_framework(outcomes: list[Outcome]) -> str | None:

@@ -216,8 +216,8 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
         why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
         return [*([] if sharded else [(megatron, why)]), ("fsdp2", why)]
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
-    if training.stage in ("ppo", "grpo") and training.method in ("full", "lora") and training.rollout != "separate":
-        # What generates samples beside the trainer is an engine there.
+    engine = "rollout" not in training.model_fields_set or training.rollout == "colocated"
+    if training.stage in ("ppo", "grpo") and training.method in ("full", "lora") and engine:
         return [("verl", "the usual choice for reinforcement learning on several devices"), usual]
     if training.method in ("full", "lora", "dora") and not sharded:
         return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]

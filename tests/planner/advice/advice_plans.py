@@ -87,7 +87,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "dpo, tight": _of(L8, H100, 8, stage="dpo", framework="deepspeed", zero_stage=3, micro_batch=2, global_batch=64,
                       seq_len=4096, recompute="full", tp=1),
     "grpo": _of(QWEN, H100, 8, stage="grpo", rollout="trainer", micro_batch=1, global_batch=64, recompute="full"),
-    "ppo": _of(L8, H100, 8, stage="ppo", rollout="colocated", zero_stage=3),
+    "ppo": _of(L8, H100, 8, stage="ppo", rollout="colocated", zero_stage=3, framework="deepspeed"),
     "mi300x": _pretrain(L8, "mi300x", 8, framework="primus"),
     "tpu": _pretrain(L8, "tpu-v5p", 16, framework="maxtext"),
     "rack": _pretrain(L70, "gb200", 64, micro_batch=1, recompute="none"),

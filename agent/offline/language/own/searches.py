@@ -40,21 +40,21 @@ _SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strate
 
 def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The words of content, for the playbook's search."""
-    found, kept = page.read.found, list[str]()
-    for at, token in enumerate(found.text):
-        if token.kind == "sign" or at in page.read.courtesies or not (token.kind == "number" or _is_subject(found, at)):
+    heard, kept = page.read.found, list[str]()
+    for at, token in enumerate(heard.text):
+        if token.kind == "sign" or at in page.read.courtesies or not (token.kind == "number" or _is_subject(heard, at)):
             continue
         words = page.read.text[token.start : token.end]
-        glued = bool(kept) and not token.space and found.text[at - 1].kind != "sign"
+        glued = bool(kept) and not token.space and heard.text[at - 1].kind != "sign"
         # 'fp8', '100GbE' are one word each.
         kept = [*kept[:-1], kept[-1] + words] if glued else [*kept, words]
     return {"query": " ".join(kept)[:200] or page.read.text[:200]}
 
 
-def _is_subject(found: Found, at: int) -> bool:
+def _is_subject(heard: Found, at: int) -> bool:
     """Whether a word is of the field, or one that nothing is known about; not one of those that any sentence has."""
-    senses = [sense for word in found.words.get(at, ()) for sense in word.senses]
-    if found.text[at].norm in found.lexicon.placing:
+    senses = [sense for word in heard.words.get(at, ()) for sense in word.senses]
+    if heard.text[at].norm in heard.lexicon.placing:
         return False
     named = any(
         sense.kind in _SUBJECTS or (sense.kind == "asked" and sense.value in _SUBJECT_GROUPS) for sense in senses

@@ -183,7 +183,7 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     elif name == "text_bytes":
         name, number = "dataset_tokens", value / _BYTES_PER_TOKEN
         note = f"{said!r} of text taken as {number:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token"
-    elif name.endswith("_gib") and not _binary(page, one):
+    elif name.endswith("_gib") and name != "host_gib" and not _binary(page, one):
         note = f"{said!r} read as {value:g} GiB per device"
     elif one.row.amounts[-1].unit("eur", "gbp", "chf"):
         note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"

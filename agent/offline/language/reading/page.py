@@ -336,5 +336,9 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
         found["per_node"] = 1.2
     if any(value.field == "price" and value.value == "owned" for value in read.values):
         found |= dict.fromkeys(_OF_OWNERS, -1.5)
+    # What stands beside a card is the host's; of a machine whose memory is one it is the card's.
+    cards = [str(name.id) for name in read.of("accelerator")]
+    if cards and not any(card.startswith("apple") for card in cards):
+        found["host_gib"] = -0.8
     found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
     return found

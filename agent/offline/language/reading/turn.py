@@ -111,6 +111,7 @@ def _of_row(page: Page, row: str) -> list[Edit]:
 def _figures_named(page: Page) -> list[str]:
     # 'Tokens' of '1B tokens' names no figure.
     units = {at for row in page.read.rows for at in range(row.start, row.end)}
+    units |= {at for number in page.filled if number.name for at in range(*number.name)}
     bought = ["break_even"] if "buying" in page.read.asked("topic") else []
     bought += ["api"] if weighs_an_api(page) else []
     return [name for at, _, name in page.read.asked_at("figure") if at not in units] + bought

@@ -1,0 +1,100 @@
+"""What is taken where nobody says: as people do it, said first, and kept for what is asked next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scoring import Said, talk
+
+
+def arguments(turn: Said, tool: str) -> list[dict[str, Any]]:
+    return [dict(call.arguments) for call in turn.calls if call.name == tool]
+
+
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [
+        ("fine-tune Llama-3.1-8B on a 4090", "lora"),
+        ("does a 70B fit on one H100 for finetuning?", "qlora"),
+        ("fine-tune Mistral-7B on 2x 3090", "lora"),
+        ("LoRA of Llama-3.1-70B on a 4090", None),
+        ("full fine-tuning of Llama-3.1-8B on a 4090", None),
+        ("fine-tune Qwen2.5-1.5B on one H100", None),
+    ],
+)
+def test_adapters_are_taken_where_all_weights_have_no_room_and_no_method_was_named(
+    words: str, method: str | None
+) -> None:
+    first, later = talk([words, "and on 8 H100?"])
+    said = next((name for name in ("full", "LoRA") if name in words), "").lower() or None
+    assert arguments(first, "estimate_training")[-1].get("method") == (method or said)
+    assert ("No method was named" in first.answer) is bool(method)
+    assert arguments(later, "estimate_training")[-1].get("method") == (method or said)
+
+
+@pytest.mark.parametrize(
+    ("words", "counts"),
+    [
+        ("is it worth going from 2 to 4 nodes for a full finetune of a 32b? nodes are 8xH100", [16, 32]),
+        ("how much faster is 16 H100 than 8 for a full finetune of Llama-3.1-8B", [16, 8]),
+        ("we train a 7B on 512 H100, what would happen at 1024 with the same global batch", [512, 1024]),
+        ("Qwen3-14B on 8 A100 compared to 16, 100M tokens, how long?", [8, 16]),
+    ],
+)
+def test_two_numbers_of_devices_are_compared(words: str, counts: list[int]) -> None:
+    (turn,) = talk([words])
+    (asked,) = arguments(turn, "compare")
+    assert asked["over"]["count"] == counts
+
+
+@pytest.mark.parametrize("words", [
+    "which is cheaper per million tokens, Llama-3.1-70B in fp8 on 2 H100 or paying the API?",
+    "would our own 8xH200 be cheaper than the API for DeepSeek-V3?",
+])  # fmt: skip
+def test_an_api_is_set_beside_a_deployment_that_is_kept_busy(words: str) -> None:
+    (turn,) = talk([words])
+    assert [call.name for call in turn.calls] == ["best_serving", "estimate_inference", "estimate_cost"]
+    assert turn.answer.startswith("Over an API such requests cost")
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        ("serve gemma 3 12b on one H100", "google/gemma-3-12b-it"),
+        ("serve google/gemma-3-12b-pt on one H100", "google/gemma-3-12b-pt"),
+        ("serve a 70B on 4 H100", "meta-llama/Llama-3.1-70B-Instruct"),
+        ("LoRA of gemma 3 12b on one H100", "google/gemma-3-12b-pt"),
+    ],
+)
+def test_who_serves_a_family_means_the_model_to_talk_to(words: str, model: str) -> None:
+    (turn,) = talk([words])
+    assert turn.plan["model"] == model
+
+
+def test_machines_are_searched_for_a_load_that_is_said_where_none_was() -> None:
+    searched = {
+        "what do I rent to serve Llama-3.3-70B?": 32,
+        "what's the minimum I need to serve Llama-3.3-70B at 50 tokens/s per user?": 1,
+    }
+    for words, clients in searched.items():
+        (turn,) = talk([words])
+        (asked,) = arguments(turn, "recommend_cluster")
+        assert asked["concurrency"] == clients
+        assert "no load was said" in turn.answer
+
+
+def test_pretraining_without_devices_takes_about_two_months() -> None:
+    (turn,) = talk(["how long does it take to pretrain Qwen2.5-7B on 2T tokens?"])
+    (asked,) = arguments(turn, "estimate_training")
+    days = turn.outcomes[0].result.run.hours / 24
+    assert asked["count"] >= 16
+    assert 30 < days < 120
+
+
+def test_memory_of_the_host_is_read_beside_that_of_cards() -> None:
+    for words, host in (("RTX 4090 and 64 GB DDR5, run gpt-oss-120b", 64),
+                        ("my server has 4 A100 40GB and 512GB ram. LoRA of a 30b?", 512),
+                        ("MacBook Pro with 64GB RAM, can it run Llama-3.1-70B?", None)):  # fmt: skip
+        (turn,) = talk([words])
+        assert (turn.plan.get("overrides") or {}).get("host_gib") == host
