@@ -121,7 +121,7 @@ def _concluded(
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
         tried = ", ".join(work.frameworks)
         work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
-    if work.methods and (taken := training.method_taken(outcomes)):
+    if work.methods and (taken := training.method_taken(outcomes)) and about.get("model"):
         about = merge(about, {"workload.method": taken})
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
     text, asked = _ANSWERS[work.kind](about, work, outcomes)
@@ -171,9 +171,13 @@ def _each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tool
 
 def _wish(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], turn: Turn) -> _Calls:
     tool, own = work.wish
-    if outcomes:
-        return []
-    return [(tool, wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages))]
+    asked = wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages)
+    if not outcomes:
+        return [(tool, asked)]
+    more, compared = work.methods[len(outcomes) - 1 :], outcomes[-1].result
+    if more and isinstance(compared, Comparison) and not all(row.error or row.fits for row in compared.rows):
+        return [(tool, asked | {"method": more[0]})]
+    return []
 
 
 def _chain(next_calls: Callable[..., _Calls]) -> Callable[..., _Calls]:

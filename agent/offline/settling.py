@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agent.offline.answers.outcomes import last_answered
 from agent.wire import Outcome
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
@@ -22,7 +23,7 @@ def settled(
     plan: dict[str, Any], topic: dict[str, Any], outcomes: list[Outcome]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Plan and topic after a tool answered alone."""
-    outcome = outcomes[0] if outcomes else None
+    outcome = last_answered(outcomes) if outcomes else None
     result: Any = outcome.result if outcome else None
     if outcome is None or result is None:
         return plan, topic

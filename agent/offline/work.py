@@ -57,7 +57,8 @@ def work_of(
     if question.wish:
         tool, own = question.wish
         own = {"accelerators": left} | own if tool in SEARCHES_HARDWARE and left else own
-        return {"kind": "wish", "wish": [tool, own], "pricing": pricing}
+        methods = _methods(turn, plan, reading, left_out.get("method", ())) if tool == "compare" else []
+        return {"kind": "wish", "wish": [tool, own], "pricing": pricing, "methods": methods}
     serving = is_serving(plan)
     searched = left and not get(plan, "cluster.accelerator")
     common_left = {"accelerator": devices_left(left_out["accelerator"], of_serving.COMMON_DEVICES)} if searched else {}
@@ -97,7 +98,7 @@ def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Seq
     named = {edit.field for edit in reading.edits} | {edit.field for option in reading.options for edit in option}
     first = get(turn.plan, "model") is None or get(turn.plan, "cluster.accelerator") is None
     tuned = get(plan, "workload.stage") == "sft" and get(plan, "workload.method") is None
-    if not (first and tuned) or named & {"offload", "optimizer_in_backward"}:
+    if not (first and tuned) or named & {"method", "offload", "optimizer_in_backward"}:
         return []
     return [method for method in _METHODS[1:] if method not in refused]
 

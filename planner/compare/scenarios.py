@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
+from planner.compare.alike import as_the_first
 from planner.compare.differences import Setting, conclusions, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
 from planner.compare.sweep.grid import FOLLOWS
@@ -25,6 +26,7 @@ from planner.plots import Plot
 from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
 from planner.result import Assumption, Evidence, Result
 from planner.serving.planned import Served
+from planner.training.planned import Planned, plan_training
 
 MOST_ROWS = 64
 # Clients and a rate stand for each other.
@@ -126,8 +128,11 @@ def compare(request: CompareRequest) -> Comparison:
     platforms: dict[str, Platform] = {}
     entries: list[ScenarioOutcome] = []
     rows: list[ComparedTraining | ComparedServing] = []
+    first: tuple[Planned, Plan] | None = None
     for named in plans:
-        entry = _estimated(named, request.usd_per_device_hour, platforms)
+        entry = _alike(first, named) or _estimated(named, request.usd_per_device_hour, platforms)
+        if first is None and named.plan and not named.strategy and isinstance(entry.estimate, Planned):
+            first = entry.estimate, named.plan
         try:
             row = _row(entry, serving, request.usd_per_device_hour)
         except PlanError as error:
@@ -323,6 +328,18 @@ def _estimated(named: _NamedPlan, own_usd: float | None, platforms: dict[str, Pl
     except PlanError as error:
         return ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
     return ScenarioOutcome(named.name, estimate, None, named.notes)
+
+
+def _alike(first: tuple[Planned, Plan] | None, named: _NamedPlan) -> ScenarioOutcome | None:
+    """The scenario with what it leaves open as the first has it; None where that is another run, or has no room."""
+    for plan in as_the_first(*first, named.plan) if first and named.plan and not named.strategy else ():
+        try:
+            estimate = plan_training(plan)
+        except PlanError:
+            continue
+        if estimate.fits:
+            return ScenarioOutcome(named.name, estimate, None, named.notes)
+    return None
 
 
 def _row(entry: ScenarioOutcome, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:

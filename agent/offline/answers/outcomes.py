@@ -28,6 +28,11 @@ def result_of(outcomes: Sequence[Outcome], kind: type[Result]) -> Result | None:
     return next((outcome.result for outcome in reversed(outcomes) if isinstance(outcome.result, kind)), None)
 
 
+def last_answered(outcomes: Sequence[Outcome]) -> Outcome:
+    """The last that gave a result; the first where none did."""
+    return next((outcome for outcome in reversed(outcomes) if outcome.result is not None), outcomes[0])
+
+
 def results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The last result of each tool by the tool's name."""
     return {outcome.call.name: outcome.result for outcome in outcomes if outcome.result is not None}

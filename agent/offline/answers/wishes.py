@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent.offline.answers.outcomes import joined, refused
+from agent.offline.answers.outcomes import joined, last_answered, refused
+from agent.offline.calls.training import method_taken
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
-from pages.blocks import Block, Folded
+from pages.blocks import Block, Folded, Prose
 from pages.results import measured, runs
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
@@ -43,10 +44,14 @@ _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies
 
 def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """The answer; it asks nothing."""
-    outcome, readings = outcomes[0], work.notes
+    outcome, readings = last_answered(outcomes), work.notes
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work), []
     blocks = lead.short(ANSWERS.get(name, files.row)(result))
+    if len(outcomes) > 1 and (taken := method_taken(outcomes)):
+        blocks.insert(
+            1, Prose(f"No method was named: {taken} is taken for all, since not all have room for all weights.")
+        )
     rest = [*assumptions.warnings([result]), *assumptions.assumed([result] if name in _ASSUMING else [], readings)]
     return joined([*blocks, Folded(rest)], work), []

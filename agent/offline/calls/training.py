@@ -10,6 +10,7 @@ from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Plan
 from pages.answers.plan import complete
+from planner.compare.scenarios import Comparison
 from planner.compare.sweep import Sweep
 from planner.partial import flat, get, knows_length
 from planner.requests import FLAT_PATHS
@@ -92,8 +93,9 @@ def has_room(result: Any) -> bool:
 
 def method_taken(outcomes: list[Outcome]) -> str | None:
     """What is trained instead of all weights; None where they have room."""
-    runs = [outcome.result for outcome in outcomes if isinstance(outcome.result, TrainingEstimate | BestParallelism)]
-    methods = [complete(run.plan).training.method for run in runs]
+    kinds = TrainingEstimate | BestParallelism | Comparison
+    plans = [outcome.result.plan for outcome in outcomes if isinstance(outcome.result, kinds) and outcome.result.plan]
+    methods = [complete(plan).training.method for plan in plans]
     return methods[-1] if len(set(methods)) > 1 else None
 
 

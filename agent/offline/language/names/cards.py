@@ -89,7 +89,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     norm = text[at].norm
     if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"):
         return True
-    if at and text[at - 1].text in "$€£=.:/":
+    if at and text[at - 1].text in "$€£=.:/" and not _begins_a_list(text, at):
         return False
     if at and text[at - 1].norm in lexicon().articles | lexicon().pointing and len(norm) == 4:
         # Of '4090 tokens' there is not one.
@@ -101,6 +101,14 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
         if any(sense.name in ("seq_len", "input_len", "output_len") for sense in word.all("field")):
             return False
     return _is_card_number(norm)
+
+
+def _begins_a_list(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a colon and a space stand before a token, and no name of a field: 'rank these for a 7b: 4090, 5090'."""
+    before = [word for step in range(max(at - 6, 0), at - 1) for word in lexicon().at(text, step)]
+    named = any(word.end == at - 1 and (word.get("field") or word.get("unit")) for word in before)
+    sized = at > 2 and text[at - 3].kind == "number" and not text[at - 2].space
+    return text[at - 1].text == ":" and text[at].space and (sized or not named)
 
 
 def _is_card_number(norm: str) -> bool:
