@@ -180,7 +180,8 @@ def _beside_host(served: Served, statistic: Statistic, own_usd: float | None) ->
     """The same with what cards have no room for in the memory of their host, where the engine lays it there itself and
     that holds it: experts first, then whole layers (llama.cpp, common/fit.cpp: --fit is on unless turned off)."""
     job, plan = served.job, served.asked
-    if not job.engine.lends_from or plan.cluster.beside is not None or job.machine.accelerator.family == "CPU":
+    one_memory = job.machine.accelerator.family == "CPU" or job.machine.accelerator.form_factor == "SoC"
+    if not job.engine.lends_from or plan.cluster.beside is not None or one_memory:
         return None
     host = usual_processor(job.machine.accelerator)
     try:

@@ -383,6 +383,8 @@ def _behind(found: Found, at: int) -> int:
 
 
 def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
+    if _is_iteration(found.text, at):
+        return [Unit("steps", 1.0, at, at + 1)]
     word = next((word for word in found.words.get(at, ()) if word.get("unit")), None)
     if word is None or at in found.names:
         return []
@@ -404,6 +406,14 @@ def _unit(found: Found, at: int, money: bool = False) -> list[Unit]:
     if money:
         senses = [sense for sense in senses if sense.name in _MONEY and sense.value == 1]
     return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
+
+
+def _is_iteration(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether 'it' is one of tqdm's: '2.3 s/it', '1.4it/s'."""
+    if at >= len(text) or text[at].norm != "it" or not at:
+        return False
+    rate = at + 1 < len(text) and text[at + 1].text == "/"
+    return text[at - 1].text == "/" or (rate and text[at - 1].kind == "number")
 
 
 def of_a_field(heard: Found, at: int, value: float) -> bool:

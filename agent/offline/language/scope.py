@@ -279,7 +279,7 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
     for thing in _standing(things, refused):
         by_key.setdefault(thing.key, []).append(thing)
     for key, same in by_key.items():
-        if key.startswith(("field:", "provider", "path")):
+        if key.startswith(("field:", "path")):
             continue
         group = [same[0]]
         for thing in same[1:]:

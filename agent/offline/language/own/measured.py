@@ -75,7 +75,7 @@ def _figure(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
         return "tokens_per_s_per_device" if "devices" in per else "tokens_per_s"
     if "time" in per and last.unit("samples"):
         return "samples_per_s"
-    if last.unit("time") and "steps" in per:
+    if (last.unit("time") and "steps" in per) or (last.unit("steps") and "time" in per):
         return "step_s"
     if last.unit("flops"):
         return "tflops_per_device"
@@ -89,6 +89,8 @@ def _figure(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
 def _in_units(row: Row, name: str) -> float:
     """The last value of a row in tokens or samples a second, seconds, a share, or TFLOP/s."""
     last = row.amounts[-1]
+    if name == "step_s" and last.unit("steps"):
+        return round(next(unit.size for unit in last.per if unit.name == "time") / last.value, 9)
     wanted = {"step_s": "time", "mfu": "percent", "tflops_per_device": "flops"}.get(name)
     size = next((unit.size for unit in last.units if wanted in (None, unit.name)), 1.0)
     time = next((unit.size for unit in last.per if unit.name == "time"), 1.0)

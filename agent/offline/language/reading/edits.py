@@ -49,7 +49,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     }
     for group in groups:
         choices = [by_start.get(thing.start, []) for thing in group]
-        if group[0].key in ("provider", "path", "instance") or tool in NO_OPTIONS:
+        priced = group[0].key == "provider" and tool != "compare"
+        if priced or group[0].key in ("path", "instance") or tool in NO_OPTIONS:
             continue
         differ = len({str([(e.field, e.value) for e in one]) for one in choices}) > 1
         if not options and len(group) > 1 and all(choices) and differ:

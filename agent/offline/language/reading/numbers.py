@@ -177,7 +177,7 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     name, said = one.field, page.read.said(one.row.start, one.row.end)
     number: Any = as_number(name, value)
     note = _as_said(page, one)
-    if name == "user_rate":
+    if name == "user_rate" or (name == "token_rate" and page.values("concurrency") == [1]):
         name, number = "tpot_slo_ms", 1000 / value
         note = f"{value:g} tokens/s for each user read as {number:.4g} ms a token"
     elif name == "text_bytes":
