@@ -91,7 +91,7 @@ def _goes_on(read: Mentions) -> bool:
 
 def goal_of(page: Page) -> str | None:
     """What the most or the least is asked of."""
-    return limit_goal(page) if {"most", "least", "size"} & set(page.read.asked("focus")) else None
+    return limit_goal(page)
 
 
 def wished(read: Mentions) -> list[str]:

@@ -47,12 +47,19 @@ def limit_goal(page: Page) -> str | None:
     for start, end, name in _goals(page):
         gaps = [start - after for at, after in asks if -1 <= start - after <= 4 or at <= start < after]
         found += [(max(min(gaps), 0), start - end, name)] if gaps else []
+        found += [(0, start - end, name)] if _is_all_that_is_asked(page, start, end) else []
     whole = [name for name in page.read.of("model") if not name.sized]
     if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
         found.append((0, -9, "model"))
     if _how_many(page):
         found.append((0, -9, "devices"))
     return min(found)[2] if found else None
+
+
+def _is_all_that_is_asked(page: Page, start: int, end: int) -> bool:
+    """Whether words stand alone before a question mark: '…, seq 8192: batch size?'."""
+    text = page.read.tokens
+    return 0 < start < end < len(text) and text[start - 1].kind == "sign" and text[end].text in "?？"
 
 
 def _goals(page: Page) -> list[tuple[int, int, str]]:
