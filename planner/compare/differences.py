@@ -131,7 +131,7 @@ def _of_the_best(
     others = {row.name: other for row in fitting if row is not fastest and (other := speed(row))}
     leads = [rate[0] / other[0] - 1.0 for other in others.values()]
     if others and max(leads) < _MATTERS:
-        yield f"{_listed([fastest.name, *others])} are as fast as each other."
+        yield from _where_speed_is_alike(fitting, best)
         return
     behind = {row.name: estimate for row, estimate in zip(rows, estimates, strict=True)}
     near = [name for name in others if not _surely_faster(fastest, named[name], behind)]
@@ -145,6 +145,20 @@ def _of_the_best(
     for kind, words in (("cost", "costs the least per token"), ("memory", "needs the least memory per device")):
         if name := best[kind]:
             yield f"{'It' if name == fastest.name else name} {words}."
+
+
+def _where_speed_is_alike(fitting: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:
+    """What tells apart rows of one speed, the larger difference first: cost or memory."""
+    costs = [row.usd_per_million_tokens for row in fitting if row.usd_per_million_tokens]
+    sizes = [row.per_device_bytes for row in fitting if row.per_device_bytes]
+    spread = {
+        ("cost", "costs the least per token"): max(costs) / min(costs) if costs else 1.0,
+        ("memory", "needs the least memory per device"): max(sizes) / min(sizes) if sizes else 1.0,
+    }
+    for (kind, words), ratio in sorted(spread.items(), key=lambda row: -row[1]):
+        if ratio >= 1.0 + _MATTERS and (name := best[kind]):
+            yield f"{name} {words}."
+    yield f"{_listed([row.name for row in fitting])} are as fast as each other."
 
 
 def _surely_faster(row: Row, other: Row, estimates: Mapping[str, PlanEstimate | None]) -> bool:
