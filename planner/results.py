@@ -255,6 +255,9 @@ class Limit(Result):
     value: int | str | None = Field(
         description="The last value that fits; a model's id for goal model. None: none does."
     )
+    on_devices: int | str | None = Field(
+        default=None, description="The last that fits with nothing in host memory; null where that was not looked for."
+    )
     low_value: int | None = Field(default=None, description="Of tokens: the ends of the 80 % interval.")
     high_value: int | None = None
     plan: dict[str, Any] = Field(description="The complete plan at that value, or at the least value where none fits.")

@@ -76,7 +76,9 @@ def _in_host(limit: Limit) -> str:
     offload, chosen = complete(limit.plan).layout.offload, limit.chosen
     if limit.value is None or offload in (None, "none") or isinstance(chosen, ServingChoice):
         return ""
-    return f"It takes {chosen.framework} with {offload.replace('+', ' and ')} kept in host memory."
+    text = f"It takes {chosen.framework} with {offload.replace('+', ' and ')} kept in host memory"
+    alone = limit.on_devices
+    return f"{text}; without that it is {figures.plain(alone)}." if alone not in (None, limit.value) else f"{text}."
 
 
 def _largest(limit: Limit) -> str:

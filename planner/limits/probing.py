@@ -69,6 +69,8 @@ class Trials:
     tried: dict[Value, Trial] = field(default_factory=dict)
     searched: set[Value] = field(default_factory=set)
     way: dict[str, Any] = field(default_factory=dict)
+    alone: Value | None = None
+    """The last that fits on the devices alone, with nothing given up for it."""
 
     def fits(self, value: Value) -> bool:
         if value not in self.tried:
@@ -142,6 +144,7 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
         return low
     end = marks[-1]
     low = _bisect(lambda index: trials.fits(value_of(index)), low, marks[place + 1])
+    trials.alone = value_of(low) if low >= 0 else None
     # Far ahead first: what fits there goes on further than what is just enough for the next.
     for ahead in chain([max(1, 2 * (low + 1))], repeat(1)):
         if low + ahead <= end and trials.confirmed(value_of(low + ahead)):

@@ -147,6 +147,7 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     smallest = rows[-1].id
     if best is None:
         return _Furthest(trials, None, smallest, smallest, assumptions=[scope])
+    trials.alone = rows[best].id
     # On the devices alone they are too large; how far host memory helps is found in large steps.
     larger = [place for place in range(best - 1, -1, -1) if trials.tried[rows[place].id].too_large]
     last = reach(lambda index: trials.confirmed(rows[larger[index]].id), -1, len(larger) - 1)
@@ -228,6 +229,7 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
         limited_by=limited_by,
         why=why,
         next_value=None if beyond is None else _next(beyond),
+        on_devices=furthest.trials.alone,
         tried=len(furthest.trials.tried),
         probes=nearest_probes(probes, furthest.first if value is None else value),
         seconds=time.perf_counter() - started,

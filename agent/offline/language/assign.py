@@ -33,6 +33,7 @@ _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
+_DAY_S = 86400
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
@@ -342,12 +343,10 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
     per = [unit.name for unit in last.per]
     if quantity.per:
         # 'sample' or 'user' may stand elsewhere: '500 tokens each'. A price by the month is none by the hour.
-        monthly = (
-            quantity.per == "time"
-            and quantity.per_one == 3600
-            and any(unit.size > 3600 for unit in last.per if unit.name == "time")
-        )
-        return (quantity.per not in per and (quantity.per == "time" or not named)) or (monthly and not named)
+        each = [unit.size for unit in last.per if unit.name == "time"] if quantity.per == "time" else []
+        monthly = quantity.per_one == 3600 and any(size > 3600 for size in each) and not named
+        hourly = quantity.per_one > 3600 and any(size <= _DAY_S for size in each)
+        return (quantity.per not in per and (quantity.per == "time" or not named)) or monthly or hourly
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
     told = [name for name in per if name not in _RATES]

@@ -35,6 +35,10 @@ _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vp
           "prefix_tokens")  # fmt: skip
 
 
+# What is said of one field as another: each user's rate, text, a month's money.
+AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month")
+
+
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
@@ -44,7 +48,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     for one in _surest(page.filled):
         if told and one.field == "text_bytes":
             continue
-        if one.field not in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or (
+        if one.field not in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or (
             one.field == "count" and counted and one.row.amounts[-1].names
         ):
             continue
@@ -180,6 +184,8 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     if name == "user_rate" or (name == "token_rate" and page.values("concurrency") == [1]):
         name, number = "tpot_slo_ms", 1000 / value
         note = f"{value:g} tokens/s for each user read as {number:.4g} ms a token"
+    elif name == "usd_per_month":
+        name = "budget_usd"
     elif name == "text_bytes":
         name, number = "dataset_tokens", value / _BYTES_PER_TOKEN
         note = f"{said!r} of text taken as {number:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token"

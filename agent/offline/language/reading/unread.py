@@ -9,6 +9,7 @@ from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
+from agent.offline.language.reading.numbers import AS_OTHERS
 from agent.offline.language.reading.page import Page
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
@@ -60,7 +61,7 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
         if one.row in page.left:
             continue
         start, end = page.read.span(one.row.start, one.row.end)
-        used = one.field in (*ALL_PATHS, *BESIDE, "user_rate", "text_bytes") or one.field in made
+        used = one.field in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or one.field in made
         used = used or any(first <= start and end <= last for first, last in spans)
         used = used or (one.field not in _LIMITS and any(value in reading.own.values() for value in one.values))
         if one.field == "vram":
