@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from scoring import Said, talk
 
+from planner.results import TrainingEstimate
+
 
 def arguments(turn: Said, tool: str) -> list[dict[str, Any]]:
     return [dict(call.arguments) for call in turn.calls if call.name == tool]
@@ -87,7 +89,10 @@ def test_machines_are_searched_for_a_load_that_is_said_where_none_was() -> None:
 def test_pretraining_without_devices_takes_about_two_months() -> None:
     (turn,) = talk(["how long does it take to pretrain Qwen2.5-7B on 2T tokens?"])
     (asked,) = arguments(turn, "estimate_training")
-    days = turn.outcomes[0].result.run.hours / 24
+    estimate = turn.outcomes[0].result
+    assert isinstance(estimate, TrainingEstimate)
+    assert estimate.run
+    days = estimate.run.hours / 24
     assert asked["count"] >= 16
     assert 30 < days < 120
 

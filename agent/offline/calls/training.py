@@ -93,9 +93,11 @@ def has_room(result: Any) -> bool:
 
 def method_taken(outcomes: list[Outcome]) -> str | None:
     """What is trained instead of all weights; None where they have room."""
-    kinds = TrainingEstimate | BestParallelism | Comparison
-    plans = [outcome.result.plan for outcome in outcomes if isinstance(outcome.result, kinds) and outcome.result.plan]
-    methods = [complete(plan).training.method for plan in plans]
+    methods: list[str] = []
+    for outcome in outcomes:
+        match outcome.result:
+            case TrainingEstimate(plan=plan) | BestParallelism(plan=plan) | Comparison(plan=plan) if plan:
+                methods.append(complete(plan).training.method)
     return methods[-1] if len(set(methods)) > 1 else None
 
 
