@@ -121,7 +121,7 @@ def _concluded(
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
         tried = ", ".join(work.frameworks)
         work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
-    if work.methods and (taken := training.method_taken(outcomes)) and about.get("model"):
+    if work.methods and (taken := training.method_taken(outcomes)):
         about = merge(about, {"workload.method": taken})
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
     text, asked = _ANSWERS[work.kind](about, work, outcomes)

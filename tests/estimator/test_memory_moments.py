@@ -23,7 +23,7 @@ ALWAYS = ("weights", "optimizer", "framework_and_context")
 GIVEN = [
     name.removesuffix("_gib")
     for name in Overrides.model_fields
-    if name.endswith("_gib") and name not in ("usable_gib", "reserve_gib")
+    if name.endswith("_gib") and name not in ("usable_gib", "reserve_gib", "host_gib")
 ]
 
 

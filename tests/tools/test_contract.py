@@ -126,7 +126,12 @@ def test_adapters_and_several_nodes_are_assumed_in_words_too() -> None:
 ASSUMED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"method": "qlora"}, {"workload.lora.quantisation": "nf4"}, "workload.rollout"),
     ({"method": "qlora", "quantisation": "gptq"}, {}, "workload.lora.quantisation"),
-    ({"stage": "grpo"}, {"workload.rollout": "trainer", "workload.group_size": 8}, "workload.engine_share"),
+    ({"stage": "grpo"}, {"workload.rollout": "colocated", "workload.group_size": 8}, "workload.lora.quantisation"),
+    (
+        {"stage": "grpo", "framework": "deepspeed"},
+        {"workload.rollout": "trainer", "workload.group_size": 8},
+        "workload.engine_share",
+    ),
     ({"stage": "ppo", "rollout": "colocated"}, {"workload.engine_share": 0.3}, "workload.group_size"),
     ({"weights": "bf16", "framework": "hf-trainer"}, {}, "workload.weights"),
     ({"framework": "megatron-lm", "method": "full"}, {"workload.dp_overlap": "auto"}, "workload.moe_dispatcher"),
@@ -208,7 +213,7 @@ def test_any_flat_argument_is_the_field_it_stands_for(flat: dict[str, Any]) -> N
 def test_every_plan_field_has_one_flat_name() -> None:
     sections = {"workload": Training, "workload.lora": Lora, "cluster": Cluster, "layout": Layout, "goal": Goal}
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
-    whole = {"model", "name", "overrides", "overrides.usable_gib", "overrides.reserve_gib"}
+    whole = {"model", "name", "overrides"} | {f"overrides.{name}_gib" for name in ("usable", "reserve", "host")}
     assert set(FLAT_PATHS.values()) == (fields - {"workload.kind", "workload.lora"}) | whole
     assert {f"overrides.{name}" for name in Overrides.model_fields} >= whole - {"model", "name", "overrides"}
     assert len(set(FLAT_PATHS.values())) == len(FLAT_PATHS)

@@ -117,15 +117,13 @@ class Mentions:
 
     def asked_at(self, group: str) -> list[tuple[int, int, str]]:
         hits = [
-            (at, word.end, sense.name)
-            for at in sorted(self.found.words)
+            (at, end, name)
+            for at, end, name, place in self._asking[group]
             if at not in self.named_tokens and at not in self.asides
             if group not in _OF_QUESTIONS or at not in self.telling
             if at not in self.data or group not in _OF_PROSE
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache.
-            for word in self.found.words[at][: 1 if group in ("mode", "figure") else None]
-            for sense in word.all("asked")
-            if sense.value == group
+            if place == 0 or group not in ("mode", "figure")
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
             if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
@@ -137,6 +135,26 @@ class Mentions:
             for one in hits
             if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in wide)
         ]
+
+    @cached_property
+    def _asking(self) -> defaultdict[str, list[tuple[int, int, str, int]]]:
+        """(Token, token behind, name, place among the words there) of what is asked for, by its group."""
+        hits: defaultdict[str, list[tuple[int, int, str, int]]] = defaultdict(list)
+        for at in sorted(self.found.words):
+            for place, word in enumerate(self.found.words[at]):
+                for sense in word.all("asked"):
+                    hits[str(sense.value)].append((at, word.end, sense.name, place))
+        return hits
+
+    @cached_property
+    def _operators(self) -> defaultdict[str, set[int]]:
+        """Tokens where each operator stands."""
+        hits: defaultdict[str, set[int]] = defaultdict(set)
+        for at, words in self.found.words.items():
+            for word in words:
+                for sense in word.all("does"):
+                    hits[sense.name].add(at)
+        return hits
 
     @cached_property
     def telling(self) -> frozenset[int]:
@@ -165,9 +183,8 @@ class Mentions:
 
     def does(self, *operators: str) -> list[int]:
         """Tokens where an operator stands."""
-        return [
-            at for at in sorted(self.found.words) if at not in self.named_tokens and self.found.does(at, *operators)
-        ]
+        stands = set[int]().union(*(self._operators[name] for name in operators))
+        return sorted(stands - self.named_tokens)
 
     def senses(self, left: frozenset[int] = frozenset()) -> list[Sense]:
         """What the words mean, but those of names, of manners and of the tokens `left`."""

@@ -20,7 +20,8 @@ def test_every_field_of_serving_has_one_flat_name() -> None:
     fields |= {f"cluster.{name}" for name in Cluster.model_fields} | {
         f"layout.{name}" for name in ("tp", "pp", "ep", "dp")
     }
-    whole = {"model", "name", "overrides", "overrides.usable_gib", "overrides.reserve_gib", "goal.provider"}
+    whole = {"model", "name", "overrides", "goal.provider"}
+    whole |= {f"overrides.{name}_gib" for name in ("usable", "reserve", "host")}
     assert set(SERVING_PATHS.values()) == fields | whole
     assert all(FLAT_PATHS[name] == path for name, path in SERVING_PATHS.items() if name in FLAT_PATHS)
     for tool in ("estimate_inference", "best_serving", "size_serving"):

@@ -106,7 +106,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
 def _begins_a_list(text: Sequence[Glyphs], at: int) -> bool:
     """Whether a colon and a space stand before a token, and no name of a field: 'rank these for a 7b: 4090, 5090'."""
     before = [word for step in range(max(at - 6, 0), at - 1) for word in lexicon().at(text, step)]
-    named = any(word.end == at - 1 and (word.get("field") or word.get("unit")) for word in before)
+    named = any(word.end == at - 1 and (word.all("field") or word.all("unit")) for word in before)
     sized = at > 2 and text[at - 3].kind == "number" and not text[at - 2].space
     return text[at - 1].text == ":" and text[at].space and (sized or not named)
 

@@ -61,19 +61,20 @@ def echoed(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tup
     """A number alone as another number of what was counted before it, where one is set beside the other: '16 H100
     instead of 8', 'it takes 3 days on 8 GPUs, what would happen at 16?'."""
     counted = [number for number in filled if number.field in ("count", "nodes") and len(number.values) == 1]
+    beside = read.does("versus", "suppose", "compare", "swap") or "better" in read.asked("wish")
+    if len(counted) != 1 or not beside:
+        return filled, list(left)
+    first, quantity = counted[0], lexicon().quantities[counted[0].field]
     unsure = [number.row for number in filled if number.cost >= _UNSURE and not number.name]
     more: list[Filled] = []
-    for row in [*left, *unsure] if len(counted) == 1 else ():
-        last, first = row.amounts[-1], counted[0]
-        before = read.tokens[row.start - 1].norm if row.start else ""
-        placed = before in read.found.lexicon.placing | {"than"} or read.found.sense(row.start - 1, "onto")
-        beside = read.does("versus", "suppose", "compare", "swap") or "better" in read.asked("wish")
+    for row in [*left, *unsure]:
+        last, before = row.amounts[-1], read.tokens[row.start - 1].norm if row.start else ""
         plain = len(row.amounts) == 1 and not (last.units or last.names or last.per) and first.row.end <= row.start
-        if plain and placed and beside and strange(lexicon().quantities[first.field], row) <= _UNUSUAL:
-            more.append(Filled(first.field, (last.value,), row, 1.0))
-    taken = [one.row for one in more]
-    kept = [number for number in filled if number.row not in taken]
-    return [*kept, *more], [row for row in left if row not in taken]
+        if plain and (before in read.found.lexicon.placing | {"than"} or read.found.sense(row.start - 1, "onto")):
+            more += [Filled(first.field, (last.value,), row, 1.0)] if strange(quantity, row) <= _UNUSUAL else []
+    taken = {one.row.start for one in more}
+    kept = [number for number in filled if number.row.start not in taken]
+    return [*kept, *more], [row for row in left if row.start not in taken]
 
 
 def _stands_for(

@@ -236,10 +236,11 @@ def of_network(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def side_by_side(page: Page) -> list[Filled]:
     """Two numbers of devices that a run without a plan is asked about: 'from 2 to 4 nodes', '16 H100 or 8'."""
-    for name in ("count", "nodes"):
+    corrected = page.read.does("correct", "contrast", "back", "refuse_right", "refuse_left")
+    for name in ("count", "nodes") if not (page.plan or corrected) else ():
         apart = page.read.data | page.read.past
         numbers = [number for number in page.filled if number.field == name and number.row.start not in apart]
         values = {value for number in numbers for value in number.values}
-        if len(values) == 2 and not page.plan:
+        if len(values) == 2:
             return numbers
     return []
