@@ -63,7 +63,7 @@ def echoed(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tup
     counted = [number for number in filled if number.field in ("count", "nodes") and len(number.values) == 1]
     beside = read.does("versus", "suppose", "compare", "swap") or "better" in read.asked("wish")
     if len(counted) != 1 or not beside:
-        return filled, list(left)
+        return list(filled), list(left)
     first, quantity = counted[0], lexicon().quantities[counted[0].field]
     unsure = [number.row for number in filled if number.cost >= _UNSURE and not number.name]
     more: list[Filled] = []
