@@ -163,7 +163,9 @@ _UNITS = {
 def _swapped(figure: Figure, chance: random.Random) -> str | None:
     """The same number with the unit of another scale or kind: off by a thousand, or no such thing."""
     match = re.search(r"(?<=[\d ])([A-Za-z%/]+)$", figure.text)
-    return figure.text[: match.start()] + _UNITS[match[1]] if match and match[1] in _UNITS else None
+    if match is None or match[1] not in _UNITS or not figure.value:
+        return None  # Nothing of one kind is nothing of another.
+    return figure.text[: match.start()] + _UNITS[match[1]]
 
 
 def _wrong(figure: Figure, chance: random.Random) -> str | None:
