@@ -114,6 +114,11 @@ class Steps:
 NEXT = "Next:"
 
 
+def capitalised(words: str) -> str:
+    """The words as a sentence begins; names within keep their letters."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def offered(answer: str) -> list[str]:
     """What the text of an answer offers to say next."""
     line = next((line for line in answer.splitlines() if line.startswith(NEXT)), "")

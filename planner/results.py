@@ -31,6 +31,10 @@ class StageTime(Result):
     components: dict[str, float]
 
 
+OWN_HOST = "overrides.host_gib"
+"""Source of a capacity that a plan names."""
+
+
 class HostMemoryEstimate(Result):
     """Host (CPU) memory of the fullest node that cannot be reclaimed."""
 
@@ -43,6 +47,11 @@ class HostMemoryEstimate(Result):
     components: dict[str, float] = Field(description="Of the worst phase.")
     phases: dict[str, float]
     page_cache_bytes: float = Field(description="What loading reads through besides; given back under pressure.")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the capacity is the person's own figure."""
+        return self.capacity_source == OWN_HOST
 
 
 class SaveEstimate(Result):

@@ -171,13 +171,13 @@ def _each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tool
 
 def _wish(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], turn: Turn) -> _Calls:
     tool, own = work.wish
-    asked = wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages)
-    if not outcomes:
-        return [(tool, asked)]
-    more, compared = work.methods[len(outcomes) - 1 :], outcomes[-1].result
-    if more and isinstance(compared, Comparison) and not all(row.error or row.fits for row in compared.rows):
-        return [(tool, asked | {"method": more[0]})]
-    return []
+    method: dict[str, str] = {}
+    if outcomes:
+        more, compared = work.methods[len(outcomes) - 1 :], outcomes[-1].result
+        if not more or not isinstance(compared, Comparison) or all(row.error or row.fits for row in compared.rows):
+            return []
+        method = {"method": more[0]}
+    return [(tool, wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages) | method)]
 
 
 def _chain(next_calls: Callable[..., _Calls]) -> Callable[..., _Calls]:

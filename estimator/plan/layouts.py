@@ -25,6 +25,12 @@ SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe"
 FEW = 256
 
 
+def recompute_words(mode: str) -> str:
+    """'no recompute', 'full recompute', 'recompute of 31 layers' of a plan's layout.recompute."""
+    how, _, layers = mode.partition(":")
+    return "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
+
+
 @dataclass(frozen=True)
 class Layouts:
     """n candidate layouts; every field has shape (n,) and dtype int64.
@@ -171,10 +177,7 @@ class Layouts:
         parts.append(f"ZeRO-{row['zero_stage']}")
         if row["shard_group"] not in (None, row["dp"] * row["cp"]):
             parts.append(f"sharded over {row['shard_group']}")
-        how, _, layers = row["recompute"].partition(":")
-        parts.append(
-            "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
-        )
+        parts.append(recompute_words(row["recompute"]))
         if row["offload"] != "none":
             parts.append(f"{row['offload']} offloaded")
         if row["tp"] > 1 and not row["sequence_parallel"]:

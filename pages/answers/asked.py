@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from knowledge import figures
 from knowledge.figure_facts import known_figure
-from pages.blocks import Block, Headline, Prose
+from pages.blocks import Block, Headline, Prose, capitalised
 
 # What the first lines of a run or deployment say of themselves.
 _TOLD = frozenset(["step_s", "tokens_per_s", "mfu", "hours", "usd", "device_hours", "co2_kg", "kwh", "ttft_s", "tpot_s",
@@ -52,7 +52,7 @@ def _sentence(result: object, path: str) -> str:
         return ""
     shown = figures.shown(path, value) if isinstance(part, Mapping) else figures.held(part, key)
     each = " per device" if parents[-1:] == ["components"] and parents[:1] == ["memory"] else ""
-    return f"{row.name[:1].upper()}{row.name[1:]}: **{shown}**{each}"
+    return f"{capitalised(row.name)}: **{shown}**{each}"
 
 
 def _value(part: object, name: str) -> object:

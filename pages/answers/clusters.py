@@ -6,7 +6,7 @@ from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from pages.answers.assumptions import taken_data
 from pages.answers.plan import complete, hardware_words, model_words
-from pages.blocks import Block, Folded, Headline, Prose, Steps
+from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
 from pages.results.limits import LimitWords, limit_words
 from pages.results.money import cluster_name, considered, decisions, near, options, rejected, verdicts
@@ -29,7 +29,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     monthly = bool(first.engine) and _of_a_month(clusters)
     told = f"{cluster_name(first)}{where}{_per_month(first) if monthly else _price_and_time(first)}"
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
-    doubts = [f"{text[:1].upper()}{text[1:]}." for text in clusters.warnings[:1]]
+    doubts = [f"{capitalised(text)}." for text in clusters.warnings[:1]]
     what = " ".join(filter(None, [*doubts, what, taken_data(clusters.assumptions)]))
     goal = complete(clusters.plan).goal if clusters.plan else None
     limits = LimitWords((), (), ()) if monthly else limit_words(goal, first)

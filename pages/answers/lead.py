@@ -13,7 +13,7 @@ from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, ranked
+from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
 from pages.results.limits import limit_words
 from pages.results.overview import latency_limit
 from planner.money.results import CostEstimate
@@ -50,13 +50,13 @@ def training(
         close = need.per_device_bytes < need.capacity_bytes
         text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
         text = f"{text}: {_needs(need)}."
-        return [Headline(text, False, f"{_sentence(run)}."), *_ways(fit)]
+        return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
     limits = limit_words(plan.goal, bill, estimate.run)
     saving = memory.besides(need)
     verdict = "Yes, it fits" if "fit" in asked else "It fits"
     verdict += ", but tightly" if need.tight else ""
     if need.host.fits is False:
-        whose = "of the node" if plan.overrides.host_gib else "of a usual node"
+        whose = "of the node" if need.host.is_named else "of a usual node"
         verdict = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
     beware = need.tight or bool(estimate.warnings or limits.doubtful)
@@ -73,14 +73,10 @@ def training(
         decides += f", {figures.percent(estimate.limits[0].share)} of a step"
     framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
     layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
-    rest = [f"{_sentence(run)}: {values}.", f"{decides}. {layout}"]
+    rest = [f"{capitalised(run)}: {values}.", f"{decides}. {layout}"]
     if "layout" in asked:
         rest = [layout, rest[0], f"{decides}."]
     return [head, *map(Prose, rest), *(money.beside(bill) if bill else [])]
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _wanted(asked: Sequence[str]) -> bool:
@@ -207,7 +203,7 @@ def _apart(names: Sequence[str]) -> list[str]:
 def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[str]:
     """The warnings that stand at first: those that do not begin with `words`, which the verdict said already."""
     left = [
-        _sentence(text) for text in warnings if not text.removeprefix("p99 ").startswith(words or ("does not fit",))
+        capitalised(text) for text in warnings if not text.removeprefix("p99 ").startswith(words or ("does not fit",))
     ]
     return [" ".join(f"{text}." for text in left[:_MOST_WARNINGS])] if left else []
 

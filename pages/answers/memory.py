@@ -113,8 +113,7 @@ def _host(memory: MemoryEstimate) -> str:
     host, save = memory.host, memory.save
     text = f"**Host memory**: about {figures.gib(host.per_node_bytes)} per node {_PHASES[host.phase]}"
     if host.capacity_bytes is not None:
-        usual = host.capacity_source != "overrides.host_gib"
-        text += f", of {figures.gib(host.capacity_bytes)}{' that such a node usually has' if usual else ''}"
+        text += f", of {figures.gib(host.capacity_bytes)}{'' if host.is_named else ' that such a node usually has'}"
     weights, resumable = figures.gib(save.checkpoint_bytes), figures.gib(save.resumable_bytes)
     return f"{text}. A checkpoint takes {weights} on disk, {resumable} with all that it needs to resume."
 

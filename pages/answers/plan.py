@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from estimator.plan.layouts import recompute_words
 from estimator.plan.schema import Inference, Plan, Training
 from knowledge import figures
 
@@ -83,10 +84,7 @@ def layout_words(plan: Plan) -> str:
     if layout.hybrid_group:
         parts.append(f"shard groups of {layout.hybrid_group}")
     if layout.recompute:
-        how, _, layers = layout.recompute.partition(":")
-        parts.append(
-            "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
-        )
+        parts.append(recompute_words(layout.recompute))
     if layout.offload and layout.offload != "none":
         parts.append(f"{layout.offload} offloaded to host memory")
     if isinstance(workload, Training):

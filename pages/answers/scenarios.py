@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Folded, Prose, Text
+from pages.blocks import Block, Folded, Prose, Text, capitalised
 from pages.results.basis import notes
 from pages.results.reading import estimated, verdict
 from pages.results.scenarios import changes, kept
@@ -102,7 +102,7 @@ def _run(config: ImportedConfig) -> str:
     if config.usd is None and config.usd_per_hour is not None:
         told.append(f"{figures.usd(config.usd_per_hour)} per hour")
     what = f"{run_words(plan)} on {hardware_words(plan)}"
-    head = f"{what[:1].upper()}{what[1:]}{': ' if told else ''}{', '.join(told)}."
+    head = f"{capitalised(what)}{': ' if told else ''}{', '.join(told)}."
     if isinstance(plan.workload, Training):
         return f"{head} Layout: {plan.workload.framework}, {layout_words(plan)}."
     return head

@@ -5,7 +5,7 @@ from __future__ import annotations
 from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Headline, Prose
+from pages.blocks import Block, Headline, Prose, capitalised
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
@@ -21,11 +21,6 @@ def best(search: BestParallelism) -> Headline:
     plan = complete(search.plan)
     head = f"{search.best.summary} is the best layout for {run_words(plan)} on {hardware_words(plan)}."
     return Headline(head, True, " ".join(f"{text}." for text in search.warnings[:2]), beware=bool(search.warnings))
-
-
-def _sentence(words: str) -> str:
-    """The words with a capital first; names within keep theirs."""
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def speed(estimate: TrainingEstimate, why: bool) -> list[Block]:
@@ -64,7 +59,7 @@ def what_limits(estimate: TrainingEstimate) -> list[Block]:
     """The limit, what the step waits for, the roofline, and what would help."""
     first = estimate.limits[0]
     head = (
-        f"**{_sentence(first.limit)}** limits it: {figures.percent(first.share)} of a step of "
+        f"**{capitalised(first.limit)}** limits it: {figures.percent(first.share)} of a step of "
         f"{figures.seconds(estimate.time.step_s)}, at {figures.percent(estimate.throughput.mfu)} MFU."
     )
     told = [limit for limit in estimate.limits if limit.share >= _LEAST_SHARE]

@@ -14,7 +14,7 @@ from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, load_words, run_words
-from pages.blocks import Block, Chart, Details, Figures, Note, Row, Table, Text
+from pages.blocks import Block, Chart, Details, Figures, Note, Row, Table, Text, capitalised
 from pages.results import deciding
 from pages.results.advice import gain_words
 from pages.results.basis import notes
@@ -62,7 +62,7 @@ def asked(function: Callable[[Any], Response], request: type[Any], arguments: Ma
 def subject(plan: Plan) -> str:
     """'Full fine-tuning of llama-3.1-8b on 8 x h100-sxm'."""
     words = f"{run_words(plan)} on {hardware_words(plan)}"
-    return words if isinstance(plan.workload, Inference) else _sentence(words)
+    return words if isinstance(plan.workload, Inference) else capitalised(words)
 
 
 def the_plan(estimate: Estimate) -> Details:
@@ -104,12 +104,8 @@ def same_choice(row: Rival, other: Rival) -> bool:
 def doubts(estimate: Estimate) -> list[Details]:
     """What may go wrong and what decides it, and how sure the figures are."""
     decides = deciding.table(estimate.decides, estimate.memory.fits)
-    risks = [*notes("", [f"{_sentence(text)}." for text in estimate.warnings]), *decides]
+    risks = [*notes("", [f"{capitalised(text)}." for text in estimate.warnings]), *decides]
     return [*([Details("Risks", risks)] if risks else []), _sureness(estimate.evidence)]
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def ways_to_fit(estimate: Estimate) -> list[Details]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from knowledge.figures import amount, change
-from pages.blocks import Block, Folded, Headline
+from pages.blocks import Block, Folded, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
@@ -21,7 +21,7 @@ def explain(result: Explanation) -> list[Block]:
     formula = f"Formula: {made.formula or made.name} ({made.source}; {made.code})"
     numbers = [f"In numbers: {text}"] if (text := arithmetic(made)) else []
     return [
-        Headline(f"{result.name[:1].upper()}{result.name[1:]}: {_value(result)}"),
+        Headline(f"{capitalised(result.name)}: {_value(result)}"),
         *notes("", [formula, *numbers, *([result.note] if result.note else []), *_interval(result.interval)]),
         *table(made.terms, _TERMS, "Made of"),
         *notes("Those in turn", _in_turn(result, made)),

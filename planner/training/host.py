@@ -16,9 +16,8 @@ from estimator.training.node import whole_model
 from estimator.units import GIB
 from knowledge.figures import gib
 from knowledge.machines.host import HostCapacity, host_capacity, host_facts
-from planner.results import HostMemoryEstimate, SaveEstimate
+from planner.results import OWN_HOST, HostMemoryEstimate, SaveEstimate
 
-_OWN = "overrides.host_gib"
 _WHEN = {"loading": "loading the weights", "steady": "training", "saving": "saving a checkpoint"}
 # What makes the largest part of a node's host memory smaller, by its name (estimator.training.host,
 # HostMemory.components).
@@ -50,7 +49,7 @@ def _capacity(job: Job) -> HostCapacity | None:
     """Host memory of a node: the person's own figure, else what such nodes usually have."""
     own = job.plan.overrides.host_gib
     if own is not None:
-        return HostCapacity(own * GIB, own * GIB, _OWN)
+        return HostCapacity(own * GIB, own * GIB, OWN_HOST)
     return host_capacity(job.machine.accelerator.id, job.machine.per_node)
 
 
@@ -113,7 +112,7 @@ def _host_warnings(host: HostMemoryEstimate) -> list[str]:
     if host.fits:
         text = f"host memory can run out: {takes}; nodes of this kind usually have {gib(have)}, but some {gib(least)}"
     else:
-        whose = "of a node" if host.capacity_source == _OWN else "that a node of this kind usually has"
+        whose = "of a node" if host.is_named else "that a node of this kind usually has"
         text = f"host memory runs out: {takes} of the {gib(have)} {whose}"
     largest = max(host.components, key=lambda name: host.components[name])
     return [f"{text}; {_WAYS_OUT[largest]}, or use machines with more host memory"]

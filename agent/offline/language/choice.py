@@ -55,7 +55,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if only := _of_hardware_alone(page) or _of_an_api(page):
+    if only := _of_hardware_alone(page) or ("estimate_cost" if weighs_an_api(page) else None):
         return only, {only: 1.0}
     if asks_for_data(page) and has_model(page):
         return "find_limit", {"find_limit": 1.0}
@@ -95,10 +95,6 @@ def weighs_an_api(page: Page) -> bool:
     read = page.read
     weighed = page.asks_money or "better" in read.asked("wish") or read.does("or", "versus", "compare")
     return bool("bought" in read.asked("wish") and weighed and page.mode == SERVING and (has_model(page) or page.plan))
-
-
-def _of_an_api(page: Page) -> str | None:
-    return "estimate_cost" if weighs_an_api(page) else None
 
 
 def _of_hardware_alone(page: Page) -> str | None:

@@ -137,6 +137,11 @@ class Mentions:
         ]
 
     @cached_property
+    def network(self) -> tuple[str, int, int] | None:
+        """(Name of the network that is said, token, token behind)."""
+        return _network(self)
+
+    @cached_property
     def _asking(self) -> defaultdict[str, list[tuple[int, int, str, int]]]:
         """(Token, token behind, name, place among the words there) of what is asked for, by its group."""
         hits: defaultdict[str, list[tuple[int, int, str, int]]] = defaultdict(list)
@@ -266,7 +271,7 @@ def _kind_of(sense: Sense) -> str | None:
     return SERVING if sense.kind == "unit" and sense.name in _OF_SERVING else None
 
 
-def network(read: Mentions) -> tuple[str, int, int] | None:
+def _network(read: Mentions) -> tuple[str, int, int] | None:
     """(Name of a network, token, token behind) of '100 Gbit RoCE', 'InfiniBand NDR', '25GbE'."""
     for at, _token in enumerate(read.tokens):
         words = read.found.words.get(at, ())

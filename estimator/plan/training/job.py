@@ -316,12 +316,9 @@ class Job:
     @cached_property
     def overridden_bytes(self) -> dict[str, float]:
         """Components of the memory that the user gives, by name."""
-        values = self.plan.overrides.model_dump(exclude_none=True, exclude={"usable_gib", "reserve_gib"})
-        return {
-            name.removesuffix("_gib"): value * GIB
-            for name, value in values.items()
-            if name.endswith("_gib") and name != "host_gib"
-        }
+        others = {"usable_gib", "reserve_gib", "host_gib"}
+        values = self.plan.overrides.model_dump(exclude_none=True, exclude=others)
+        return {name.removesuffix("_gib"): value * GIB for name, value in values.items() if name.endswith("_gib")}
 
     @cached_property
     def weight_bytes(self) -> float:

@@ -10,7 +10,6 @@ from agent.offline.form import Edit, Need
 from agent.offline.language.assign import Filled, is_beside_devices
 from agent.offline.language.devices import Devices
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import network
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
 from agent.offline.usual import card_of
@@ -225,7 +224,7 @@ def _usual_device(options: Sequence[str]) -> str:
 
 
 def of_network(page: Page) -> list[tuple[int, list[Edit]]]:
-    found = network(page.read)
+    found = page.read.network
     if found is None:
         return []
     name, start, end = found

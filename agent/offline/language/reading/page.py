@@ -17,7 +17,7 @@ from agent.offline.language.calendar import Window, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
-from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, network, shows
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
 from agent.offline.language.reading.things import named_span, things_said
@@ -140,7 +140,7 @@ def understood(
     mode = mode or _mode(read, plan, topic)
     free = window(read)
     dated = iso_tokens(read).union(range(free.start, free.end) if free else ())
-    fabric = network(read)
+    fabric = read.network
     dated = dated.union(range(*fabric[1:]) if fabric else ())
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
