@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.account import Account, Accounts, Term, product, times, total
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats
 from estimator.training.memory import Memory
@@ -19,10 +20,18 @@ _FP32_BYTES = 4.0
 
 @dataclass(frozen=True)
 class CheckpointSize:
-    """Bytes on disk: what it takes to use the trained weights, and to resume the run."""
+    """Bytes on disk, of what they are made: what it takes to use the trained weights, and to resume the run."""
 
-    weights: float
-    resumable: float
+    of_weights: Account
+    of_resumable: Account
+
+    @property
+    def weights(self) -> float:
+        return self.of_weights.recomputed or 0.0
+
+    @property
+    def resumable(self) -> float:
+        return self.of_resumable.recomputed or 0.0
 
 
 def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0, whole: Whole | None = None) -> CheckpointSize:
@@ -31,13 +40,31 @@ def checkpoint_size(job: Job, facts: HostFacts, zero_stage: int = 0, whole: Whol
     `whole` is `whole_model(job)`, for a caller that needs it as well.
     """
     states, held = whole or whole_model(job)
-    optimizer = float(states.optimizer[0])
     if job.uses_adapters:
-        written = float(adapter_bytes(job, held)[0])
-        written += float(held.total[0]) * HALF_BYTES * facts.merges_adapters
-        return CheckpointSize(written, written + optimizer)
-    weights = job.weight_bytes * float(states.parameters[0])
-    return CheckpointSize(weights, weights * (1.0 if zero_stage >= 3 else facts.disk_weight_copies) + optimizer)
+        merged = float(held.total[0]) * HALF_BYTES * facts.merges_adapters
+        adapters = Term("checkpoint.adapters", float(adapter_bytes(job, held)[0]))
+        weights, copies = total(adapters, Term("checkpoint.merged_model", merged)), 1.0
+    else:
+        parameters = times("checkpoint.parameters", float(states.parameters[0]))
+        weights = product(parameters, times("bytes_per_parameter", float(job.weight_bytes)))
+        copies = 1.0 if zero_stage >= 3 else facts.disk_weight_copies
+    size = weights.recomputed or 0.0
+    resumable = total(
+        Term("memory.save.checkpoint_bytes", size),
+        Term("checkpoint.weights_again", size * (copies - 1.0)),
+        Term("checkpoint.optimizer", float(states.optimizer[0])),
+    )
+    return CheckpointSize(weights, resumable)
+
+
+def save_accounts(size: CheckpointSize, resident_bytes: float, gathered_bytes: float) -> Accounts:
+    """Of what a result says of saving."""
+    stays, gathered = Term("checkpoint.between_steps", resident_bytes), Term("checkpoint.gathered", gathered_bytes)
+    return {
+        "memory.save.checkpoint_bytes": lambda: size.of_weights,
+        "memory.save.resumable_bytes": lambda: size.of_resumable,
+        "memory.save.device_bytes": lambda: total(stays, gathered),
+    }
 
 
 def device_bytes_at_save(memory: Memory, device_at_save: Floats) -> Floats:

@@ -49,6 +49,9 @@ def run_accounts(job: Job, step_s: float, length: RunLength | None) -> Accounts:
         "run.steps": steps,
         "run.step_hours": lambda: product(told, times("time.step_s", step_s), HOUR),
         "run.hours": lambda: total(Term("run.step_hours", length.step_hours), *_failures(length.goodput)),
+        "run.device_hours": lambda: product(
+            times("run.hours", length.hours), times("cluster.count", float(job.machine.count))
+        ),
     }
 
 

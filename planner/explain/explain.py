@@ -25,7 +25,7 @@ from planner.explain.results import (
 )
 from planner.explain.serving import serving_subject
 from planner.explain.subject import ALIASES, Spread, Subject
-from planner.explain.text import opened, told
+from planner.explain.text import told
 from planner.explain.training import training_subject
 from planner.money.terms import CostTerms
 from planner.requests import ONLY_TRAINING, EitherRequest
@@ -75,6 +75,7 @@ def explain(request: ExplainRequest) -> Explanation:
     if key not in subject.accounts:
         raise subject.refused[key]
     first, *deeper = _steps(subject, key, request.depth)
+    in_turn = deeper if request.depth > 1 else _steps(subject, key, 2)[1:]
     spread, value = subject.spreads.get(key), subject.values.get(key, first.value)
     low, high = _interval(key, value, spread, subject)
     nearest = _nearest(subject, key, request.nearest)
@@ -100,7 +101,7 @@ def explain(request: ExplainRequest) -> Explanation:
         collectives=_collectives(subject, key),
         interval=interval,
         nearest=nearest,
-        text=told(first, value, low, high, interval, nearest, opened(first, deeper)),
+        text=told(first, value, low, high, interval, nearest, in_turn),
         figures=_related(subject, key),
         warnings=subject.warnings,
         evidence=[row for row in subject.evidence if row.figure == ("memory" if _of_memory(key) else "time")],

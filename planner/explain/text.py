@@ -9,6 +9,8 @@ from knowledge.figures import amount, percent
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
 
 _MOST_TERMS = 5
+_MOST_IN_TURN = 2
+_MOST_ORIGINS = 4
 Figure = TypeVar("Figure", ExplainedFigure, Explanation)
 
 
@@ -19,10 +21,11 @@ def told(
     high: float | None,
     interval: Interval | None,
     nearest: Sequence[NearestRun],
-    made: ExplainedFigure | None = None,
+    steps: Sequence[ExplainedFigure],
 ) -> str:
-    """Three to eight lines; `made` is the figure whose terms are told, where it is another."""
-    made = made or explained
+    """Three to eight lines; `steps` are the figures that its terms are made of in turn."""
+    made = opened(explained, steps)
+    parts = _in_turn(made, steps)
     unit = explained.unit
     answer = "unbounded" if value is None else amount(explained.figure, unit, value)
     first = f"**{_capital(explained.name)}: {answer}**"
@@ -33,7 +36,9 @@ def told(
         lines.append(f"- Arithmetic: {terms}")
     if explained.note:
         lines.append(f"- {_capital(explained.note)}.")
-    if inputs := _inputs(made.terms):
+    if parts:
+        lines.append(f"- There {'; '.join(f'{name} = {arithmetic(part)}' for name, part in parts.items())}")
+    if inputs := _inputs([term for part in (made, *parts.values()) for term in part.terms]):
         lines.append(f"- From: {inputs}")
     if interval:
         runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
@@ -47,6 +52,15 @@ def told(
         )
         lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
     return "\n".join(lines)
+
+
+def _in_turn(made: ExplainedFigure, steps: Sequence[ExplainedFigure]) -> dict[str, ExplainedFigure]:
+    """Those of its terms that can be read in a line themselves, by name; of a sum the largest."""
+    by_name = {step.figure: step for step in steps}
+    ordered = sorted(made.terms, key=lambda term: -abs(term.value)) if made.check.rule == "sum" else made.terms
+    parts = {term.what: opened(by_name[term.figure], steps) for term in ordered if term.figure in by_name}
+    read = [(name, part) for name, part in parts.items() if 1 < len(part.terms) <= _MOST_TERMS and arithmetic(part)]
+    return dict(read[:_MOST_IN_TURN])
 
 
 def ends(interval: Interval) -> str:
@@ -73,7 +87,7 @@ def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST
         return f"the {rule} of " + ", ".join(f"{term.what} {_amount(term)}" for term in terms)
     if rule == "sum":
         ordered = sorted(terms, key=lambda term: -abs(term.value))
-        shown = [f"{term.enters} {_amount(term)} {term.what}" for term in ordered[:most_terms]]
+        shown = [f"{_sign(term)} {_amount(term, abs(term.value))} {term.what}" for term in ordered[:most_terms]]
         if rest := ordered[most_terms:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)
             shown.append(f"+ {amount('', rest[0].unit, left)} in {len(rest)} others")
@@ -81,7 +95,7 @@ def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST
     else:
         ordered = sorted(terms, key=lambda term: term.enters == "/")
         marks = {"*": "x", "/": "/"}
-        text = " ".join(f"{marks[term.enters]} {_amount(term)} ({term.what})" for term in ordered)
+        text = " ".join(f"{marks[term.enters]} {_counted(term)}" for term in ordered)
         text = text.removeprefix("x ") if not text.startswith("/") else f"1 {text}"
     rounded = {"rounded_up": ", rounded up", "rounded_down": ", rounded down"}.get(rule, "")
     made = explained.check.recomputed
@@ -94,11 +108,20 @@ def _inputs(terms: Sequence[ExplainedTerm]) -> str:
     for term in terms:
         if term.figure is None and term.source and term.origin not in ("computed", "constant"):
             origins.setdefault(term.origin, f"{term.what} - {term.source}")
-    return "; ".join(f"{origin}: {words}" for origin, words in list(origins.items())[:3])
+    return "; ".join(f"{origin}: {words}" for origin, words in list(origins.items())[:_MOST_ORIGINS])
 
 
-def _amount(term: ExplainedTerm) -> str:
-    return amount(term.figure or "", term.unit, term.value)
+def _sign(term: ExplainedTerm) -> str:
+    return "-" if (term.enters == "-") != (term.value < 0.0) else "+"
+
+
+def _counted(term: ExplainedTerm) -> str:
+    """With what it is, where its unit does not say that already: '8 devices', '7.07 s (step time)'."""
+    return _amount(term) if term.what == term.unit else f"{_amount(term)} ({term.what})"
+
+
+def _amount(term: ExplainedTerm, value: float | None = None) -> str:
+    return amount(term.figure or "", term.unit, term.value if value is None else value)
 
 
 def _capital(words: str) -> str:

@@ -47,6 +47,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
     accounts |= time_accounts(step)
     accounts |= run_accounts(job, float(estimates.step.seconds[0]), run)
     accounts |= _roofline(values, float(estimates.step.hardware_flop[0]), job)
+    accounts |= planned.host_needs.saving
     host = memory.host
     accounts["memory.host.per_node_bytes"] = lambda: total(
         *(Term(f"memory.host.components.{name}", size) for name, size in host.components.items()),

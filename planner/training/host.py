@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from estimator.account import Accounts
 from estimator.plan.layouts import OFFLOAD, Ints, Layouts
 from estimator.plan.training.job import Job
-from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save
+from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save, save_accounts
 from estimator.training.estimates import Estimates
 from estimator.training.host import PHASES, host_memory
 from estimator.training.memory import Memory
@@ -38,11 +39,12 @@ _WAYS_OUT = {
 
 @dataclass(frozen=True)
 class HostNeeds:
-    """Host memory and saving of one layout, and what to beware of in either."""
+    """Host memory and saving of one layout, what to beware of in either, and what the figures of saving are made of."""
 
     host: HostMemoryEstimate
     save: SaveEstimate
     warnings: tuple[str, ...]
+    saving: Accounts
 
 
 def _capacity(job: Job) -> HostCapacity | None:
@@ -89,7 +91,8 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         phases=phases,
         page_cache_bytes=float(needed.page_cache[0]),
     )
-    at_save = float(device_bytes_at_save(replace(memory, resident=memory.resident[[index]]), needed.device_at_save)[0])
+    memory, gathered = replace(memory, resident=memory.resident[[index]]), float(needed.device_at_save[0])
+    at_save = float(device_bytes_at_save(memory, needed.device_at_save)[0])
     size = checkpoint_size(job, facts, int(layout.zero_stage[0]), whole)
     save = SaveEstimate(
         device_bytes=at_save,
@@ -97,9 +100,8 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         checkpoint_bytes=size.weights,
         resumable_bytes=size.resumable,
     )
-    gathered = float(needed.device_at_save[0])
     warnings = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
-    return HostNeeds(host, save, tuple(warnings))
+    return HostNeeds(host, save, tuple(warnings), save_accounts(size, float(memory.resident[0]), gathered))
 
 
 def _host_warnings(host: HostMemoryEstimate) -> list[str]:

@@ -10,7 +10,7 @@ from agent.offline.language.features import Context, goal_of, listed, only_chang
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
-from agent.offline.language.own.searches import strategies_named
+from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.machines import side_by_side, together
 from agent.offline.language.reading.things import free_names
 from planner.requests import ALL_PATHS
@@ -55,7 +55,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if only := _of_hardware_alone(page) or ("estimate_cost" if weighs_an_api(page) else None):
+    if only := _of_hardware_alone(page) or _said_outright(page):
         return only, {only: 1.0}
     if asks_for_data(page) and has_model(page):
         return "find_limit", {"find_limit": 1.0}
@@ -88,6 +88,13 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _said_outright(page: Page) -> str | None:
+    """The tool of a question about a run that is of no other by its words."""
+    if explained(page) and has_model(page):
+        return "explain"
+    return "estimate_cost" if weighs_an_api(page) else None
 
 
 def weighs_an_api(page: Page) -> bool:

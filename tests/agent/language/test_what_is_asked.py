@@ -60,3 +60,21 @@ def test_what_is_asked_decides_not_where_it_stands(text: str, tool: str) -> None
     reading = read(text, known())
     assert reading.tool in (tool, "check_fit" if tool == "estimate_inference" else tool)
     assert reading.serving == (tool == "estimate_inference")
+
+
+@pytest.mark.parametrize(
+    ("asked", "figure"),
+    [
+        ("TTFT", "latency.ttft_s"), ("the TPOT", "latency.tpot_s"), ("the cost", "usd"), ("the energy", "kwh"),
+        ("the checkpoint size", "memory.save.checkpoint_bytes"), ("tokens per second", "throughput.tokens_per_s"),
+        ("MFU", "throughput.mfu"), ("the KV cache", "memory.components.kv_cache"), ("the days", "hours"),
+    ],
+)  # fmt: skip
+def test_a_figure_that_is_to_be_explained_is_explained_in_the_first_question_too(asked: str, figure: str) -> None:
+    for rest in ("of llama 3.1 8b lora on 8 h100, 1B tokens", ": serving llama 3.1 8b on an h100 to 50 users"):
+        reading = read(f"explain {asked} {rest}", known())
+        assert (reading.tool, reading.own) == ("explain", {"figure": figure})
+
+
+def test_what_is_to_be_explained_that_is_no_figure_is_not() -> None:
+    assert read("explain lora vs full for llama 8b", known()).tool == "compare"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 from pace import within
 
 from estimator.errors import PlanError
-from knowledge.figure_facts import figure, find_figure
+from knowledge.figure_facts import figure, find_figure, known_figure
 from planner.explain.cost import flattened
 from planner.explain.explain import ExplainRequest, _explained, _subject
-from planner.explain.subject import COST, Subject
+from planner.explain.subject import ALIASES, COST, Subject
 from tools import call
 
 TRAINING: dict[str, dict[str, Any]] = {
@@ -143,6 +144,36 @@ def test_values_are_those_of_the_tools_themselves(kind: str, name: str) -> None:
             assert _explained(found, key).value == pytest.approx(own[place], rel=1e-9, abs=1e-9), key
             compared += 1
     assert compared > 25
+
+
+# Figures of another plan or offer than the one asked about, rows of pictures, and terms of a sum that is explained.
+OF_OTHERS = re.compile(
+    r"(decides|remedies|by_provider|options|break_even|owned|api|evidence|plots|parts|limits|moments|assumptions)\."
+)
+# What is looked up or found by trying, of which no formula makes it.
+LOOKED_UP = {
+    "memory.host.capacity_bytes", "memory.host.capacity_low_bytes", "memory.host.page_cache_bytes",
+    "roofline.memory_bandwidth_bytes_per_s", "largest_micro_batch", "largest_seq_len", "replicas", "waiting",
+    "time.prompt_utilisation", "time.reading_share",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("training", "dense"), ("training", "long context"), ("serving", "clients"), ("serving", "rate")]
+)
+def test_every_figure_that_a_result_shows_can_be_explained(kind: str, name: str) -> None:
+    found, plan = subject(kind, name), arguments(kind, name)
+    bare = {key: value for key, value in plan.items() if key != "price"}
+    for tool in ("estimate_training" if kind == "training" else "estimate_inference", "check_fit", "estimate_cost"):
+        result = call(tool, plan if tool == "estimate_cost" else bare)
+        result.pop("plan")
+        for key, value in flattened(result).items():
+            shown = known_figure(key)
+            if isinstance(value, bool) or OF_OTHERS.search(key) or shown is None or not shown.label:
+                continue
+            plain = ALIASES.get(key, key.removeprefix("cost."))
+            explained = plain in found.accounts or plain.startswith("memory.stages.") or plain in LOOKED_UP
+            assert explained, (tool, key)
 
 
 @pytest.mark.parametrize(("kind", "name"), PLANS)

@@ -18,8 +18,23 @@ _CHOSEN = {"engine": "engine", "precision": "weight_dtype"}
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Google", "aws": "AWS", "apple": "Apple"}
 
 
+def explained(page: Page) -> str | None:
+    """The figure that 'explain' stands before: 'explain the TTFT of Llama 8B on an H100'."""
+    heard, read = page.read.found, page.read
+    named = {at: name for at, _, name in reversed(read.asked_at("figure"))}
+    for _, end, wish in read.asked_at("wish"):
+        at = end
+        while at < len(heard.text) and at not in named and heard.sense(at, "stop"):
+            at += 1
+        if wish == "explain" and at in named:
+            return named[at]
+    return None
+
+
 def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The figure that is asked about, by its name or as it was printed."""
+    if figure := explained(page):
+        return {"figure": figure}
     named = page.read.asked_at("figure")
     specific = [
         name
