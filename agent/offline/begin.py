@@ -53,6 +53,8 @@ _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
 _LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
+# What a cluster that is taken brings beside its devices.
+_OF_A_CLUSTER = ("goal.provider", "workload.framework")
 _OWN_PRICES = ("usd_per_device_hour", "usd_per_node_hour")
 # What a turn asked, and said beside the plan: it goes with the plan that the turn had in mind.
 _QUESTION = ("intents", "limit", "sweep", "choices", "wish", "once", "asked", "pricing", "nodes", "refused")
@@ -81,6 +83,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     turn, reading, topic = _with_what_is_settled(turn, reading, topic, catalogue)
     base = _base(turn.plan, topic, reading)
     plan, notes = _of_kind(turn, base, reading)
+    plan = _without_taken(plan, base.topic, reading)
     before = _before(turn, base, reading)
 
     def laid(plan: Mapping[str, Any], edits: Sequence[Edit]) -> Patched:
@@ -193,6 +196,14 @@ def _of_kind(turn: Turn, base: _Base, reading: Reading) -> tuple[dict[str, Any],
     return switched(base.plan, serving)
 
 
+def _without_taken(plan: dict[str, Any], topic: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """The plan without what came with a cluster that was offered, once another device is named."""
+    if not (reading.values("accelerator") and topic.get("taken")):
+        return plan
+    brought = topic.pop("taken")
+    return merge(plan, {path: None for path, value in brought.items() if get(plan, path) == value})
+
+
 def _before(turn: Turn, base: _Base, reading: Reading) -> Before:
     """What edits may be relative to."""
     plans = [result.get("plan") for result in earlier(turn.messages)]
@@ -233,6 +244,7 @@ def _assumed(
             plan = merge(plan, {path: left[0]})
             notes.append(f"{left[0]} taken, the one that is left")
     if offer := _offered(reading, topic, plan, question):
+        topic["taken"] = {path: offer[path] for path in _OF_A_CLUSTER if path in offer}
         plan = merge(plan, offer)
         notes.append(f"{label({_FLAT[path]: value for path, value in offer.items()})} taken, as told before")
     return plan, notes
@@ -257,13 +269,14 @@ def _offered(
     else the best, where the plan lacks what it brings."""
     refused = topic.get("refused", {}).get("accelerator", [])
     offers = [offer for offer in topic.get("offers") or [] if offer.get("cluster.accelerator") not in refused]
-    place = next((reference.place for reference in reading.refs if reference.to == "offer"), None)
-    open_again = question.wish is not None and question.wish[0] in REPEATED and place is None
+    taken = [reference.place for reference in reading.refs if reference.to == "offer"]
+    place = taken[0] if taken else None
+    open_again = question.wish is not None and question.wish[0] in REPEATED and not taken
     if not offers or open_again or reading.options:
         return {}
     offer = offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
     lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
-    if place is None and not lacks:
+    if not (taken or lacks):
         return {}
     # Files are for a program of their own, and what is named now goes before.
     named = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits if edit.op == "set"}

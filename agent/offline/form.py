@@ -45,11 +45,12 @@ class Edit:
 @dataclass(frozen=True)
 class Reference:
     """A span that means something said or answered before: `to` is "before" or "first" (an earlier plan), "offer"
-    (`place` counts from 0), "supposed" (what was only supposed), "all" (the plans or options of the turns before)."""
+    (`place` counts from 0; None: the best), "supposed" (what was only supposed), "all" (the plans or options of the
+    turns before)."""
 
     to: str
     span: tuple[int, int] = (0, 0)
-    place: int = 0
+    place: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.offline.calls.serving import has_load
@@ -69,6 +69,8 @@ def asked(
     tools: Mapping[str, Tool],
 ) -> TurnQuestion:
     """The question of this turn about `plan`, which its edits are laid over already."""
+    if _takes(reading):
+        reading = replace(reading, tool=None)
     serving = is_serving(plan)
     intents = _said(reading)
     limit = _limit(reading, topic, intents, serving)
@@ -82,6 +84,12 @@ def asked(
     sweep = _sweep(reading, topic, intents, plan, catalogue)
     intents = _asked_again(reading, topic, plan, intents, limit, sweep)
     return TurnQuestion(intents, limit, sweep, None, choices)
+
+
+def _takes(reading: Reading) -> bool:
+    """Whether one of those that were offered is taken, which is no search for others: 'take the second'."""
+    picked = any(reference.to == "offer" for reference in reading.refs)
+    return picked and not reading.options and reading.tool in (*SEARCHES_HARDWARE, "compare")
 
 
 def asks(reading: Reading) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.answers.outcomes import last_answered
 from agent.wire import Outcome
+from knowledge.machines.catalogue import find_accelerator
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
 from planner.partial import get, is_serving
@@ -69,4 +70,8 @@ def _offer(option: ClusterOption, plan: Mapping[str, Any] | None) -> dict[str, A
     method = get(plan or {}, "workload.method")
     offer = {"cluster.accelerator": option.accelerator, "cluster.count": option.count}
     offer |= {"workload.framework": option.framework} if option.framework else {}
+    # The next answer tells the price that was told of it.
+    offer |= {"goal.provider": option.provider} if option.provider else {}
+    usual = min(find_accelerator(option.accelerator).value.per_node, option.count)
+    offer |= {"cluster.per_node": option.per_node} if option.per_node != usual else {}
     return offer | ({"workload.method": method} if method else {})

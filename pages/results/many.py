@@ -25,12 +25,13 @@ if TYPE_CHECKING:  # each has the module of its own tool behind it
 
 _LAYOUT: Column = ("layout", "summary")
 _TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
-_RUN: list[Column] = ["hours", "usd"]
 _SERVED: list[Column] = [
     "output_tokens_per_s", "ttft_s", "tpot_s", "per_device_bytes", "fits", "max_concurrency",
     ("limits", lambda row: yes(row.meets_slo)), "usd_per_million_output_tokens",
 ]  # fmt: skip
-_OF_A_RUN: list[Column] = [*_TRAINED, *_RUN, "usd_per_million_tokens"]
+_OF_A_RUN: list[Column] = [
+    "step_s", "tokens_per_s", "hours", "usd", "mfu", "per_device_bytes", "fits", "usd_per_million_tokens",
+]  # fmt: skip
 
 
 def compare(result: Comparison) -> list[Block]:
@@ -51,10 +52,10 @@ def _able(result: Comparison) -> bool | None:
 
 
 def side_by_side(result: Comparison, title: str = "") -> list[Block]:
-    """A row a scenario; that of the baseline stands out."""
+    """A row a scenario; the fastest stands out."""
     own = [*_changing(result.rows), *_OF_A_RUN] if result.kind == "training" else _SERVED
     columns: list[Column] = [("scenario", "name"), "speedup", *own, _LAYOUT, ("why not", "error")]
-    strong = [place for place, row in enumerate(result.rows) if row.name == result.baseline]
+    strong = [place for place, row in enumerate(result.rows) if row.name == result.leader]
     return table(result.rows, columns, title, strong=strong)
 
 

@@ -73,6 +73,14 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
     return best
 
 
+def leader(rows: Sequence[Row], best: Mapping[str, str | None]) -> str | None:
+    """Name of the fastest of those that fit; None where all are as fast as each other."""
+    rates = {row.name: rate[0] for row in rows if row.fits and (rate := speed(row))}
+    first = best["throughput" if "throughput" in best else "time"]
+    alike = len(rates) > 1 and max(rates.values()) < (1.0 + _MATTERS) * min(rates.values())
+    return None if alike else first
+
+
 def settings(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> list[Setting]:
     """What the user set first, then what was chosen; fields that are alike in all plans are left out."""
     plans = {row.name: _settings_of(row.plan) for row in rows if row.plan}

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
 from planner.compare.alike import as_the_first
-from planner.compare.differences import Setting, conclusions, plots_of, relate, settings, winners
+from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
 from planner.compare.sweep.grid import FOLLOWS
 from planner.compare.values import Values, path_of, values_of
@@ -97,6 +97,11 @@ class Comparison(Result):
     seconds: float
     warnings: list[str]
     evidence: list[Evidence]
+
+    @property
+    def leader(self) -> str | None:
+        """Name of the fastest; None where none is."""
+        return leader(self.rows, self.best)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,32 @@ def test_the_option_that_is_taken_up_is_the_one_that_was_named() -> None:
     assert taken.plan["cluster"] == {"accelerator": second["accelerator"], "count": second["count"]}
 
 
+@pytest.mark.parametrize(("words", "place"), [("use that", 0), ("take the second", 1), ("the third", 2)])
+def test_what_is_taken_costs_what_was_told_of_it(words: str, place: int) -> None:
+    offers, taken = talk(["recommend a cluster to pretrain llama 3 8b on 500B tokens in 2 weeks", words])
+    option = offers.outcomes[0].response["options"][place]
+    told = {name: option[name] for name in ("accelerator", "count", "provider", "usd_per_hour", "usd")}
+    bill = taken.outcomes[-1].response
+    assert {**taken.plan["cluster"], **{name: bill[name] for name in told if name in bill}}.items() >= told.items()
+
+
+def test_another_device_leaves_what_came_with_the_cluster_that_was_taken() -> None:
+    texts = ["recommend a cluster to pretrain llama 3 8b on 500B tokens in 2 weeks", "use that", "and on mi300x?"]
+    *_, moved = talk(texts)
+    assert moved.outcomes[-1].response["usd"]
+    assert "provider" not in moved.plan.get("goal", {})
+
+
+@pytest.mark.parametrize(
+    ("words", "device"), [("the second", "h200-sxm"), ("use that", "b200-sxm"), ("the first one", "h100-sxm")]
+)
+def test_of_what_was_compared_the_one_that_is_named_is_taken_or_the_best(words: str, device: str) -> None:
+    compared = "compare h100, h200 and b200 for full fine-tuning llama 3.1 8b on 1B tokens, 8 of each"
+    told, taken = talk([compared, words])
+    assert told.calls[0].name == "compare"
+    assert taken.plan["cluster"] == {"accelerator": device, "count": 8}
+
+
 @pytest.mark.parametrize(
     ("words", "size"),
     [("96 A100 nodes (8x40GB), llama-2-7b pretraining on 1T tokens", "a100-sxm-40gb"),

@@ -169,7 +169,7 @@ def test_markdown_brings_its_pictures() -> None:
         ET.fromstring(picture)
         assert "var(--" not in picture
     head = next(line for line in text.splitlines() if line.startswith("| Scenario"))
-    body = [line for line in text.splitlines() if line.startswith(("| full", "| **full", "| lora"))]
+    body = [line for line in text.splitlines() if line.startswith(("| full", "| **full", "| lora", "| **lora"))]
     assert len(body) >= 2
     assert all(len(re.split(r"(?<!\\)\|", line)) == len(head.split("|")) for line in body)
 

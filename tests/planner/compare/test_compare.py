@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from pace import within
 
 from estimator.errors import PlanError
+from pages.blocks import Table
+from pages.results.many import side_by_side
+from planner.compare.scenarios import CompareRequest, compare
 from tools import call
 
 EIGHT: dict[str, Any] = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8}
@@ -265,3 +268,14 @@ def test_eight_scenarios_take_less_than_half_a_second() -> None:
     call("compare", arguments)
     with within(0.5):
         call("compare", arguments)
+
+
+def test_the_row_that_stands_out_is_the_fastest_and_none_where_all_are_alike() -> None:
+    request = CompareRequest.model_validate({**EIGHT, "over": {"accelerator": ["h100-sxm", "b200-sxm"]}})
+    found = compare(request)
+    assert (found.baseline, found.leader) == ("h100-sxm", "b200-sxm")
+    assert found.conclusions[0].startswith("b200-sxm is the fastest")
+    (table,) = [block for block in side_by_side(found) if isinstance(block, Table)]
+    assert [table.rows[place][0] for place in table.strong] == ["b200-sxm"]
+    alike = compare(CompareRequest.model_validate({**EIGHT, "over": {"provider": ["Nebius", "Lambda"]}}))
+    assert alike.leader is None

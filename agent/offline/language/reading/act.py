@@ -43,11 +43,40 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
     for at in page.read.does("other")[:1]:
         found.append(Reference("other", page.read.span(at, at + 1)))
+    offers, place = bool(page.topic.get("offers")), _picked(page)
     for at in page.read.does("take")[:1]:
-        place = next((index for index, name in enumerate(("second", "third", "fourth"), 1) if page.read.does(name)), 0)
-        to = "offer" if page.topic.get("offers") else "supposed"
-        found.append(Reference(to, page.read.span(at, at + 1), place))
+        found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place))
+    picks = any(reference.to == "offer" for reference in found)
+    if offers and place is not None and not (edits or page.marks or picks):
+        found.append(Reference("offer", place=place))
     return found
+
+
+_PLACES = ("first", "second", "third", "fourth")
+
+
+def _picked(page: Page) -> int | None:
+    """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
+    goes before much else, only where nothing else is said."""
+    heard, read = page.read.found, page.read
+    for place, name in enumerate(_PLACES):
+        for at in read.does(name):
+            end = heard.does(at, name) or at + 1
+            others = [index for index in range(len(read.tokens)) if not at <= index < end]
+            alone = all(_is_aside(page, index) for index in others)
+            opens = at == 0 or heard.sense(at - 1, "stop") or heard.does(at - 1, "and", "and_then")
+            behind = bool(opens) and read.tokens[at - 1].norm != "per"
+            named = end - at > 1 or alone or bool(read.does("take"))
+            if alone if place == 0 else behind and named:
+                return place
+    return None
+
+
+def _is_aside(page: Page, at: int) -> bool:
+    """Whether a token adds nothing to what is picked."""
+    heard = page.read.found
+    aside = heard.sense(at, "stop") or heard.does(at, "take", "and", "and_then")
+    return bool(aside) or page.read.tokens[at].kind == "sign"
 
 
 def act_of(
