@@ -54,6 +54,9 @@ class Hourly:
         return of_strangers(self.price.seller), self.usd
 
 
+Place = tuple[str, int, int | None, frozenset[str] | None]
+
+
 @dataclass(frozen=True)
 class Shape:
     """So many devices in nodes of a size; `per_node` is None where it is the usual one. `sellers` are the providers
@@ -67,6 +70,11 @@ class Shape:
     @property
     def node(self) -> int:
         return min(self.per_node or self.accelerator.per_node, self.count)
+
+    @property
+    def place(self) -> Place:
+        """What a table is kept by."""
+        return self.accelerator.id, self.count, self.per_node, self.sellers
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -64,6 +64,8 @@ class Asked:
     max_usd_per_hour: float | None
     max_kw: float | None
     statistic: Statistic
+    known: dict[str, Any] = field(default_factory=dict)
+    """What screening found, by the plan without its limits."""
 
     @property
     def max_usd(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from planner.clusters.candidates import (
     OVER_HOURLY,
     Candidate,
     Hourly,
+    Place,
     Refusal,
     Refused,
     Screened,
@@ -62,13 +63,14 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     cannot be."""
     refused: Refused = []
     tries: list[_Tries] = []
+    known = ask.known.setdefault(_without_limits(ask.plan), Known())
     for device in ask.devices:
         if why := no_training(device):
             refused.append(Refusal(device.id, "no_framework", why))
         elif not ask.estimates(device.id):
             refused.append(unpriced(device.id))
         else:
-            tries.append(_Tries(ask, device))
+            tries.append(_Tries(ask, device, known))
     ahead = _Ahead(ask, sort, enough)
     # Where the best are estimated first, the fewest have to be.
     order = count()
@@ -85,6 +87,31 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
         raise errors[0]
     refused += [device.refusal() for device in failed]
     return Screened(ahead.candidates, refused, sum(device.tried for device in tries))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sized:
+    """The usual job of the plan on so many devices, the least seconds of its step, and the least that it takes."""
+
+    plan: Plan
+    job: Job
+    least_s: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """What clusters come to whatever the limits: asked once more with other limits, the same are not estimated again.
+    By shape."""
+
+    sized: dict[Place, _Sized] = field(default_factory=dict)
+    best: dict[Place, tuple[Quick | None, Job]] = field(default_factory=dict)
+    least: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    """By device and the most that were tried: the least number that would do."""
+
+
+def _without_limits(plan: Plan) -> str:
+    return plan.patch({"goal.deadline_h": None, "goal.budget_usd": None}).model_dump_json()
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +172,8 @@ class _Ahead:
 class _Tries:
     """One accelerator in all sizes that are tried, by the size of its nodes, and what came of them."""
 
-    def __init__(self, ask: Asked, device: Accelerator) -> None:
-        self.ask, self.device = ask, device
+    def __init__(self, ask: Asked, device: Accelerator, known: Known) -> None:
+        self.ask, self.device, self.known = ask, device, known
         self.shapes: dict[int | None, list[Shape]] = {}
         self.usual: dict[int | None, int] = {}
         # By the size of nodes: the place of the largest that was opened, and the least hours that a run took.
@@ -233,15 +260,29 @@ class _Tries:
         best = rows[0] if rows else None
         if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
             return None
-        plan = _with(self.ask.plan, shape)
-        try:
-            job = job_of(plan)
-            check_offered(job)
-        except PlanError as error:
-            self.error = error
-            return None
-        least_s = least_training_s(job) + self._least_generation_s(plan, job)
-        return _Open(self, shape, place, plan, job, best, least_s, *_ranked(job, least_s, best))
+        sized = self.known.sized.get(shape.place)
+        if sized is None:
+            plan = _with(self.ask.plan, shape)
+            try:
+                job = job_of(plan)
+                check_offered(job)
+            except PlanError as error:
+                self.error = error
+                return None
+            least_s = least_training_s(job) + self._least_generation_s(plan, job)
+            sized = self.known.sized[shape.place] = _Sized(plan, job, least_s, _took(job, least_s))
+        money = _money(sized.job, sized.time, best)
+        return _Open(self, shape, place, sized.plan, sized.job, best, sized.least_s, money, sized.time)
+
+    def _best(self, cluster: _Open, slowest_s: float) -> tuple[Quick | Slower | None, Job]:
+        """As `_quick`; what is known of a plan with other limits, it is also where it is slower."""
+        place = cluster.shape.place
+        if place in self.known.best:
+            return self.known.best[place]
+        quick, job = _quick(cluster.plan, cluster.job, slowest_s)
+        if not isinstance(quick, Slower):
+            self.known.best[place] = quick, job
+        return quick, job
 
     def _least_generation_s(self, plan: Plan, first: Job) -> float:
         """Seconds of a step that generation takes on each of the frameworks; `first` is the job on the usual one. What
@@ -270,7 +311,7 @@ class _Tries:
         quick, job = Slower(), cluster.job
         if cluster.least_s < slowest_s:
             try:
-                quick, job = _quick(cluster.plan, cluster.job, slowest_s)
+                quick, job = self._best(cluster, slowest_s)
             except PlanError as error:
                 self.error = error
                 return None
@@ -289,7 +330,8 @@ class _Tries:
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
             return None
-        money, took = _ranked(job, quick.step_s, best)
+        took = _took(job, quick.step_s)
+        money = _money(job, took, best)
         self.fitted = True
         ahead.add(
             Candidate(
@@ -315,7 +357,10 @@ class _Tries:
         if self.outdone:
             return Refusal(name, "outdone", "others cost and take less, even at the highest rate that it can reach")
         if self.misfits:
-            return Refusal(name, "does_not_fit", MISFIT, self._least_devices(max(self.misfits)))
+            most = max(self.misfits)
+            if (name, most) not in self.known.least:
+                self.known.least[name, most] = self._least_devices(most)
+            return Refusal(name, "does_not_fit", MISFIT, self.known.least[name, most])
         if self.beyond:
             limit = {"past_deadline": "deadline", "over_budget": "budget"}[self.beyond]
             return Refusal(name, self.beyond, f"cannot keep to the {limit} even at the highest rate that it can reach")
@@ -346,14 +391,15 @@ def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     return choices(plan, first.machine.accelerator, first.machine.count)[1:]
 
 
-def _ranked(job: Job, step_s: float, best: Hourly | None) -> tuple[float, float]:
-    """(USD, hours) of the run; without data (USD per million tokens, seconds per token). inf: no price is known."""
+def _took(job: Job, step_s: float) -> float:
+    """Hours of the run; without data seconds per token."""
+    return step_s / job.tokens_per_step if job.steps is None else clock_hours(job, job.steps * step_s / 3600.0)
+
+
+def _money(job: Job, took: float, best: Hourly | None) -> float:
+    """USD of the run; without data USD per million tokens. inf: no price is known."""
     usd = math.inf if best is None else best.usd
-    if job.steps is not None:
-        hours = clock_hours(job, job.steps * step_s / 3600.0)
-        return usd * hours, hours
-    per_token = step_s / job.tokens_per_step
-    return usd / 3600.0 * per_token * 1e6, per_token
+    return usd / 3600.0 * took * 1e6 if job.steps is None else usd * took
 
 
 def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
