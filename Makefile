@@ -4,7 +4,8 @@
 # make test-faces  the app in tmux, pages in Chromium, the MCP Inspector (installs Chromium and tmux; npm if it is there)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
-# make fuzz   20,000 odd inputs over tools, files and sentences, and 200 kills while files are written
+# make fuzz   20,000 odd inputs over tools, files and sentences, 200 kills while files are written, and the tests with
+#             all that their sweeps draw, of which `make test` takes a part (hours)
 # make sbom   what is installed, as CycloneDX, and its licences, into dist
 # make docs  the documentation as a site, a page for every command and tool, links checked, into build/docs/site
 # make screenshots  the README's pictures, from the real app
@@ -22,8 +23,8 @@ test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 fuzz: $(VENV)/.ready-dev
-	SHARDWISE_FUZZ=20000 SHARDWISE_KILLS=200 $(BIN)/pytest tests/test_fuzz.py tests/launchers/test_launch_writing.py
-	SHARDWISE_QUESTIONS_EVERY=1 $(BIN)/pytest -n 2 tests/agent/test_agent_questions.py
+	SHARDWISE_THOROUGH=1 $(BIN)/pytest tests/test_fuzz.py
+	SHARDWISE_THOROUGH=1 $(BIN)/pytest -n 2 --dist worksteal --ignore tests/test_fuzz.py
 
 # The programs that list are no part of what is listed.
 sbom: $(VENV)/.ready

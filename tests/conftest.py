@@ -6,18 +6,27 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 
 from hypothesis import HealthCheck, settings
+from samples import examples
 
 settings.register_profile(
-    "shardwise", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "shardwise",
+    derandomize=True,
+    deadline=None,
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("shardwise")
 
 _EMPTY = tempfile.mkdtemp(prefix="shardwise-tests-")
 os.environ["SHARDWISE_HOME"] = os.environ["SHARDWISE_CONFIG"] = _EMPTY
 os.environ.pop("SHARDWISE_DATA", None)
+# Processes that tests start read our modules as the first of them compiled them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_unconfigure() -> None:

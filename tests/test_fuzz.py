@@ -1,7 +1,7 @@
 """Odd input over tools, files and sentences: no traceback, no figure that is none, soon, and in little memory.
 
-`make fuzz` asks for 20,000 cases (SHARDWISE_FUZZ), the tests for 1,000: those are always the same, more are drawn anew
-each time, so that it can be run in pieces.
+`make fuzz` asks for 20,000 cases, the tests for 600: those are always the same, more are drawn anew each time, so that
+it can be run in pieces.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pace import within
+from samples import THOROUGH, part
 
 from agent.session import ask
 from estimator.errors import PlanError
 from tools.registry import registry
 
-CASES = int(os.environ.get("SHARDWISE_FUZZ", "1000"))
+CASES = part(600, 20_000)
 MOST_S = 2.0
 MOST_BYTES = 500 * 10**6
 # Two changes of shape of a value, so that what is right of a call is reached as well as what is wrong.
@@ -56,7 +57,7 @@ FILES = st.one_of(
 FUZZ = settings(
     deadline=None,
     database=None,
-    derandomize=CASES <= 1000,
+    derandomize=not THOROUGH,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

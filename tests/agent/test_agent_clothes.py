@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from conversations import begun
 from pace import within
+from scoring import conversations as written
 
 from agent.offline.catalogue import known
 from agent.offline.form import Edit
@@ -68,9 +68,9 @@ def _plain(edit: Edit) -> tuple[str, str, str]:
 @cache
 def _first_turns() -> list[str]:
     turns = [
-        (conversation if isinstance(conversation, list) else [conversation])[0]["say"]
+        conversation[0]["say"]
         for path in sorted((Path(__file__).parent.parent / "data").glob("questions*.yaml"))
-        for conversation in yaml.safe_load(path.read_text())
+        for conversation in written(path)
     ]
     # Of several lines are files and logs.
     return [turn for turn in turns if "\n" not in turn and "--" not in turn]

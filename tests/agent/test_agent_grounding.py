@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from agent.grounding.check import mark, ungrounded
 from agent.grounding.figures import figures_in
@@ -101,7 +102,7 @@ def test_marking_keeps_the_text() -> None:
     assert mark(text, ungrounded(text, [RESULT], [])) == "It needs 99 GiB (unverified) and 61.2 GiB."
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.floats(0.1, 1e4), st.integers(0, 3))
 def test_every_rounding_of_a_leaf_is_grounded(value: float, digits: int) -> None:
     printed = f"{value:.{digits}f}"
@@ -110,13 +111,13 @@ def test_every_rounding_of_a_leaf_is_grounded(value: float, digits: int) -> None
         assert ungrounded(f"{printed} s", [{"step_s": value}], []) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.floats(1, 1e3), st.floats(1.06, 3))
 def test_a_wrong_figure_is_never_grounded(value: float, factor: float) -> None:
     assert len(ungrounded(f"{value * factor:.3f} GiB", [{"per_device_bytes": value * GIB}], [])) == 1
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=200))
 def test_any_text_can_be_searched(text: str) -> None:
     for figure in figures_in(text):

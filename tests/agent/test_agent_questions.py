@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import pytest
+from samples import part
 from scoring import DATA, Said, conversations, run, talk
 
 from agent.grounding.check import gathered, without_origin
@@ -39,7 +40,7 @@ SETS = tuple(
 
 
 # Each so many conversations of a set are gone through, of small sets more; `make fuzz` takes all.
-EVERY, LEAST = int(os.environ.get("SHARDWISE_QUESTIONS_EVERY", "12")), 15
+EVERY, LEAST = part(12, 1), 15
 # How long one worker waits for what another has begun.
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 

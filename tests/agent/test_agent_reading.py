@@ -8,6 +8,7 @@ import pytest
 from conversations import begun, reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.plan.schema import merge
 from planner.partial import get
@@ -501,13 +502,13 @@ def test_serving_is_seen_but_training_about_serving_is_not() -> None:
     assert not reading("fine-tune llama 3.1 8b for inference on 8 H100").serving
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=120))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     begun(text, PLAN, {"recent": COUNT})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 100_000), st.sampled_from(["{} H100s", "{}x H100", "{} x H100", "H100 x{}", "{} H100 GPUs"]))
 def test_counts_are_read_in_every_form(count: int, form: str) -> None:
     assert begun(f"llama-3.1-8b on {form.format(count)}").changes[COUNT] == count

@@ -16,6 +16,7 @@ from conversations import of, say
 from fake_gemini import KEY, FakeGemini, Reply, call, chunk, error, says, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from agent.budget import Usage
 from agent.events import Remark, ToolResult
@@ -191,7 +192,7 @@ def test_a_request_for_a_greeting_is_under_40_kb(fake: FakeGemini) -> None:
     letters=st.integers(0, 100_000),
     tokens=st.sampled_from([20_000, 40_000, 200_000]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_no_request_is_over_its_tokens(calls: int, rows: int, letters: int, tokens: int) -> None:
     made = [Call(f"a{number}", "describe_model", {"model": "x" * (letters // 50)}) for number in range(calls)]
     result = {"rows": [{"text": "word " * 40, "more": list(range(40))}] * rows}

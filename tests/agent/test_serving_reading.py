@@ -8,6 +8,7 @@ import pytest
 from conversations import NOON, begun, reading
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from agent.models import Thought, Turn
 from agent.offline.catalogue import known
@@ -253,20 +254,20 @@ def test_what_is_missing_is_asked_for_once() -> None:
     assert "accelerator" not in call.arguments
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(max_size=120))
 def test_any_text_is_read_in_a_session_about_serving(text: str) -> None:
     begun(text, SERVED)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 99_999), st.sampled_from(["{} users", "{} concurrent requests", "concurrency {}", "{} clients"]))
 def test_clients_are_read_in_every_form(number: int, form: str) -> None:
     text = f"serve llama-3.1-8b on one H100 with {form.format(number)}"
     assert begun(text).changes.get("workload.concurrency") == number
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(16, 99_999), st.integers(16, 9_999), st.sampled_from(["{}/{}", "{} in / {} out", "ISL {} OSL {}",
        "{} input tokens and {} output tokens", "prompts of {} tokens, answers of {} tokens"]))  # fmt: skip
 def test_lengths_are_read_in_every_form(prompt: int, answer: int, form: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
@@ -178,7 +179,7 @@ def test_assumptions_are_said() -> None:
     assert build(TINY).notes == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     layers=st.integers(1, 40),
     heads=st.sampled_from([1, 2, 4, 8, 16]),
@@ -208,7 +209,7 @@ def test_parameters_are_the_sum_of_the_parts(
     assert deeper.parameters > built.parameters
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([*MOE, *MLA, "mixer", "layer_types", "block_configs", "hybrid_override_pattern", "qk_norm",

@@ -10,6 +10,7 @@ import pytest
 from estimator_jobs import make_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Layouts
@@ -151,7 +152,7 @@ def test_samples_need_a_prompt() -> None:
     assert raised.value.field == "workload.response_len"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.sampled_from(["trainer", "colocated"]),
     st.sampled_from(["meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1", "google/gemma-2-9b"]),

@@ -9,6 +9,7 @@ import pytest
 from estimator_jobs import open_job, with_layout
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, Layouts
@@ -255,7 +256,7 @@ def test_every_candidate_stands_alone_and_the_peak_is_the_worst_phase(framework:
         assert alone.device_at_save[0] == pytest.approx(memory.device_at_save[index])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(framework=st.sampled_from(KINDS), nodes=st.sampled_from([1, 2, 4]), stage=st.sampled_from(PHASES))
 def test_more_nodes_never_need_more_memory_each(framework: str, nodes: int, stage: Any) -> None:
     few, more = (host_of(job_on(framework, count=8 * size)) for size in (nodes, 2 * nodes))

@@ -10,6 +10,7 @@ import pytest
 from deployment_jobs import LARGE, SMALL, faster, jobs, make, one
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.machine.decode import DecodeKernel, ExpertKernel
 from estimator.machine.matmul import MatmulSurface
@@ -212,7 +213,7 @@ def test_host_work_is_hidden_where_it_overlaps() -> None:
     assert of(a_pass(long, these, 100, 0)) == pytest.approx(step + job.factors.host * (1.0 + 1e-3))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(jobs(), st.sampled_from([0, 1, 8, 500]), st.sampled_from([0, 1, 300, 8000]), st.sampled_from([1, 500, 60_000]))
 def test_parts_are_finite_and_make_the_whole(fields: dict[str, Any], decoding: int, reading: int, context: int) -> None:
     job = make(**fields)
@@ -237,7 +238,7 @@ def never_slower(job: ServingJob, decoding: int, reading: int, factor: float, na
         assert (getattr(now, name) <= getattr(before, name) * (1 + 1e-12)).all(), name
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     jobs(), st.sampled_from([(1, 0), (8, 0), (500, 0), (0, 300), (0, 8000)]), st.floats(1.01, 4.0),
     st.sampled_from([("memory_bandwidth",), ("peak_flops",), ("scaleup_bandwidth", "peer_bandwidth")]),
@@ -252,7 +253,7 @@ def test_more_bandwidth_is_never_slower_where_prompts_are_fitted_much_slower() -
     never_slower(make(engine="llamacpp"), 1, 300, 2.0, ("memory_bandwidth",))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(jobs(), st.sampled_from([1, 8, 100]), st.sampled_from([1, 7, 400]))
 def test_more_sequences_or_longer_ones_are_never_faster(fields: dict[str, Any], decoding: int, more: int) -> None:
     job = make(**fields)
@@ -291,7 +292,7 @@ def test_prompts_beside_generation_make_a_step_longer_where_prompts_are_fitted_m
     assert shortest_mixed("mi300x", "sglang", SMALL) > 0.95
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 9000)), min_size=2, max_size=5))
 def test_a_pass_is_the_same_alone_and_among_others(loads: list[tuple[int, int]]) -> None:
     job = make(MIXTRAL, count=4)

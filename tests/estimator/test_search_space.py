@@ -12,6 +12,7 @@ import pytest
 from estimator_jobs import make_job, open_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Layouts, recompute_code
@@ -194,7 +195,7 @@ def fields_of(index: int, estimates: Estimates) -> dict[str, Any]:
 WHOLES = [search_whole(small_job(*case)) for case in SMALL]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.integers(0, len(SMALL) - 1), st.integers(0, 10**6))
 def test_what_the_search_returns_is_valid_and_the_same_alone(which: int, draw: int) -> None:
     """Named whole in a plan it is accepted as the one candidate, and its estimate is that of the batch."""

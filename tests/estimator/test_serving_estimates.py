@@ -10,6 +10,7 @@ import pytest
 from deployment_jobs import LARGE, SMALL, estimate_of, faster, jobs, make, one
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.serving.estimates import ServingEstimates, estimate, most_running
 from estimator.serving.memory import serving_memory
@@ -38,7 +39,7 @@ def everything(fields: dict[str, Any]) -> ServingEstimates:
     return estimate(job, deployments(job))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(jobs(), loads)
 @example(PLAIN, {})
 @example(PLAIN | {"model": "deepseek-ai/DeepSeek-V3", "count": 8, "weight_dtype": "fp8"}, {})
@@ -67,7 +68,7 @@ def test_figures_are_finite_positive_and_agree(fields: dict[str, Any], load: dic
     assert (steady.generating.total <= steady.tpot_s * make(**fields | load).tokens_per_step * 1.5).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(jobs(), loads, st.integers(0, 10**6))
 def test_an_estimate_is_the_same_alone_and_in_a_batch(fields: dict[str, Any], load: dict[str, Any], draw: int) -> None:
     job = make(**fields | load)
@@ -82,7 +83,7 @@ def test_an_estimate_is_the_same_alone_and_in_a_batch(fields: dict[str, Any], lo
     assert alone.memory.max_concurrency[0] == batch.memory.max_concurrency[index]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     jobs(), loads.filter(lambda load: "request_rate" not in load), st.floats(1.05, 3.0),
     st.sampled_from([("memory_bandwidth",), ("peak_flops",), ("scaleup_bandwidth", "peer_bandwidth")]),
@@ -101,7 +102,7 @@ def test_a_faster_machine_never_serves_less_or_later(
         assert (now.steady.e2e_s <= before.steady.e2e_s * 1.001).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(jobs(input_len=(16, 200, 2000), output_len=(200, 1000), count=(1, 2, 4)), st.sampled_from([2, 3]))
 @example(PLAIN, 2)
 def test_more_clients_never_bring_less_and_never_shorten_a_step(fields: dict[str, Any], times: int) -> None:
@@ -115,7 +116,7 @@ def test_more_clients_never_bring_less_and_never_shorten_a_step(fields: dict[str
     assert (many.tpot_s >= few.tpot_s * least).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(jobs(count=(1,)), loads.filter(lambda load: load.get("scenario") not in ("single-stream", "static-batch")))
 def test_replicas_serve_as_many_times_the_load(fields: dict[str, Any], load: dict[str, Any]) -> None:
     job = make(**fields | load)
@@ -136,7 +137,7 @@ def test_replicas_serve_as_many_times_the_load(fields: dict[str, Any], load: dic
     np.testing.assert_allclose(found.memory.total, one_found.memory.total)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(jobs(weight_dtype=("bf16",), accelerator=("h100-sxm", "b200-sxm", "a100-sxm-80gb")), loads)
 def test_fewer_clients_than_there_is_room_for_all_run(fields: dict[str, Any], load: dict[str, Any]) -> None:
     job = make(**fields | load)

@@ -11,6 +11,7 @@ import pytest
 from deployment_jobs import LARGE, SMALL, clients, jobs, make, one
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.memory import COMPONENTS, ServingMemory, cache_bytes, serving_memory, weight_bytes
@@ -222,7 +223,7 @@ def test_captured_graphs_and_collectives_are_counted_where_there_are_any() -> No
     assert eager.room[0] > alone.room[0]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(jobs())
 def test_sizes_are_finite_parts_of_a_whole_and_fit_where_one_request_has_room(fields: dict[str, Any]) -> None:
     job = make(**fields)
@@ -247,7 +248,7 @@ def test_what_fits_is_no_more_than_the_device() -> None:
     assert found.total[0] <= found.capacity or not found.fits[0]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(jobs(kv_dtype=("bf16", "fp16")), st.sampled_from(["fp8", "int8"]))
 def test_a_cache_in_eight_bits_holds_no_fewer_requests(fields: dict[str, Any], smaller: str) -> None:
     wide, narrow = make(**fields), make(**fields | {"kv_dtype": smaller})
@@ -261,7 +262,7 @@ def test_a_cache_in_eight_bits_holds_no_fewer_requests(fields: dict[str, Any], s
     assert (now.components["kv_cache"] <= before.components["kv_cache"]).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(jobs(weight_dtype=("fp16",), engine=("vllm", "sglang")), st.sampled_from(["fp8", "int8", "awq", "nvfp4"]))
 def test_smaller_weights_leave_no_less_room(fields: dict[str, Any], smaller: str) -> None:
     wide, narrow = make(**fields | {"kv_dtype": "bf16"}), make(**fields | {"kv_dtype": "bf16", "weight_dtype": smaller})
@@ -277,7 +278,7 @@ def split(job: ServingJob, **sizes: int) -> ServingMemory:
     return serving_memory(job, replace(these, **{name: np.array([size]) for name, size in sizes.items()}))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(jobs(count=(8,), engine=("vllm", "sglang", "trtllm")), st.sampled_from(["tp", "pp"]))
 def test_more_devices_to_a_replica_never_hold_more_each(fields: dict[str, Any], name: str) -> None:
     job = make(**fields)

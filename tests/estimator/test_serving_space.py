@@ -9,6 +9,7 @@ import pytest
 from deployment_jobs import LARGE, MODELS, ONE, SMALL, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -186,7 +187,7 @@ def test_derived_sizes_and_rows() -> None:
     assert deployments(make(input_len=10, prefix_hit=0.99)).read_len[0] == 1.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(MODELS), st.sampled_from([1, 2, 3, 6, 8, 12, 16, 64]), st.sampled_from(["vllm", "sglang", "mlc"])
 )

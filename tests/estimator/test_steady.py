@@ -11,6 +11,7 @@ import pytest
 from deployment_jobs import LARGE, SMALL, clients, make, one, under
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
@@ -95,7 +96,7 @@ def test_long_prompts_are_not_read_faster_than_full_steps_of_them() -> None:
     assert (found.requests_per_s <= budget / seconds(job, these, 0, budget) / 8000 * 1.02).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.sampled_from(["vllm", "sglang", "trtllm", "exllamav2"]), st.sampled_from([100, 1000, 4000]),
     st.sampled_from([100, 1000]), st.sampled_from([None, 0.0, 0.5]),
@@ -399,7 +400,7 @@ def alone_and_among(model: str, loads: list[tuple[float, float]], at_random: boo
             assert getattr(alone, name)[0] == pytest.approx(getattr(together, name)[index], rel=1e-9), name
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     st.sampled_from([SMALL, "mistralai/Mixtral-8x7B-v0.1", "deepseek-ai/DeepSeek-V2-Lite"]),
     st.lists(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from samples import examples
 
 from estimator.plan.schema import Plan
 from estimator.plan.training.layout_checks import valid_tp
@@ -58,7 +59,7 @@ def test_a_choice_fits_and_nothing_that_fits_is_better_by_its_criterion(strategy
     assert int(found.layouts.tp[index]) in valid_tp(found.job.architecture)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.sampled_from(["gpt2", "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B"]),
     st.sampled_from(["h100-sxm", "mi300x", "a100-sxm-80gb"]),

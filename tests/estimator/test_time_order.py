@@ -12,6 +12,7 @@ import pytest
 from estimator_jobs import with_accelerator, with_layout, with_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, Layouts
@@ -133,7 +134,7 @@ def cases(draw: st.DrawFn) -> tuple[Job, Layouts]:
     return job, layout_of(setup, **changes)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(cases(), st.floats(1.0, 16.0))
 def test_better_hardware_never_slows_a_step(case: tuple[Job, Layouts], times: float) -> None:
     job, layouts = case

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -58,7 +59,7 @@ def test_what_is_no_number_of_devices_is_refused(name: str) -> None:
         find_devices(name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from([device.id for device in accelerators()]), st.integers(1, 4096))
 def test_a_count_multiplies_what_a_name_stands_for(id: str, count: int) -> None:
     one = find_devices(id).count or 1

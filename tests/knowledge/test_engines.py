@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
@@ -212,7 +213,7 @@ def test_the_cache_is_as_large_as_engines_print() -> None:
     assert max(errors.values()) < 0.10, errors
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     name=st.sampled_from(engines_known()),
     accelerator=st.sampled_from(["h100-sxm", "a10g", "mi300x", "gb300", "apple-m4-max"]),
@@ -233,7 +234,7 @@ def test_more_weights_never_leave_more_room(
     assert (room + held <= total)[room > 0].all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(tokens=st.integers(1, 32768), sequences=st.integers(1, 4096), tp=st.sampled_from([1, 2, 4, 8]))
 def test_larger_steps_take_more(tokens: int, sequences: int, tp: int) -> None:
     architecture, _ = find_architecture("Qwen/Qwen3-235B-A22B")

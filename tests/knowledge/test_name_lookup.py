@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
@@ -214,7 +215,7 @@ def test_checkpoints_share_an_architecture_and_nothing_else() -> None:
         assert not names & {alias.casefold() for alias in row.aliases} - own, row.id
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from([facts.id for facts in checkpoints()]))
 def test_the_last_part_of_a_checkpoint_with_spaces_is_that_checkpoint(id: str) -> None:
     """Never its base: what tuning or format was said is not dropped while a checkpoint has it."""
@@ -308,7 +309,7 @@ def test_every_id_and_alias_finds_its_own_row() -> None:
             assert find_accelerator(name).value.id == device.id
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.text(max_size=40))
 @example("a/b/c")
 @example("\0")
@@ -324,7 +325,7 @@ def test_any_text_gives_an_answer_or_a_plan_error(text: str) -> None:
             assert look_up(text)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from([row.id for row in models()]), st.data())
 def test_a_changed_number_is_never_forgiven(id: str, data: st.DataObject) -> None:
     """Whatever digit is changed in a name: it is unknown, ambiguous or another row that has that very number."""

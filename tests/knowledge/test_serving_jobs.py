@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.model.weight_format import weight_bytes
@@ -254,7 +255,7 @@ def test_experts_are_chosen_unevenly_and_dense_models_have_none() -> None:
     assert make().expert_spread == 1.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from([one.id for one in accelerators()]), st.sampled_from(engines_known()),
     st.sampled_from(["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4", "q4_k_m"]),

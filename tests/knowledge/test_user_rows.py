@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, aliases, find_accelerator, machine
@@ -143,7 +144,7 @@ def test_a_bad_file_is_left_out_with_the_reason_and_the_others_stay(text: str, s
             find_accelerator("x")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.dictionaries(st.sampled_from(sorted(HardwareRow.model_fields)), st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("h100-sxm"),
     lambda inner: st.lists(inner, max_size=3), max_leaves=4), max_size=6))  # fmt: skip

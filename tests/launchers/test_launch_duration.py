@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete
 from native_plans import native
+from samples import examples
 
 from launchers.launch.duration import Duration, duration, save_steps
 from launchers.launch.of_plan import launch_of
@@ -31,7 +32,7 @@ def found(step_s: float, steps: int, limit_h: float | None = None) -> tuple[Dura
     return known, save_steps(launch, 500)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.floats(0.05, 20_000), st.integers(1, 10**6), st.sampled_from([None, 0.5, 4.0, 24.0, 168.0]))
 def test_jobs_hold_the_run_and_checkpoints_come_every_half_to_whole_hour(step_s, steps, limit_h):
     run, interval = found(step_s, steps, limit_h)

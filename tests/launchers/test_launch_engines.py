@@ -14,6 +14,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
@@ -367,7 +368,7 @@ layouts = st.fixed_dictionaries({"tp": st.sampled_from([1, 2, 3, 8, 16]), "pp": 
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(ENGINES), st.sampled_from([1, 8, 16, 48]), layouts, loads)
 def test_files_agree_with_the_plan_or_it_is_refused(engine, count, layout, load):
     made = plan(engine, count, MOE, layout, **load)
@@ -431,7 +432,7 @@ hostile = st.sampled_from(
 ) | st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["vllm", "sglang"]), hostile)
 def test_model_names_stay_inert(tmp_path_factory, engine, name):
     folder = tmp_path_factory.mktemp("inert")

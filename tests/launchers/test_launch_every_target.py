@@ -18,6 +18,7 @@ import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
@@ -181,7 +182,7 @@ def tried(plan: Plan, targets: list[str], dataset: str | None, folder: Path) -> 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs a shell")
 @pytest.mark.parametrize("target", STARTED)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_files_read_back_or_the_plan_is_refused_and_nothing_written(target: str, data: st.DataObject) -> None:
     kind = TARGETS[target].kinds[0]

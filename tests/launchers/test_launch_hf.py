@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete, devices
+from samples import examples
 
 from estimator.errors import PlanError
 from launchers.choice import usual_program
@@ -224,7 +225,7 @@ workloads = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.sampled_from(TARGETS),
     workloads,
@@ -281,7 +282,7 @@ hostile = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(hostile, hostile, st.sampled_from(["trl", "axolotl", "unsloth"]))
 def test_hostile_names_stay_inert(model, dataset, name):
     framework = {"trl": "hf-trainer"}.get(name, name)

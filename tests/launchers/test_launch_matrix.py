@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete, devices
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -224,7 +225,7 @@ def test_hostile_names_stay_inert(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"m", "fakes", "told"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(

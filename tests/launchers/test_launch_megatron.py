@@ -13,6 +13,7 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
+from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
@@ -81,7 +82,7 @@ def rules(found: argparse.Namespace, processes: int, connections: str) -> None:
         assert found.num_layers % pp == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(models, layouts((0, 1, 3)), workloads, st.sampled_from([1, 4, 12]))
 def test_scripts_say_the_plan_and_keep_the_rules(model, layout, workload, accumulation):
     assume(layout["vpp"] is None or layout["pp"] > 1)
@@ -171,7 +172,7 @@ def test_contradictions_are_refused(framework, model, layout, workload, field):
     assert raised.value.field == field
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 130), st.integers(1, 40))
 def test_uneven_pipelines_hold_all_layers(layers, stages):
     assume(layers >= stages)
@@ -191,7 +192,7 @@ def test_uneven_pipelines_are_written_out(tmp_path):
 BRIDGE_MODELS = st.sampled_from([DENSE, LARGE, "Qwen/Qwen3-30B-A3B"])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     BRIDGE_MODELS,
     layouts((0, 1)),
@@ -224,7 +225,7 @@ def test_bridge_overrides_say_the_plan(model, layout, mode, precision):
 
 
 @pytest.mark.parametrize("framework", ["megatron-lm", "megatron-bridge", "torchtitan", "fsdp2"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(hostile, hostile)
 def test_names_stay_inert(framework, name, dataset):
     target = "torchrun" if framework == "fsdp2" else framework

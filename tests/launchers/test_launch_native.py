@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from launch_plans import complete
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -55,7 +56,7 @@ def titan_plans(draw: st.DrawFn) -> Plan:
     return native("torchtitan", model, layout, 12, compile=compiled, **workload)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(titan_plans())
 def test_torchtitan_scripts_say_the_plan(plan):
     rendered = attempt(plan, "torchtitan")
@@ -86,7 +87,7 @@ def test_torchtitan_scripts_say_the_plan(plan):
     assert (options["--module"], options["--config"]) == (row["module"], row[training.precision])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(models, layouts(), workloads)
 def test_primus_overrides_say_the_plan(model, layout, workload):
     assume(layout["vpp"] is None or layout["pp"] > 1)
@@ -112,7 +113,7 @@ def test_primus_overrides_say_the_plan(model, layout, workload):
     assert f"GPUS_PER_NODE={min(plan.cluster.count or 0, 8)} " in rendered.launch_command
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(models, layouts((0, 3)), workloads, st.sampled_from([1, 3, 4]))
 def test_maxtext_files_say_the_plan(model, layout, workload, accumulation):
     workload = workload | {"moe_dispatcher": "auto"}
@@ -188,7 +189,7 @@ def test_other_devices_are_refused(framework, accelerator):
 
 
 @pytest.mark.parametrize("framework", ["primus", "maxtext"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(hostile, hostile)
 def test_names_stay_inert(framework, name, dataset):
     plan = native(framework, DENSE, {"zero_stage": 3 if framework == "maxtext" else 1})

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_plans import complete
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -87,7 +88,7 @@ def consistent(changes: dict) -> dict:
     return changes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(plans, st.booleans())
 def test_files_read_back_as_the_plan_or_it_is_refused(changes, repair):
     plan = complete(consistent(changes) if repair else changes)
@@ -131,7 +132,7 @@ hostile = st.one_of(
 PLAIN = content(render(complete({"name": "plain"}), ["slurm"]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(hostile)
 def test_names_stay_inert(name):
     texts = content(render(complete({"name": name}), ["slurm"]))
@@ -152,7 +153,7 @@ def test_names_stay_inert(name):
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", job_name[1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(hostile)
 def test_model_names_go_through_unchanged_or_are_refused(model):
     texts, error = attempt(complete(), model_id=model or " ")
@@ -164,7 +165,7 @@ def test_model_names_go_through_unchanged_or_are_refused(model):
     assert "${" not in texts["llamafactory"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans()))
 def test_scalars_survive_yaml(value):
     text = scalar(value)

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_plans import PREDICTION, complete, devices
+from samples import examples
 from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, scheduled, serving, text
 
 from estimator.errors import PlanError
@@ -302,7 +303,7 @@ def test_sets_of_a_real_program(target: str):
 
 @pytest.mark.skipif(not shutil.which("sh"), reason="needs sh")
 @pytest.mark.parametrize("target", SCHEDULERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.text(max_size=80) | st.text(alphabet="$(){}`'\"\\;&|<>#!\n\r\t\0 \u2028\u202e\x85~*-=:{}[]", max_size=40))
 def test_names_stay_inert(target: str, name: str):
     """A name changes comments and the names of things, and nothing else of any file."""
@@ -338,7 +339,7 @@ trees = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(trees)
 def test_trees_survive_yaml(value: dict[str, Any]):
     found = yaml.safe_load("\n".join(tree({YamlNote("note"): "", **value})) + "\n")

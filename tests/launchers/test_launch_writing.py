@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from launch_plans import complete
+from samples import part
 
 from estimator.errors import PlanError
 from launchers.pieces import File, Rendered
@@ -176,8 +177,7 @@ sys.stdin.readline()
 files = tuple(File(f"part{n % 3}/file{n}", "test", sys.argv[2] * 20_000) for n in range(20))
 write(Rendered(files, "true", ()), Path(sys.argv[1]), overwrite=True)
 """
-# `make fuzz` asks for 200.
-KILLS = int(os.environ.get("SHARDWISE_KILLS", "16"))
+KILLS = part(16, 200)
 
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -261,7 +262,7 @@ names = st.sampled_from([line.split(":")[0] for line in LLAMAFACTORY.splitlines(
 anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(names, anything))
 def test_any_values_are_read_or_left(changes: dict[str, Any]):
     import json

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from launch_plans import complete
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -206,7 +207,7 @@ SETS = {
     ),
 }  # fmt: skip
 _slow = settings(
-    max_examples=15,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

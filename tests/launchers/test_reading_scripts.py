@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from launchers.reading.documents import json_keys, yaml_keys
@@ -89,7 +90,7 @@ def test_keys_have_their_lines_and_merges_give_way():
     assert json_keys("x.json", '{"a": {\n"b": 1}}').items["a.b"].line == 2
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(alphabet="ab $\"'\\(){}[]=;|&<>\n#-+*0N`@:", max_size=60))
 def test_any_text_is_words_or_a_plan_error(text: str):
     try:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -191,7 +192,7 @@ def test_rows_are_read_as_measured_runs_of_the_same_plan(tmp_path: Path) -> None
     assert case_of(rows(table(found, "memory"))[0], "memory").observed["peak_bytes"] == 5.5e10
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_plan_comes_back_from_its_row(data: st.DataObject, tmp_path: Path) -> None:
     method = data.draw(st.sampled_from(["full", "lora", "qlora", "dora", "freeze"]))

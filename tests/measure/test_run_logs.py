@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.units import GIB
@@ -212,7 +213,7 @@ def test_what_is_no_log_is_refused() -> None:
     assert not is_log("full fine-tune Llama-3.1-8B on 8 H100s, 40,000 tokens/s")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.data())
 def test_cut_and_garbled_logs_never_crash(kind: str, data: st.DataObject) -> None:
     text = KINDS[kind][0].encode()
@@ -320,7 +321,7 @@ def test_trackers_keep_the_same_quantities(name: str, tmp_path: Path) -> None:
     assert len(read(tmp_path)) == 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_cut_and_garbled_trackers_never_crash(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("tracked")

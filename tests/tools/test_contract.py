@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from tool_calls import FLAT, NESTED, PLANNING, leaves, result, steady
 
 from estimator.errors import PlanError
@@ -202,7 +203,7 @@ FLAT_VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.fixed_dictionaries({}, optional=FLAT_VALUES))
 def test_any_flat_argument_is_the_field_it_stands_for(flat: dict[str, Any]) -> None:
     flat = {"model": "Qwen/Qwen2.5-0.5B", "accelerator": "h100-sxm"} | flat

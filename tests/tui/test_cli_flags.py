@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.plan.schema import Plan
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, PlanRequest, ServingRequest
@@ -73,7 +74,7 @@ def typed(draw: st.DrawFn) -> tuple[str, str]:
     return name, str(draw(st.integers(1, most)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(field=typed(), style=st.sampled_from(["flag", "equals", "underscore", "set", "dotted"]))
 def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None:
     name, word = field
@@ -124,7 +125,7 @@ def _section(path: str, word: str | list[str]) -> dict[str, Any]:
     return section
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(words=st.lists(st.text(max_size=12), max_size=5))
 def test_any_words_are_read_or_refused(words: list[str]) -> None:
     from tui.cli import main

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from pages.blocks import Chart, Figures, Headline, Note, Table, Text
 from pages.rendering import terminal as page
@@ -22,7 +23,7 @@ ASCII = st.text("abcdefgh 0123-_/", max_size=80)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     rows=st.lists(st.tuples(ASCII, ASCII, st.integers(0, 10**9).map(str)), min_size=1, max_size=6),
     width=st.integers(40, 220),
@@ -53,7 +54,7 @@ def test_numbers_are_aligned() -> None:
     assert [line[-1] for line in lines] == ["N", "5", "4"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(words=WORDS, width=st.integers(40, 200), colour=st.booleans())
 def test_a_page_holds_its_width_and_controls_no_terminal(words: str, width: int, colour: bool) -> None:
     nasty = f"{words} \x1b[31mred\x07\x9b2J"
@@ -102,7 +103,7 @@ def plots(draw_one: st.DrawFn) -> Plot:
     })  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(plot=plots(), width=st.sampled_from([60, 100, 160]), colour=st.booleans())
 def test_any_plot_is_drawn_within_the_width(plot: Plot, width: int, colour: bool) -> None:
     text = draw(plot, width, colour)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -168,7 +169,7 @@ def test_nothing_found_names_topics() -> None:
 @example("^title : {advice}")
 @example("日本語 αβγ 🙂")
 @example("a" * 300)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_query_is_answered(query: str) -> None:
     answer = call("search_playbook", {"query": query})
     assert answer["query"] == query

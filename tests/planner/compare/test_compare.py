@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pace import within
+from samples import examples
 
 from estimator.errors import PlanError
 from pages.blocks import Table
@@ -213,7 +214,7 @@ def test_plots_hold_what_the_rows_hold() -> None:
     assert memory["limit"] == pytest.approx(row["capacity_bytes"] / 2**30)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.sampled_from(["Qwen/Qwen2.5-0.5B", "gpt2"]),
     st.sampled_from([("method", ["full", "lora", "qlora"]), ("count", [1, 2, 4]), ("zero_stage", [0, 3]),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from tools import call
@@ -33,7 +34,7 @@ def test_nodes_double_and_the_first_is_what_others_are_held_against() -> None:
         assert 0 <= point["communication_share"] < 1
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.floats(0.01, 1.0), st.sampled_from(["strong", "weak"]))
 def test_it_stops_paying_where_efficiency_first_falls_below(threshold: float, scaling: str) -> None:
     arguments = {"model": "gpt2", "accelerator": "a100-sxm-80gb", "nodes": [1, 4, 16, 64], "scaling": scaling}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pace import within
+from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.figure_facts import figure, find_figure, known_figure
@@ -273,7 +274,7 @@ def test_an_unknown_figure_lists_some_that_there_are(said: str) -> None:
     assert set(caught.value.valid) <= set(subject("training", "dense").offered)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_a_figure_or_a_clean_error(said: str) -> None:
     offered = subject("training", "dense").offered

@@ -1,11 +1,10 @@
 """What is estimated of a plan and of its own files read back is the same: every value that moves memory or time is in
 the files as it was in the estimate, for every training target.
 
-A dozen plans a target here; `AGREEMENT_PLANS=40 pytest tests/planner/files/test_agreement.py` tries more than 500."""
+A dozen plans a target, 40 of each with SHARDWISE_THOROUGH=1."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples import part
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "launchers"))
 from test_reading_round_trip import SETS  # pyright: ignore[reportMissingImports]
@@ -23,7 +23,7 @@ from planner.estimates import estimate_plan
 from planner.files.importing import imported
 from planner.training.planned import Planned, memory_of, time_of
 
-PLANS = int(os.environ.get("AGREEMENT_PLANS", "12"))
+PLANS = part(12, 40)
 
 
 @pytest.mark.parametrize("target", SETS)

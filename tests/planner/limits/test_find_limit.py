@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pace import within
+from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture, models
@@ -245,7 +246,7 @@ def test_what_cannot_be_asked_is_said(arguments: dict[str, Any], field: str, say
     assert says in str(caught.value)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     count=st.sampled_from([1, 2, 8, 16]),
     method=st.sampled_from(["full", "lora", "qlora"]),

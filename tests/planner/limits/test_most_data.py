@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from estimator.errors import PlanError
 from planner.limits import LimitRequest, find_limit
@@ -20,7 +21,7 @@ def most(**limits: Any) -> Limit:
     return find_limit(LimitRequest.model_validate({"goal": "tokens", **RUN, **limits}))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.floats(2.0, 3000.0))
 def test_the_most_data_are_done_just_in_time(hours: float) -> None:
     limit = most(deadline_h=hours)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from serving_calls import SERVE
 from tool_calls import FLAT
 
@@ -66,7 +67,7 @@ def test_money_is_rate_times_hours_and_parts_add_up(base: dict[str, Any], terms:
         assert found["usd_per_epoch"] * found["epochs"] == pytest.approx(found["usd"])
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.floats(1e8, 1e11))
 def test_twice_the_steps_cost_twice_as_much(tokens: float) -> None:
     steps = max(1, int(tokens / 262_144))

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from tool_calls import FLAT, NESTED, steady
 
 from estimator.errors import PlanError
@@ -240,7 +241,7 @@ def test_training_and_serving_are_told_apart() -> None:
     assert figures["step_s"]["change"] is None
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.dictionaries(st.sampled_from(["count", "seq_len", "global_batch"]), st.sampled_from([8, 16]), max_size=3))
 def test_given_differences_are_exactly_the_changes(changes: Mapping[str, int]) -> None:
     base = {"model": "gpt2", "cluster": {"accelerator": "h100-sxm", "count": 8},

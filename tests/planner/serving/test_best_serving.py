@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pace import within
+from samples import examples
 from serving_calls import LARGE, best
 
 from estimator.errors import PlanError
@@ -71,7 +72,7 @@ def test_no_candidate_on_the_front_beats_another() -> None:
     assert costs == sorted(costs, reverse=True)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(limit=st.floats(12.0, 80.0), looser=st.floats(1.05, 2.0))
 def test_looser_limits_never_give_less(limit: float, looser: float) -> None:
     asked = {"engines": ("vllm",), "weight_dtypes": ("fp8",)}

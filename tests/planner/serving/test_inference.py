@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from serving_calls import LARGE, SERVE, estimate
 from tool_calls import leaves
 
@@ -100,7 +101,7 @@ def test_flat_and_nested_arguments_say_the_same() -> None:
     assert call("estimate_inference", {"plan": nested | named})["latency"] == estimate()["latency"]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     model=st.sampled_from(["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "google/gemma-2-9b"]),
     engine=st.sampled_from(["vllm", "sglang", "trtllm"]),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from serving_calls import LARGE
 
 from estimator.errors import PlanError
@@ -66,7 +67,7 @@ def test_the_plan_of_the_best_serves_the_load_within_the_limits(load: dict[str, 
     assert over["latency"]["tpot_s"] > again["latency"]["tpot_s"]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(rate=st.floats(0.5, 200), times=st.floats(1.2, 5))
 def test_more_load_never_takes_fewer_devices_or_less_money(rate: float, times: float) -> None:
     less, more = (size(request_rate=round(value, 2))["best"] for value in (rate, rate * times))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 from tool_calls import FLAT, GIB, result
 
 from estimator.training.memory import COMPONENTS
@@ -41,7 +42,7 @@ AMOUNTS = st.just(0.0) | st.floats(1e-3, 200)
 
 
 @given(st.sampled_from(COMPONENTS), AMOUNTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_component_that_is_set_is_taken_as_it_is(name: str, value: float) -> None:
     found = memory(FIXED | {"overrides": {f"{name}_gib": value}})
     assert found["own_peaks"][name] == pytest.approx(value * GIB)
@@ -54,7 +55,7 @@ def test_a_component_that_is_set_is_taken_as_it_is(name: str, value: float) -> N
 
 
 @given(st.floats(1, 300), AMOUNTS.filter(lambda gib: gib <= 20))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_what_is_usable_less_what_stays_free_is_the_capacity(usable: float, reserve: float) -> None:
     found = memory(FIXED | {"usable_gib": usable, "reserve_gib": reserve})
     assert found["capacity_bytes"] == pytest.approx(max(0.0, usable - reserve) * GIB)
