@@ -63,7 +63,7 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     cannot be."""
     refused: Refused = []
     tries: list[_Tries] = []
-    known = ask.known.setdefault(_without_limits(ask.plan), Known())
+    known = ask.known.setdefault(_without_limits(ask.plan), KnownClusters())
     for device in ask.devices:
         if why := no_training(device):
             refused.append(Refusal(device.id, "no_framework", why))
@@ -100,7 +100,7 @@ class _Sized:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownClusters:
     """What clusters come to whatever the limits: asked once more with other limits, the same are not estimated again.
     By shape."""
 
@@ -172,7 +172,7 @@ class _Ahead:
 class _Tries:
     """One accelerator in all sizes that are tried, by the size of its nodes, and what came of them."""
 
-    def __init__(self, ask: Asked, device: Accelerator, known: Known) -> None:
+    def __init__(self, ask: Asked, device: Accelerator, known: KnownClusters) -> None:
         self.ask, self.device, self.known = ask, device, known
         self.shapes: dict[int | None, list[Shape]] = {}
         self.usual: dict[int | None, int] = {}
