@@ -6,10 +6,20 @@ from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from pages.answers.assumptions import taken_data
 from pages.answers.plan import complete, hardware_words, model_words
-from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
+from pages.blocks import Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
-from pages.results.limits import LimitWords, limit_words
-from pages.results.money import cluster_name, considered, decisions, near, options, rejected, verdicts
+from pages.results.limits import LimitWords, doubt_words, limit_words
+from pages.results.money import (
+    cluster_name,
+    configured_doubts,
+    considered,
+    decisions,
+    near,
+    option_doubts,
+    options,
+    rejected,
+    verdicts,
+)
 from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
@@ -29,11 +39,11 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     monthly = bool(first.engine) and _of_a_month(clusters)
     told = f"{cluster_name(first)}{where}{_per_month(first) if monthly else _price_and_time(first)}"
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
-    doubts = [f"{capitalised(text)}." for text in clusters.warnings[:1]]
-    what = " ".join(filter(None, [*doubts, what, taken_data(clusters.assumptions)]))
+    doubt = " ".join(filter(None, (option_doubts(first), doubt_words(clusters.warnings))))
+    what = " ".join(filter(None, (doubt, what, taken_data(clusters.assumptions))))
     goal = complete(clusters.plan).goal if clusters.plan else None
     limits = LimitWords((), (), ()) if monthly else limit_words(goal, first)
-    sure = not (first.stale or limits.doubtful or clusters.warnings)
+    sure = not (doubt or limits.doubtful)
     head = (
         Headline(" ".join([*limits.doubtful, f"Rent {told}.", *limits.kept]), True, what, beware=not sure)
         if clusters.satisfied
@@ -115,8 +125,9 @@ def configured(found: AutoConfigured) -> list[Block]:
     if found.per_device_bytes:
         text += f" It needs {figures.gib(found.per_device_bytes)} per device."
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])
+    doubt = configured_doubts(found)
     return [
-        Headline(head, found.satisfied, text, beware=bool(limits.doubtful or found.warnings)),
+        Headline(head, found.satisfied, " ".join(filter(None, (doubt, text))), beware=bool(limits.doubtful or doubt)),
         Prose(taken_data(found.assumptions)),
         *decisions([row for row in found.reasons if row.field.startswith(_CHOICES) and row.why][:_MOST_REASONS]),
         *considered([row for row in found.considered if row.why][:_MOST_OTHERS]),

@@ -14,14 +14,13 @@ from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
-from pages.results.limits import limit_words
-from pages.results.overview import latency_limit
+from pages.results.limits import doubt_words, limit_words
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
-# Rows of a table, warnings and readings that stand at first; the whole is behind them.
-_MOST_ROWS, _MOST_WARNINGS, _MOST_READINGS = 3, 2, 2
+# Rows of a table and readings that stand at first; the whole is behind them.
+_MOST_ROWS, _MOST_READINGS = 3, 2
 # Characters of a cell that stands at first.
 _LONGEST = 24
 # Characters of a row of it, which a narrow screen beside the pane has.
@@ -60,7 +59,7 @@ def training(
         verdict = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
     text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
     beware = need.tight or bool(estimate.warnings or limits.doubtful)
-    more = [*([saving] if saving else []), *_doubts(estimate.warnings, ("host memory",))]
+    more = filter(None, (saving, doubt_words(estimate.warnings, ("host memory",))))
     head = Headline(
         " ".join([*limits.broken, *limits.doubtful, text or f"{verdict}.", *limits.kept]),
         not (limits.broken or saving or need.host.fits is False),
@@ -135,15 +134,14 @@ def serving(
     need = estimate.memory
     if not need.fits:
         return [verdict, *_ways(fit)]
-    missed = [latency_limit(row) for row in estimate.slo if not row.met]
+    missed = any(not row.met for row in estimate.slo)
     limits = limit_words(complete(estimate.plan).goal, bill)
     told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
     rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
     return [
         replace(verdict, text=told, good=verdict.good and not limits.broken,
                 beware=bool(estimate.warnings or limits.doubtful)),
-        *([Prose(f"Missed: {'; '.join(missed)}.")] if missed else []),
-        *map(Prose, _doubts(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
+        Prose(doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip
@@ -152,9 +150,8 @@ def serving(
 def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more: str = "") -> Headline:
     """The first line of an answer about anything but one run: how it ended, and what it is in doubt for. `sentence`
     may have its figures in bold; what follows its first sentence is `more`."""
-    doubts = [] if good is False else _doubts(warnings)
-    words = " ".join(filter(None, [*doubts, more]))
-    return Headline(sentence.replace("**", ""), good, words, beware=bool(doubts))
+    doubt = "" if good is False else doubt_words(warnings)
+    return Headline(sentence.replace("**", ""), good, " ".join(filter(None, (doubt, more))), beware=bool(doubt))
 
 
 def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
@@ -198,14 +195,6 @@ def _apart(names: Sequence[str]) -> list[str]:
     shared = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
     short = [", ".join(part for part in name if part not in shared) for name in parts]
     return short if all(short) else list(names)
-
-
-def _doubts(warnings: Sequence[str], words: tuple[str, ...] = ()) -> list[str]:
-    """The warnings that stand at first: those that do not begin with `words`, which the verdict said already."""
-    left = [
-        capitalised(text) for text in warnings if not text.removeprefix("p99 ").startswith(words or ("does not fit",))
-    ]
-    return [" ".join(f"{text}." for text in left[:_MOST_WARNINGS])] if left else []
 
 
 def read_as(readings: Sequence[str]) -> list[Block]:

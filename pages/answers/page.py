@@ -66,7 +66,6 @@ def _fit(check: FitCheck, width: int) -> list[Block]:
         fit_verdict(check),
         *listed(check, ROOM, "What fits at most"),
         *(lead.slim(block, _MOST_REMEDIES, width) if isinstance(block, Table) else block for block in helps),
-        *_warned(check.warnings),
     ]
 
 
@@ -89,8 +88,8 @@ def _first(blocks: Sequence[Block], width: int) -> list[Block]:
         match block:
             case Headline():
                 front.append(block)
-            case Note(title="Watch out", items=items):
-                front.append(replace(block, items=items[:_MOST_WARNINGS]))
+            case Note(title="Watch out"):
+                pass  # The verdict says the first of them.
             case Note(title=title, items=items) if title in _REASONS and Note not in kinds:
                 front.append(Note("", items[:1]))
                 kinds.add(Note)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
 from pages.results.estimate import where_time_goes
+from pages.results.overview import latency_limit
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
 
 # Below this part of the requests that come, those that wait get more all the time.
@@ -29,9 +28,9 @@ def verdict(estimate: ServingEstimate, asked_fit: bool, e2e_limit_s: float | Non
             f"{run} needs {needs} per device of {has}.",
         )
     run = f"{run}, {load_words(plan.workload)}: "
-    too_slow = estimate.meets_slo is False or (e2e_limit_s and (latency.e2e_s or math.inf) > e2e_limit_s)
+    too_slow = _missed(estimate, e2e_limit_s)
     head = "Yes, it fits." if asked_fit else "It fits."
-    head = "It fits, but it is too slow." if too_slow else head
+    head = f"It fits, but is too slow: {'; '.join(too_slow)}." if too_slow else head
     if plan.workload.scenario == "offline":
         return Headline(head, not too_slow, f"{run}**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.")
     wanted = plan.workload.request_rate
@@ -45,6 +44,15 @@ def verdict(estimate: ServingEstimate, asked_fit: bool, e2e_limit_s: float | Non
         f"{run}TTFT **{figures.seconds(latency.ttft_s)}**, TPOT **{figures.seconds(latency.tpot_s)}**, "
         f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.",
     )  # fmt: skip
+
+
+def _missed(estimate: ServingEstimate, e2e_limit_s: float | None) -> list[str]:
+    """The limits of latency that it does not keep: 'TTFT 297 ms, over 200 ms'."""
+    missed, whole_s = [latency_limit(row) for row in estimate.slo if not row.met], estimate.latency.e2e_s
+    if e2e_limit_s and (whole_s is None or whole_s > e2e_limit_s):
+        takes = "without end" if whole_s is None else figures.seconds(whole_s)
+        missed.append(f"a request {takes}, over {figures.seconds(e2e_limit_s)}")
+    return missed
 
 
 def slo(estimate: ServingEstimate, e2e_limit_s: float | None) -> Prose:

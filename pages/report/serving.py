@@ -28,7 +28,7 @@ from pages.report.sections import (
 )
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, time_chart, where_time_goes
-from pages.results.limits import limit_words
+from pages.results.limits import doubt_words, limit_words
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
 from planner.money.results import CostEstimate
@@ -82,11 +82,13 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
     speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
     words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
     limits = limit_words(complete(estimate.plan).goal, bill)
-    head = {None: "Fits", True: "Keeps the limits of latency", False: "Misses the limits of latency"}
+    missed = " and ".join(row.limit.upper() for row in estimate.slo if not row.met)
+    head = {None: "Fits", True: "Keeps the limits of latency", False: f"Misses the limit of {missed}"}
     text = " ".join([*limits.broken, *limits.doubtful, f"{head[estimate.meets_slo]}: {words}.", *limits.kept])
     better = f"Better by its goal: {options[1].summary}, see Alternatives." if len(options) > 1 else ""
     good = estimate.meets_slo is not False and not limits.broken
-    return Headline(text, good, better, bool(limits.doubtful))
+    more = " ".join(filter(None, (doubt_words(estimate.warnings), better)))
+    return Headline(text, good, more, bool(limits.doubtful or estimate.warnings))
 
 
 def _latency(estimate: ServingEstimate) -> Details:

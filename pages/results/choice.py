@@ -10,6 +10,7 @@ from pages.blocks import Block, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
+from pages.results.limits import doubt_words
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
@@ -64,12 +65,12 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
     if isinstance(result, BestParallelism):
         best = result.best
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
-        return Headline(f"{best.summary} with {best.framework}: {speed}.", True, beware=bool(result.warnings))
+        told = f"{best.summary} with {best.framework}: {speed}."
+        return Headline(told, True, doubt_words(result.warnings), beware=bool(result.warnings))
     misses = "" if result.meets_slo is not False else "; no deployment keeps the limits of latency"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    return Headline(
-        f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, beware=bool(result.warnings)
-    )
+    good, doubt = result.meets_slo is not False, doubt_words(result.warnings)
+    return Headline(f"{result.best.summary}: {speed}{misses}.", good, doubt, beware=bool(result.warnings))
 
 
 def limit(result: Limit) -> list[Block]:
@@ -77,7 +78,7 @@ def limit(result: Limit) -> list[Block]:
     largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
     probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
     return [
-        Headline(largest, result.value is not None, beware=bool(result.warnings)),
+        Headline(largest, result.value is not None, doubt_words(result.warnings), beware=bool(result.warnings)),
         *plan_figures(result.plan),
         *notes("Why not more", [result.why] if result.why else []),
         *table([result.chosen], columns_of(result.chosen), "With"),
@@ -100,7 +101,7 @@ def size(result: SizedServing) -> list[Block]:
         sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
-        Headline(sentence, bool(best)),
+        Headline(sentence, bool(best), doubt_words(result.warnings), beware=bool(result.warnings)),
         *plan_figures(result.plan),
         *notes("Why", result.why),
         *sizes(result.sizes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from estimator.plan.schema import Plan
 from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import gib, percent
@@ -11,6 +12,7 @@ from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Row, Tab
 from pages.results import deciding
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
+from pages.results.limits import doubt_words, limit_words
 from pages.results.overview import figure_rows, latency_limit
 from pages.results.plan import flags, plan_figures
 from planner.plots import Plot, Series, stacked
@@ -80,14 +82,17 @@ def fit(result: FitCheck) -> list[Block]:
 
 
 def fit_verdict(result: Estimate | FitCheck) -> Headline:
-    """'It fits: 65.0 GiB (55.1–76.7) of 79.7 GiB per device.'"""
+    """'Late by 2.1 days: 9.1 days of 7.0 days. It fits: 65.0 GiB (55.1–76.7) of 79.7 GiB per device.'"""
     words = f"{memory_words(result.memory)} per device"
     if result.memory.fits if not isinstance(result, FitCheck) else result.fits:
         missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
-        if missed:
-            return Headline(f"It fits, but misses the limit of {' and '.join(missed)}: {words}.", False)
         tight = isinstance(result.memory, MemoryEstimate) and result.memory.tight
-        return Headline(f"It fits{', but tightly' * tight}: {words}.", True, beware=tight or bool(result.warnings))
+        goal = None if isinstance(result, FitCheck) else Plan.model_validate(result.plan).goal
+        limits = limit_words(goal, getattr(result, "run", None))
+        but = f", but misses the limit of {' and '.join(missed)}" if missed else ", but tightly" if tight else ""
+        told = " ".join([*limits.broken, *limits.doubtful, f"It fits{but}: {words}.", *limits.kept])
+        beware = tight or bool(result.warnings or limits.doubtful)
+        return Headline(told, not (missed or limits.broken), doubt_words(result.warnings), beware)
     # The estimate itself may lie below the capacity while the upper end of its interval does not.
     over = result.memory.per_device_bytes > result.memory.capacity_bytes
     return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)

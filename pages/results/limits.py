@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estimator.plan.schema import Goal
 from knowledge import figures
+from pages.blocks import capitalised
 from planner.money.results import CostEstimate, CreditUse
 
 # Fields of a plan's goal by the figures that they are limits of.
@@ -16,6 +17,7 @@ _WORDS = {"hours": ("Late", "In time"), "usd": ("Over budget", "Within budget"),
 
 
 CENT = 0.01
+_MOST_WARNINGS = 2
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,12 @@ class LimitWords:
     broken: Sequence[str]
     doubtful: Sequence[str]
     kept: Sequence[str]
+
+
+def doubt_words(warnings: Sequence[str], told: tuple[str, ...] = ()) -> str:
+    """The first warnings as sentences beside a verdict, those left out that begin with words it has `told`."""
+    left = [text for text in warnings if not text.removeprefix("p99 ").startswith(told or ("does not fit",))]
+    return " ".join(f"{capitalised(text)}." for text in left[:_MOST_WARNINGS])
 
 
 def limit_words(goal: Goal | None, *rows: object) -> LimitWords:

@@ -12,6 +12,7 @@ from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
+from pages.results.limits import doubt_words
 from pages.results.plan import plan_figures
 from planner.plots import Plot, Series
 
@@ -38,13 +39,17 @@ def compare(result: Comparison) -> list[Block]:
     conclusions = list(result.conclusions)
     head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
     return [
-        Headline(head, _able(result), beware=bool(result.warnings) or not all(row.fits for row in result.rows)),
+        Headline(head, _able(result), doubt_words(result.warnings), beware=_in_doubt(result)),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
         *notes("What matters", conclusions),
         *differences(result),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def _in_doubt(result: Comparison) -> bool:
+    return bool(result.warnings) or not all(row.fits for row in result.rows)
 
 
 def _able(result: Comparison) -> bool | None:

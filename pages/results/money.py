@@ -12,7 +12,7 @@ from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
-from pages.results.limits import limit_words
+from pages.results.limits import doubt_words, limit_words
 from pages.results.plan import plan_figures
 from planner.clusters.results import (
     AutoConfigured,
@@ -191,11 +191,29 @@ def _speed(row: ClusterOption) -> str:
     return shown("tokens_per_s", row.tokens_per_s if row.step_s is not None or served is None else served)
 
 
+NOT_WRITTEN = "No launch target here writes such a plan."
+
+
+def _recommended(result: RecommendedCluster, sentence: str) -> Headline:
+    first = result.options[0] if result.options else None
+    doubt = " ".join(filter(None, (option_doubts(first) if first else "", doubt_words(result.warnings))))
+    return Headline(sentence, bool(first) and result.satisfied, doubt, beware=bool(doubt))
+
+
+def option_doubts(row: ClusterOption) -> str:
+    """What is in doubt about the first option: files to start it, or a price that is not of these days."""
+    unwritten = "" if row.launch_targets else NOT_WRITTEN
+    if not row.stale:
+        return unwritten
+    price = f"Its price is of {row.price_date}." if row.price_date else "Its price is undated."
+    return " ".join(filter(None, (unwritten, price)))
+
+
 def clusters(result: RecommendedCluster) -> list[Block]:
     why = list(result.why)
     head = why.pop(0) if why else "No cluster does."
     return [
-        Headline(head, bool(result.options) and result.satisfied, beware=any(row.stale for row in result.options[:1])),
+        _recommended(result, head),
         *notes("Why", why),
         *options(result.options, result.sort),
         *near(result.nearest),
@@ -254,6 +272,12 @@ CLUSTER: tuple[Column, ...] = (
 )  # fmt: skip
 
 
+def configured_doubts(result: AutoConfigured) -> str:
+    """What is in doubt about a plan that was configured as a whole."""
+    unwritten = "" if result.launch_targets or not result.option else NOT_WRITTEN
+    return " ".join(filter(None, (unwritten, doubt_words(result.warnings))))
+
+
 def auto(result: AutoConfigured) -> list[Block]:
     option = result.option
     sentence = "Nothing meets the goal"
@@ -262,9 +286,14 @@ def auto(result: AutoConfigured) -> list[Block]:
         sentence = f"{cluster_name(option)}{price}: {option.summary}"
     serving = ((result.plan or {}).get("workload") or {}).get("kind") == "inference"
     run: list[Column] = [] if serving else ["hours"]
+    limits = limit_words(Plan.model_validate(result.plan).goal if result.plan else None, result)
+    doubt = configured_doubts(result)
     targets: Column = ("launch files", lambda _: plain(result.launch_targets) or NONE)
     return [
-        Headline(f"{sentence}.", bool(option) and result.satisfied),
+        Headline(
+            " ".join([*limits.broken, *limits.doubtful, f"{sentence}.", *limits.kept]),
+            bool(option) and result.satisfied, doubt, beware=bool(limits.doubtful or doubt),
+        ),
         *plan_figures(result.plan),
         *listed(result, [*run, "usd", "usd_per_hour", "tokens_per_s", "per_device_bytes", targets],
                 "Figures (80 % interval)"),

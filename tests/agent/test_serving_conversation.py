@@ -58,7 +58,7 @@ def test_limits_of_latency_are_met_or_missed_by_how_much() -> None:
     met, missed = turns(text + "TPOT under 500 ms", text + "TTFT under 1 ms, whole requests within 0.5 s latency")
     assert "Your limits:\n- time per token: met" in met["answer"]
     assert "below the limit of 500 ms" in met["answer"]
-    assert verdict(missed["answer"]).startswith("**It fits, but it is too slow.**")
+    assert verdict(missed["answer"]).startswith("**It fits, but is too slow: TTFT")
     assert re.search(r"time to first token: \*\*missed\*\*, .* times the limit of 1.0 ms", missed["answer"])
     assert met["ungrounded"] == missed["ungrounded"] == []
 
