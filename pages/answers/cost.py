@@ -46,7 +46,7 @@ def beside(cost: CostEstimate) -> list[Block]:
         sides = [Prose(_cheaper_of(cost, *pair))]
     if cost.price == "spot" and (text := _spot(cost)):
         sides = [Prose(text)]
-    return [*sides, *_soonest(cost.faster, FASTER), *_soonest(cost.bought, BOUGHT)]
+    return [*sides, *_first_ways(cost.faster, FASTER), *_first_ways(cost.bought, BOUGHT)]
 
 
 def _spot(cost: CostEstimate) -> str:
@@ -68,10 +68,13 @@ def _spot(cost: CostEstimate) -> str:
     return f"{text}."
 
 
-def _soonest(rows: Sequence[Saving], title: str) -> list[Block]:
-    """The ways that are done soonest, in one line."""
-    first = sorted(rows, key=lambda row: row.hours)[:_MOST_WAYS]
-    told = "; ".join(f"{row.what}, {figures.hours(row.hours)} for {figures.usd(row.usd)}" for row in first)
+def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
+    """Those that give up least, in one line; where there is a deadline, of those that keep it. A smaller model is told
+    where nothing else is left."""
+    able = [row for row in rows if row.within_deadline] or rows
+    same_model = [row for row in able if row.way != "model"] or able
+    told = "; ".join(f"{row.what}, {figures.hours(row.hours)} for {figures.usd(row.usd)}"
+                     for row in same_model[:_MOST_WAYS])  # fmt: skip
     return [Prose(f"**{title}**: {told}.")] if told else []
 
 

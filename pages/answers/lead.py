@@ -21,6 +21,8 @@ from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 # Rows of a table and readings that stand at first; the whole is behind them.
 _MOST_ROWS, _MOST_READINGS = 3, 2
+# Figures of a run that the answer before was about too.
+_MOST_AGAIN = 2
 # Characters of a cell that stands at first.
 _LONGEST = 24
 # Characters of a row of it, which a narrow screen beside the pane has.
@@ -39,10 +41,11 @@ _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("u
 
 def training(
     estimate: TrainingEstimate, bill: CostEstimate | None, fit: FitCheck | None, asked: Sequence[str],
-    best: bool = False,
+    best: bool = False, again: bool = False,
 ) -> list[Block]:  # fmt: skip
     """`asked` are the intents and the figures that were named, those that matter most first; `best` says that a search
-    chose the layout that the estimate was given."""
+    chose the layout that the estimate was given, `again` that the answer before was about the same run, of which only
+    what is asked now is told."""
     plan, need = complete(estimate.plan), estimate.memory
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     if not need.fits:
@@ -66,13 +69,13 @@ def training(
         " ".join(more),
         beware,
     )
-    values = _figures(estimate, bill, asked)
+    values = _figures(estimate, bill, asked, _MOST_AGAIN if again else len(_ALWAYS))
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:
         decides += f", {figures.percent(estimate.limits[0].share)} of a step"
     framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
     layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
-    rest = [f"{capitalised(run)}: {values}.", f"{decides}. {layout}"]
+    rest = [f"{capitalised(run)}: {values}.", *([] if again else [f"{decides}. {layout}"])]
     if "layout" in asked:
         rest = [layout, rest[0], f"{decides}."]
     return [head, *map(Prose, rest), *(money.beside(bill) if bill else [])]
@@ -90,8 +93,8 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
-def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str]) -> str:
-    """The figures of a run, those asked for first and in bold."""
+def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], most: int) -> str:
+    """The first figures of a run, those asked for first and in bold."""
     run, rate = estimate.run, estimate.throughput
     values = {
         "tokens_per_s": f"{figures.rate(rate.tokens_per_s)} tokens/s",
@@ -107,7 +110,7 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     wished = [name for each in named for name in ((each,) if each in values else _ORDERS.get(each, ()))]
     order = list(dict.fromkeys([*wished, *_ALWAYS]))
     words = [values[name] for name in order if values[name] and (name in _ALWAYS or name in wished)]
-    return ", ".join([f"**{words[0]}**", *words[1:]])
+    return ", ".join([f"**{words[0]}**", *words[1:most]])
 
 
 def _ways(fit: FitCheck | None) -> list[Block]:

@@ -27,8 +27,9 @@ def next_steps(sentences: Sequence[str]) -> list[Block]:
     return [Steps(words)] if words else []
 
 
-def training(estimate: TrainingEstimate, priced: bool, written: bool) -> list[Block]:
-    """After an estimate: a better choice than what was assumed, then what was not asked yet."""
+def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool = False) -> list[Block]:
+    """After an estimate: a better choice than what was assumed, then what was not asked yet; `slow` says that what
+    would be faster was told."""
     workload = complete(estimate.plan).workload
     assert isinstance(workload, Training)
     if not estimate.memory.fits:
@@ -36,7 +37,8 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool) -> list[Bl
         return next_steps([*winning, "how many GPUs do I need?"])
     known = estimate.run is not None
     open_ = [] if priced else ["what does it cost?"] if known else []
-    return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), "make it faster"])
+    faster = ["explain the step time"] if slow else ["make it faster"]
+    return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), *faster])
 
 
 def serving(estimate: ServingEstimate, written: bool) -> list[Block]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from estimator.plan.schema import Training
 from knowledge import figures
+from pages.answers import lead
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Headline, Prose, capitalised
+from pages.blocks import Block, Headline, Prose, Table, capitalised
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
@@ -70,6 +71,12 @@ def what_limits(estimate: TrainingEstimate) -> list[Block]:
         _roofline(estimate.roofline),
         *([] if estimate.improvements is None else improvements(estimate, "why") or [none]),
     ]
+
+
+def first_limits(estimate: TrainingEstimate) -> list[Block]:
+    """The limit, and the changes that gain most, for the first lines of an answer."""
+    head, *rest = what_limits(estimate)
+    return lead.short([head, *(block for block in rest if isinstance(block, Table) and block.title)])
 
 
 def _roofline(roof: Roofline) -> Prose:

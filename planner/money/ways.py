@@ -62,8 +62,8 @@ def savings(run: PaidRun) -> list[Saving]:
     cost = run.chosen.usd
     if not cost or not run.chosen.usd_per_hour:
         return []
-    ways = [*_frameworks(run.planned), *_less_exact(run.planned), *_other_models(run.planned, larger=False)]
-    tried = [*_other_prices(run), *_each(run, ways)]
+    less = [*_less_exact(run.planned), *_other_models(run.planned, larger=False)]
+    tried = [*_each(run, _frameworks(run.planned)), *_other_prices(run), *_each(run, less)]
     best = _best(tried, lambda saving: saving.usd, cost * (1.0 - _LEAST))
     if run.budget is not None and cost > run.budget and (fewer := _tokens(run, run.budget / cost)):
         best["data"] = fewer
@@ -78,7 +78,12 @@ def speedups(run: PaidRun) -> list[Saving]:
         *_frameworks(run.planned), *_settings(run.planned), *_more_devices(run.planned), *_devices(run.planned),
         *_less_exact(run.planned), *_other_models(run.planned, larger=False),
     ]  # fmt: skip
-    best = _best(_each(run, ways), lambda saving: saving.hours, run.chosen.hours * (1.0 - _LEAST))
+    tried, deadline_h = list(_each(run, ways)), run.planned.job.plan.goal.deadline_h
+    best = _best(tried, lambda saving: saving.hours, run.chosen.hours * (1.0 - _LEAST))
+    if deadline_h is not None and run.chosen.hours > deadline_h:
+        # Where it is late, of each way the cheapest that is in time: 128 devices where 512 would be sooner.
+        in_time = [saving for saving in tried if saving.hours <= deadline_h and saving.way in best]
+        best |= _best(in_time, lambda saving: saving.usd, math.inf)
     for saving in best.values():
         more = saving.usd - (run.chosen.usd or 0.0)
         if not saving.gives_up:

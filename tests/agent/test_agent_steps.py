@@ -8,6 +8,7 @@ from conversations import of, say, turns
 from agent.events import Approval, Done
 from agent.session import open_session
 from pages.blocks import offered
+from pages.rendering import fold
 from planner.partial import get
 
 QUESTIONS = (
@@ -57,3 +58,21 @@ def test_every_answer_that_is_offered_answers_what_was_asked_back(question: str)
         _, after = turns(question, step)
         assert not after["asked"], step
         assert next(call["name"] for call in after["tool_calls"]).startswith("estimate"), step
+
+
+def test_a_question_about_the_same_run_is_not_answered_by_all_of_it_again() -> None:
+    told, again, slow = turns("GRPO of qwen2.5 7b on 8 h100", "what's the mfu?", "what limits it?")
+    leads = [fold.folded(turn["answer"]).lead for turn in (told, again, slow)]
+    assert "Best layout" in leads[0]
+    assert not any(words in leads[1] for words in ("Best layout", "Most depends"))
+    assert len(leads[1].split()) < 0.6 * len(leads[0].split())
+    assert "**Generation** limits it" in leads[2]
+    assert "a global batch of" in leads[2]
+    assert "make it faster" not in leads[2]
+
+
+def test_a_late_run_is_told_as_few_more_devices_as_are_in_time_and_no_smaller_model() -> None:
+    (late,) = turns("pretrain a 7b llama on 1T tokens in 10 days on 64 H100")
+    lead = fold.folded(late["answer"]).lead
+    assert "**Faster**: 128 x h100-sxm" in lead
+    assert "1b" not in lead.lower().split("**faster**")[1]

@@ -47,8 +47,8 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 def result(kind: str) -> BaseModel:
     name, arguments, _, _ = KINDS[kind]
     if kind == "tight":
-        estimate = find("estimate_training")
-        usable = estimate.run(arguments | {"overrides": {"usable_gib": 1}}).memory.high_bytes / 2**30 / 0.985
+        short: Any = find(name).run(arguments | {"overrides": {"usable_gib": 1}})
+        usable = short.memory.high_bytes / 2**30 / 0.985
         arguments = arguments | {"overrides": {"usable_gib": usable}}
     told = find(name).run(arguments)
     if isinstance(told, RecommendedCluster):

@@ -49,6 +49,12 @@ def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
     return summary(estimate, result_of(outcomes, CostEstimate)) if estimate else None
 
 
+def is_told_again(outcomes: Sequence[Outcome], work: TurnWork) -> bool:
+    """Whether the answer before was about the same run or deployment."""
+    now = summed(outcomes)
+    return now is not None and bool(work.earlier) and now.settings == ShortAnswer(**work.earlier).settings
+
+
 def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
     """What a follow-up changed, beside the answer before."""
     now = summed(outcomes)

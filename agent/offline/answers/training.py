@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
+from agent.offline.answers.outcomes import changes, errors, is_told_again, joined, refused, result_of, results
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from knowledge import figures
@@ -97,10 +97,9 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         return refused(next(iter(errors(outcomes).values()), None), work)
     bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     if estimate:
-        head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None)
-        decisive = deciding.sentence(estimate.decides, [*work.figures, *work.intents], estimate.memory.fits)
-        # Where it costs too much, what decides is what would cost less.
-        decisive = cheaper(bill.savings) if bill and bill.savings else decisive
+        again = is_told_again(outcomes, work)
+        head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None, again)
+        decisive = _decisive(estimate, bill, work, again)
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
     else:
@@ -114,8 +113,19 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     unfit = estimate is not None and not estimate.memory.fits
     blocks += files_made(outcomes, intents, unfit and not work.anyway)
     blocks += failures(outcomes)
-    blocks += steps.training(estimate, bill is not None, bool(intents & {"write", "render"})) if estimate else []
+    written, slow = bool(intents & {"write", "render"}), "faster" in intents
+    blocks += steps.training(estimate, bill is not None, written, slow) if estimate else []
     return [*blocks, Folded(_behind(plan, work, outcomes, intents))], asked
+
+
+def _decisive(estimate: TrainingEstimate, bill: CostEstimate | None, work: TurnWork, again: bool) -> list[Block]:
+    """What decides the figures: where it costs too much what would cost less, where it is slow what would be faster."""
+    if bill and bill.savings:
+        return cheaper(bill.savings)
+    if again and estimate.memory.fits:
+        slow = "faster" in work.intents and not (bill and bill.faster)
+        return training.first_limits(estimate) if slow or "why" in work.intents else []
+    return deciding.sentence(estimate.decides, [*work.figures, *work.intents], estimate.memory.fits)
 
 
 def _instead(outcomes: Sequence[Outcome]) -> list[Block]:
