@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pages.rendering.palette import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,19 +23,6 @@ _INK, _LINE, _LIMIT = "#010203", "#040506", "#070809"
 _VARIABLES = {_INK: "var(--ink)", _LINE: "var(--line)", _LIMIT: "var(--limit)"}
 # Where it stands alone: grey enough to be read on white and on black.
 _ALONE = {_INK: "#7a828c", _LINE: "#b4bac2", _LIMIT: "#d1483a"}
-# Told apart by readers with colour blindness: Okabe and Ito's palette, on white and on black.
-_PALETTE = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#d55e00",
-    "#cc79a7",
-    "#56b4e9",
-    "#8c6d31",
-    "#7f7f7f",
-    "#b2df8a",
-    "#6a3d9a",
-)
 _WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.34
 _LEGEND_CHARACTERS = 96
 _STYLE: dict[Any, Any] = {
@@ -60,9 +49,10 @@ _one_at_a_time = threading.Lock()
 _OUTLINED: dict[Any, Any] = {"svg.fonttype": "path", "font.sans-serif": ["DejaVu Sans"]}
 
 
-def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
+def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequence[int] = ()) -> str:
     """One <svg> element with the plot's title for readers that see no picture: for a page, or `alone` as a file of its
-    own, its letters `outlined` where the reader has no fonts. The same plot gives the same text."""
+    own, its letters `outlined` where the reader has no fonts; `places` of its series in the palette, where they are not
+    those in the plot. The same plot gives the same text."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import AutoLocator, MaxNLocator
@@ -76,10 +66,12 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
         figure.patch.set_alpha(0)
         axes: Axes = figure.subplots()
         axes.patch.set_alpha(0)
-        _DRAWN[plot.kind](axes, plot)
+        _DRAWN[plot.kind](axes, plot, _colours(plot, places))
         for axis, log in ((axes.xaxis, plot.x_log), (axes.yaxis, plot.y_log)):
             if isinstance(axis.get_major_locator(), AutoLocator) and not log:
-                axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+                whole = axis is axes.xaxis and _is_whole(plot)
+                axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole))
+                axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         if len(plot.series) > 1:
             figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
         text = io.StringIO()
@@ -88,13 +80,13 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False) -> str:
     return re.sub(r' clip-path="[^"]*"', "", element) if outlined else element
 
 
-def _stacked(axes: Axes, plot: Plot) -> None:
+def _stacked(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
     """Lying bars, the first on top."""
     names = [str(name) for name in plot.series[0].x]
     left = [0.0] * len(names)
     for number, series in enumerate(plot.series):
         widths = [value or 0.0 for value in series.y]
-        axes.barh(range(len(names)), widths, left=left, height=0.55, color=_colour(number), label=series.name)
+        axes.barh(range(len(names)), widths, left=left, height=0.55, color=colours[number], label=series.name)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
@@ -108,21 +100,21 @@ def _stacked(axes: Axes, plot: Plot) -> None:
                           xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
 
 
-def _bars(axes: Axes, plot: Plot) -> None:
+def _bars(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
     names = [str(name) for name in plot.series[0].x]
     groups = len(plot.series)
     width = 0.7 / groups
     for number, series in enumerate(plot.series):
         places = [place + (number - (groups - 1) / 2) * width for place in range(len(names))]
         heights = [float("nan") if value is None else value for value in series.y]
-        axes.bar(places, heights, width=width * 0.92, color=_colour(number), label=series.name)
+        axes.bar(places, heights, width=width * 0.92, color=colours[number], label=series.name)
         _whiskers(axes, places, series)
     crowded = sum(map(len, names)) > 70
     axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
     _finish(axes, plot)
 
 
-def _curves(axes: Axes, plot: Plot) -> None:
+def _curves(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
     """Lines or points; text on the x axis is spread evenly. Intervals are bands."""
     texts = [str(x) for series in plot.series for x in series.x if isinstance(x, str)]
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
@@ -131,12 +123,12 @@ def _curves(axes: Axes, plot: Plot) -> None:
         y = [float("nan") if value is None else value for value in series.y]
         line = "none" if plot.kind == "scatter" else "-"
         axes.plot(
-            x, y, linestyle=line, marker="o", markersize=4.5, linewidth=1.8, color=_colour(number), label=series.name
+            x, y, linestyle=line, marker="o", markersize=4.5, linewidth=1.8, color=colours[number], label=series.name
         )
         if series.low and series.high and plot.kind == "line":
             low = [float("nan") if value is None else value for value in series.low]
             high = [float("nan") if value is None else value for value in series.high]
-            axes.fill_between(x, low, high, color=_colour(number), alpha=0.15, linewidth=0)
+            axes.fill_between(x, low, high, color=colours[number], alpha=0.15, linewidth=0)
     if places:
         axes.set_xticks(list(places.values()), list(places))
     elif plot.x_log:
@@ -163,13 +155,14 @@ def _finish(axes: Axes, plot: Plot) -> None:
         axes.set_yscale("log")
         for axis_format in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             axis_format(lambda value, _: _round_number(value))
-    elif plot.kind != "scatter":
-        axes.set_ylim(bottom=0)
     if plot.limit is not None:
         axes.axhline(plot.limit, color=_LIMIT, linestyle="--", linewidth=1.2)
         if plot.limit_name:
             axes.annotate(plot.limit_name, (1.0, plot.limit), xycoords=("axes fraction", "data"), color=_LIMIT,
                           xytext=(-2, 3), textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+    if not plot.y_log and plot.kind != "scatter":
+        # After all that is drawn: it fixes the upper end.
+        axes.set_ylim(bottom=0)
 
 
 def _round_number(value: float) -> str:
@@ -178,14 +171,21 @@ def _round_number(value: float) -> str:
     return f"{value:,g}" if digits in ("1", "2", "5") else ""
 
 
+def _is_whole(plot: Plot) -> bool:
+    """Whether all that lies along x are whole numbers, of which there are no halves."""
+    xs = [x for series in plot.series for x in series.x]
+    return plot.kind != "stacked" and all(isinstance(x, int | float) and float(x).is_integer() for x in xs)
+
+
 def _columns(plot: Plot) -> int:
     """How many names of series stand side by side: as many as the longest of them leave room for."""
     widest = max(len(series.name) for series in plot.series) + 6
     return max(1, min(len(plot.series), _LEGEND_CHARACTERS // widest))
 
 
-def _colour(number: int) -> str:
-    return _PALETTE[number % len(_PALETTE)]
+def _colours(plot: Plot, places: Sequence[int]) -> list[str]:
+    """Of each series, as the app's pane has them."""
+    return [PALETTE[place % len(PALETTE)] for place in places or range(len(plot.series))]
 
 
 def _element(text: str, title: str, colours: Mapping[str, str]) -> str:

@@ -65,10 +65,10 @@ def _block(block: Block) -> str:
             return f"{_heading(title)}<pre>{escape(text)}</pre>"
         case page_blocks.Prose(markdown):
             return f"<pre>{escape(markdown)}</pre>"
-        case page_blocks.Chart(plot):
+        case page_blocks.Chart(plot, places):
             from pages.rendering.drawing import svg  # matplotlib, which only pages with plots need
 
-            return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
+            return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot, places=places)}</figure>"
         case page_blocks.Details(title, inner):
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
         case page_blocks.Steps():

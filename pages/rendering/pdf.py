@@ -113,8 +113,8 @@ def _block(document: _Document, block: Block, cards: bool = False, level: int = 
             _kept(document, text)
         case page_blocks.Prose(markdown):
             document.words(clean(re.sub(r"[*`\\]", "", markdown)))
-        case page_blocks.Chart(plot):
-            _picture(document, plot.title, svg(plot, alone=True, outlined=True))
+        case page_blocks.Chart(plot, places):
+            _picture(document, plot.title, svg(plot, alone=True, outlined=True, places=places))
         case page_blocks.Details(title, inner):
             _section(document, title, inner, level)
         case page_blocks.Steps():

@@ -195,9 +195,10 @@ def _place(request: ReportFileRequest, made: Report) -> tuple[Path, str]:
 
 def _pictures(made: Report, stem: str) -> dict[str, tuple[str, str]]:
     """File name and text of each plot, by its title."""
-    plots = [block.plot for section in made.sections for block in section.blocks if isinstance(block, Chart)]
-    named = {plot.title: re.sub(r"[^a-z0-9]+", "-", plot.title.lower()).strip("-")[:60] for plot in plots}
-    return {
-        plot.title: (f"{stem}-{number}-{named[plot.title]}.svg", svg(plot, alone=True))
-        for number, plot in enumerate(plots, 1)
-    }
+    charts = [block for section in made.sections for block in section.blocks if isinstance(block, Chart)]
+    pictures: dict[str, tuple[str, str]] = {}
+    for number, chart in enumerate(charts, 1):
+        title = chart.plot.title
+        name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60]
+        pictures[title] = (f"{stem}-{number}-{name}.svg", svg(chart.plot, alone=True, places=chart.places))
+    return pictures

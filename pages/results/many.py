@@ -146,7 +146,7 @@ def sweep_plots(result: Sweep) -> list[Plot]:
 
 
 def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
-    fields = result.fields
+    fields, along = result.fields, figures.label(result.fields[0])
     curves: dict[str, list[tuple[Any, float | None]]] = {}
     for point in result.points:
         curve, value = plain(point.values[fields[1]]) if len(fields) > 1 else label, read(point)
@@ -158,7 +158,7 @@ def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
         for curve, pairs in curves.items()
     ]
     return Plot(
-        title=f"{label} over {_short(fields[0])}", kind="line" if numeric else "bar", x_label=_short(fields[0]),
+        title=f"{label} over {along}", kind="line" if numeric else "bar", x_label=along,
         y_label=label, series=series, x_log=numeric and min(xs) > 0 and max(xs) / min(xs) >= 8,
     )  # fmt: skip
 

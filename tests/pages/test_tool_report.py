@@ -14,6 +14,7 @@ import pytest
 from estimator.errors import PlanError
 from knowledge import figures
 from pages.rendering.drawing import svg
+from pages.rendering.palette import PALETTE
 from planner.plots import Plot, Series, grouped, stacked
 from tools.registry import find
 
@@ -288,3 +289,18 @@ def test_plots_are_drawn_the_same_every_time(plot: Plot, alone: bool) -> None:
     assert plot.y_label in texts
     assert "mathdefault" not in picture
     assert ("var(--ink)" in picture) == (not alone)
+
+
+def test_parts_have_the_colours_of_the_pane_and_whole_numbers_no_halves() -> None:
+    (plot,) = [plot for plot in PLOTS if plot.kind == "stacked"][:1]
+    for places in ((), tuple(range(2, 2 + len(plot.series)))):
+        picture = svg(plot, places=places)
+        for place in places or range(len(plot.series)):
+            assert PALETTE[place % len(PALETTE)] in picture
+    few = Plot(title="Nodes", kind="line", x_label="nodes", y_label="tokens/s",
+               series=[Series(name="s", x=[1, 2, 3], y=[100000, 200000, 300000])])  # fmt: skip
+    texts = {element.text for element in ET.fromstring(svg(few)).iter() if element.text}
+    assert {"1", "2", "3", "200,000"} <= texts
+    assert not any(text.endswith(".5") for text in texts)
+    below = few.model_copy(update={"limit": 400000, "limit_name": "usable"})
+    assert {"400,000", "usable"} <= {element.text for element in ET.fromstring(svg(below)).iter() if element.text}
