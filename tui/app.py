@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from agent.budget import words
 from agent.events import Approval, Done, ToolCall, ToolResult
@@ -35,6 +35,7 @@ from tui.widgets.approval import ApprovalCard
 from tui.widgets.choices import Choices
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.messages import Answer, Behind, Notice, Queued
 from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import Prompt
@@ -92,7 +93,7 @@ class ShardwiseApp(App[None]):
         with Horizontal(id="prompt-row"):
             yield Static("›", id="prompt-mark", markup=False)
             yield Prompt(listed, self._surroundings, id="prompt")
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         use_chosen(self)

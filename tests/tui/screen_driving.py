@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,22 +23,32 @@ PLAN = {
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object]) -> None:
     """Until that holds, however slow the machine is."""
-    for _ in range(1500):
+    await _waited(holds)
+    await pilot.pause(0)
+
+
+async def _waited(holds: Callable[[], object]) -> None:
+    # To wait for each widget every time is most of such a test's work.
+    for _ in range(3000):
         if holds():
             return
-        await pilot.pause(0.02)
+        await asyncio.sleep(0.02)
     raise AssertionError("it never came")
 
 
 async def settle(pilot: Pilot[Any]) -> None:
     """Until no thread works and no timer is about to ask for more."""
     quiet = 0
-    for _ in range(1500):
-        await pilot.pause(0.02)
+
+    def rests() -> bool:
+        nonlocal quiet
         quiet = quiet + 1 if all(worker.is_finished for worker in pilot.app.workers) else 0
-        if quiet > 5:
-            return
-    raise AssertionError("the screen never came to rest")
+        return quiet > 5
+
+    while quiet <= 5:
+        await _waited(rests)
+        await pilot.pause(0)
+        quiet = quiet if rests() else 0
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:

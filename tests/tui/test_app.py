@@ -16,6 +16,7 @@ from screen_driving import settle, until
 from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
+from textual.widgets._footer import FooterKey
 
 import tui
 from agent.events import Event, TextPiece
@@ -330,6 +331,20 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
         await pilot.press("enter")
         await until(pilot, lambda: app.query_one(Prompt).text == "/compare ")
+
+
+async def test_the_keys_at_the_foot_are_made_anew_only_where_others_hold() -> None:
+    async with opened() as (app, pilot, _):
+        await settle(pilot)
+        before = list(app.query(FooterKey))
+        assert before
+        app.screen.refresh_bindings()
+        await settle(pilot)
+        assert list(app.query(FooterKey)) == before
+        await ask(app, pilot, "Does it fit? Then write the files.")
+        await until(
+            pilot, lambda: {key.description for key in app.query(FooterKey)} != {key.description for key in before}
+        )
 
 
 async def test_in_a_browser_no_key_is_the_browsers_and_each_has_a_command() -> None:

@@ -9,12 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from pages.blocks import Block
 from pages.rendering.clean import clean
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
+from tui.widgets.key_bar import KeyBar
 
 
 class Confirm(ModalScreen[bool]):
@@ -71,7 +72,7 @@ class PageScreen(WorkingScreen):
         yield top(self.heading)
         yield PageView(id="page")
         yield state_line()
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(PageView).focus()

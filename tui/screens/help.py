@@ -12,11 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from tui.actions import ACTIONS, APP, FILES, PLAN, PROMPT_KEYS, RESULTS, displayed
 from tui.screens import find_screen
 from tui.screens.working import WorkingScreen, state_line, top
+from tui.widgets.key_bar import KeyBar
 
 _GROUPS, _KEYS = (PLAN, RESULTS, FILES, APP), "Keys"
 _NAME, _KEY, _COLUMN, _WIDEST = 13, 6, 56, 60
@@ -54,7 +55,7 @@ class HelpScreen(WorkingScreen):
         with VerticalScroll(id="groups"), Horizontal():
             yield from (Static("", markup=False, classes="column") for _ in range(3))
         yield state_line()
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.groups = grouped(self.app)

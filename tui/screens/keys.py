@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from pages.blocks import Block, Figures
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
+from tui.widgets.key_bar import KeyBar
 
 
 class KeysScreen(WorkingScreen):
@@ -28,7 +28,7 @@ class KeysScreen(WorkingScreen):
         yield top(self.heading)
         yield PageView(id="page")
         yield state_line()
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(PageView).focus()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from estimator.errors import PlanError
 from pages.blocks import Block, Chart, Figures, Table
@@ -19,6 +19,7 @@ from tools.registry import find
 from tui.plan_fields import find_field, kind_of
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
+from tui.widgets.key_bar import KeyBar
 
 Data = Mapping[str, Any]
 
@@ -82,7 +83,7 @@ class SweepScreen(WorkingScreen):
         yield Input(placeholder="A field and its values, e.g. micro_batch 1..32 doubling, or tp 1,2,4,8", id="field")
         yield PageView(id="page")
         yield state_line()
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(PageView).focus()

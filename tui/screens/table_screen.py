@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from pages.blocks import Block, Note
 from tui.screens.dialogs import Ask
@@ -23,6 +23,7 @@ from tui.screens.list_table import Head, ListTable
 from tui.screens.listing import Listing, Row
 from tui.screens.page_view import PageView
 from tui.screens.working import WorkingScreen, state_line, top
+from tui.widgets.key_bar import KeyBar
 
 Data = Mapping[str, Any]
 
@@ -88,7 +89,7 @@ class TableScreen(WorkingScreen):
             if self.has_details:
                 yield PageView(id="details")
         yield state_line()
-        yield Footer()
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one("#search").focus()
