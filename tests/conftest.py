@@ -21,12 +21,16 @@ settings.register_profile(
 )
 settings.load_profile("shardwise")
 
+# What is imported stays.
+gc.disable()
 _EMPTY = tempfile.mkdtemp(prefix="shardwise-tests-")
 os.environ["SHARDWISE_HOME"] = os.environ["SHARDWISE_CONFIG"] = _EMPTY
 os.environ.pop("SHARDWISE_DATA", None)
 # Processes that tests start read our modules as the first of them compiled them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# An app is drawn where it has come to, not on the way there. Read where Textual is imported.
+os.environ |= {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_FPS": "10"}
 
 
 def pytest_unconfigure() -> None:
@@ -38,4 +42,5 @@ def pytest_collection_finish() -> None:
     """What was imported stays. To look through it all again and again is a tenth of the suite's time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 20)
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()

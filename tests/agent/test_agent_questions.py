@@ -40,7 +40,7 @@ SETS = tuple(
 
 
 # Each so many conversations of a set are gone through, of small sets more; `make fuzz` takes all.
-EVERY, LEAST = part(12, 1), 15
+EVERY, LEAST = part(20, 1), 8
 # How long one worker waits for what another has begun.
 _STARTED, _MOST_S = time.monotonic(), 1200.0
 

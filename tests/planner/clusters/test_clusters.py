@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pace import within
+from samples import part
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
@@ -124,7 +125,7 @@ def test_without_a_price_there_are_no_dollars():
 def test_announced_parts_are_tried_only_by_name():
     announced = {device.id for device in accelerators() if device.announced}
     assert announced
-    found = find("recommend_cluster")(PLANS["lora"])
+    found = asked("lora")
     assert not announced & {option["accelerator"] for option in found["options"]}
     row = next(row for row in found["rejected"] if row["why"].startswith("announced"))
     assert set(row["accelerators"]) == announced
@@ -191,7 +192,7 @@ def test_the_cluster_in_a_plan_is_what_is_asked_for():
     plan = find("estimate_training")({"model": LLAMA, "accelerator": "h100", "count": 8, "dataset_tokens": "1B"})[
         "plan"
     ]
-    found = find("recommend_cluster")({"plan": plan, "sort": "cost", "limit": 8})
+    found = find("recommend_cluster")({"plan": plan, "sort": "cost", "limit": 8, "accelerators": FEW})
     assert len({option["accelerator"] for option in found["options"]}) > 1
     assert any(item["field"] == "cluster" for item in found["assumptions"])
     flat = find("recommend_cluster")({"plan": plan, "accelerator": "h100", "count": 16})
@@ -228,13 +229,13 @@ UNPRICED = [
     one.id for one in accelerators()
     if one.vendor == "NVIDIA" and not any(price.usd_per_hour for price in prices(one.id))
 ]  # fmt: skip
-# Of all kinds, a sixth of each.
-FEW = [device.id for device in accelerators() if prices(device.id)][::6]
+# Of all kinds, a sixth of each, or all.
+FEW = [device.id for device in accelerators() if prices(device.id)][:: part(6, 1)]
 LORA = {"model": LLAMA, "method": "lora", "dataset_tokens": "20B"}
 FULL = {"model": LLAMA, "dataset_tokens": "200B"}
 GRPO = {"model": MIXTRAL, "method": "lora", "stage": "grpo", "dataset_tokens": "1B"}
 LIMITS: dict[str, dict[str, Any]] = {
-    "balanced": LORA,
+    "balanced": LORA | {"accelerators": FEW},
     "cost": LORA | {"sort": "cost", "accelerators": FEW},
     "kept": LORA | {"deadline_h": 30, "budget_usd": 2000, "accelerators": FEW},
     "unpriced": LORA | {"accelerators": UNPRICED[:12], "limit": 8},
@@ -303,7 +304,7 @@ def test_the_whole_catalogue_is_quick():
 
 @pytest.mark.parametrize("sort", ["cost", "balanced"])
 def test_what_would_change_the_winner_changes_it(sort):
-    found = find("recommend_cluster")(PLANS["full"] | {"sort": sort})
+    found = find("recommend_cluster")(PLANS["full"] | {"sort": sort, "accelerators": FEW})
     first = found["options"][0]
     rows = {row["assumption"]: row for row in found["winner_changes"]}
     assert rows["speed"]["winner"] != f"{first['count']} x {first['accelerator']} at {first['provider']}"
@@ -313,7 +314,7 @@ def test_what_would_change_the_winner_changes_it(sort):
 
 
 def test_the_knee_is_on_the_front_and_between_its_ends():
-    found = find("recommend_cluster")(PLANS["full"] | {"limit": 100})
+    found = find("recommend_cluster")(PLANS["full"] | {"limit": 100, "accelerators": FEW})
     front = [option for option in found["options"] if option["pareto"]]
     knee = found["knee"]
     assert len(front) >= 3
@@ -353,15 +354,16 @@ def test_options_name_the_targets_that_can_write_them():
 
 
 def test_a_limit_of_power_holds_at_the_meter():
-    free = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time"})
-    capped = find("recommend_cluster")(PLANS["full"] | {"limit": 30, "sort": "time", "max_kw": 14})
+    wanted = PLANS["full"] | {"limit": 30, "sort": "time", "accelerators": FEW}
+    free = find("recommend_cluster")(wanted)
+    capped = find("recommend_cluster")(wanted | {"max_kw": 14})
     draws = [metered_kw(find_accelerator(row["accelerator"]).value) or 0.0 for row in free["options"]]
     assert max(row["count"] * kw for row, kw in zip(free["options"], draws, strict=True)) > 14
     assert {option["kw"] for option in free["options"]} == {None}  # nobody asked
     assert capped["options"]
     for option in capped["options"]:
         assert option["kw"] <= 14
-    rejected = find("recommend_cluster")(PLANS["full"] | {"max_kw": 0.5})["rejected"]
+    rejected = find("recommend_cluster")(wanted | {"max_kw": 0.5})["rejected"]
     assert any("0.5 kW" in row["why"] for row in rejected)
 
 
