@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from textual.binding import Binding
 from textual.widgets import Footer
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 class KeyBar(Footer):
     """Made anew only where other keys hold: Textual's makes all of its parts again whenever the focus moves."""
 
-    _told: list[tuple[object, ...]] | None = None
+    _told: list[tuple[str, Binding, bool, str]] | None = None
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
         active = screen.active_bindings.items()
