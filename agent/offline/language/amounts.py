@@ -229,9 +229,10 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
     if part := found.sense(at, "fraction"):
         sense, end = part
         # 半分 is a half, no half minute.
-        spoken = token.kind == "word" and any(unit.name == "time" for unit in _unit(found, end))
-        counted = found.sense(end, "scale") or spoken
-        return (sense.value, end) if counted and found.text[end].kind != "sign" else None
+        behind = _behind(found, end)
+        spoken = token.kind == "word" and any(unit.name == "time" for unit in _unit(found, behind))
+        counted = found.sense(behind, "scale") or spoken
+        return (sense.value, end) if counted and found.text[behind].kind != "sign" else None
     if token.norm in found.lexicon.articles and _is_span(found, at):
         return 1.0, at + 1
     if (word := found.sense(at, "number")) is None or found.words[at][0].get("asked") or _is_stop(found, at):

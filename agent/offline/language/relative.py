@@ -61,7 +61,7 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     # 'Half a trillion' is a number, 'v-half' a schedule.
     taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
     taken |= {at for row in numbers for at in range(row.start, row.end)}
-    changes += [mark for mark in _worded(read) if mark.start not in taken]
+    changes += [mark for mark in _worded(read) if taken.isdisjoint(range(mark.start, mark.end))]
     taken = {at for mark in changes for at in range(mark.start, mark.end)}
     return sorted(changes, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 

@@ -195,7 +195,8 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
     elif name == "token_rate":
         near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
-        names = {sense.name for at in near for word in page.read.found.words.get(at, ()) for sense in word.all("field")}
+        words = [word for at in near for word in page.read.found.words.get(at, ())[:1]]
+        names = {sense.name for word in words for sense in word.all("field")}
         number = (value, "output" if "output_len" in names else "input" if "input_len" in names else "total")
         note = None
     return Edit(name, "set", number, span, note)

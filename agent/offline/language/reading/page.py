@@ -11,6 +11,7 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
+from agent.offline.language.amounts import Amount
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned
 from agent.offline.language.calendar import Window, deadline, iso_tokens, window
@@ -31,8 +32,9 @@ _OF_OWNERS = ("years", "capex_usd_per_device")
 # From this share on the classifier knows better than a single word.
 _SURE = 0.7
 # What may as well be what was measured, and how many words before it say so.
-_MEASURED = ("token_rate", "request_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
+_MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _REACH = 14
+_NEAR = 3
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -150,7 +152,8 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
-    filled = [value for value in filled if not (value.field in _MEASURED and _is_observed(read, value.row))]
+    seen = [value for value in filled if value.field in _MEASURED and _is_observed(read, value.row)]
+    filled, left = [value for value in filled if value not in seen], [*left, *(value.row for value in seen)]
     filled = [_as_failures(read, value) for value in filled]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
@@ -247,9 +250,16 @@ def _is_observed(read: Mentions, row: Row) -> bool:
     for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
         if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
             return False
-        if any(sense.kind == "observes" for sense in _senses(read, at)):
-            return True
+        if _senses_of(read, at, "observes"):
+            return not _is_aimed_at(read, at)
     return False
+
+
+def _is_aimed_at(read: Mentions, at: int) -> bool:
+    """Whether what would be observed is only to be: 'to get', 'can I reach', or 'get' that begins an order."""
+    begins = next((each + 1 for each in range(at - 1, -1, -1) if read.tokens[each].ends_clause), 0)
+    near = range(max(begins, at - _NEAR), at)
+    return any(_senses_of(read, each, "aims") for each in near) or (at == begins and _senses_of(read, at, "orders"))
 
 
 def _senses(read: Mentions, at: int) -> list[Sense]:
@@ -270,7 +280,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
-    served = _goes_in_and_out(read) or _limits_latency(read) or "bought" in read.asked("wish")
+    served = _goes_in_and_out(read) or _limits_latency(read) or _is_read_along(read) or "bought" in read.asked("wish")
     if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING
     if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
@@ -298,6 +308,18 @@ def _limits_latency(read: Mentions) -> bool:
         if at not in read.named_tokens and at not in read.telling
         for sense in words[0].all("field")
     ) and any(row.amounts[-1].unit("time") for row in read.rows)
+
+
+def _is_read_along(read: Mentions) -> bool:
+    """Whether a speed is wished for at which somebody reads: '30 tokens/s'; a training's is thousands."""
+    usual = read.found.lexicon.quantities["user_rate"].usual
+    rates = [row for row in read.rows if row.amounts[-1].unit("tokens") and _per_second(row.amounts[-1])]
+    return any(usual[0] <= _per_second(row.amounts[-1]) <= usual[1] and not _is_observed(read, row) for row in rates)
+
+
+def _per_second(amount: Amount) -> float:
+    """How many there are a second, of an amount per time; 0 of others."""
+    return next((amount.value / unit.size for unit in amount.per if unit.name == "time"), 0.0)
 
 
 def _goes_in_and_out(read: Mentions) -> bool:
