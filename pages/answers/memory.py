@@ -120,18 +120,28 @@ def _host(memory: MemoryEstimate) -> str:
 
 def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[str, Limit | None]]) -> list[Block]:
     """All of a model on one device; `fewest` are the limits in devices of some cards by name, None where none holds."""
-    plan, found = complete(estimate.plan), estimate.memory
+    plan, found = complete(estimate.plan), _of_all(estimate.memory)
     count, workload = plan.cluster.count or 1, plan.workload
     whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
     how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage}, {workload.framework})"
     what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}{_load(workload)}"
+    cache = found.components.get("kv_cache")
+    cache = "" if cache is None else f"; the KV cache is {figures.gib(cache)} of it"
     head = ("card", "fewest", figures.label("per_device_bytes"), "with")
     return [
-        Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}."),
+        Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}{cache}."),
         Table(head, [_card(name, limit) for name, limit in fewest], right=head[1:3]),
         *components(found),
         Prose("Name your GPUs for speed, cost and the best layout."),
     ]
+
+
+def _of_all(memory: MemoryEstimate | ServingMemoryEstimate) -> MemoryEstimate | ServingMemoryEstimate:
+    """Memory with the whole requests of all clients at once; a deployment's own is that of those that run."""
+    if not isinstance(memory, ServingMemoryEstimate) or memory.clients_cache_bytes is None:
+        return memory
+    parts = memory.components | {"kv_cache": memory.clients_cache_bytes}
+    return memory.model_copy(update={"components": parts, "per_device_bytes": memory.clients_bytes})
 
 
 def _load(workload: Training | Inference) -> str:
@@ -150,4 +160,4 @@ def _card(name: str, limit: Limit | None) -> tuple[str, str, str, str]:
         return name, "none tried", figures.NONE, figures.NONE
     workload = complete(limit.plan).workload
     program = workload.engine if isinstance(workload, Inference) else workload.framework
-    return name, figures.plain(limit.value), figures.gib(limit.memory.per_device_bytes), str(program)
+    return name, figures.plain(limit.value), figures.gib(_of_all(limit.memory).per_device_bytes), str(program)

@@ -252,7 +252,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     for count in counts:
         probe = _probe(count, plan_at(count))
         if probe.fits:
-            at = plan_serving(plan_at(count))
+            at = plan_serving(_with_room(plan_at(count)))
             slow = at.meets_slo is False
             probe = probe.model_copy(update={"fits": not slow})
         probes.append(probe)
@@ -264,29 +264,56 @@ def _fewest_devices(plan: Plan) -> _Furthest:
         by = "latency" if slow else "weights"
         why = f"no number of these devices up to {counts[-1]:,} is enough"
         return _Furthest(plan_at, None, 1, None, by, why, probes)
-    value = int(last.value)
+    value, clients = int(last.value), plan.inference.concurrency or 1
+
+    def placed(wanted: Any) -> Plan:
+        return _with_room(plan_at(wanted)) if wanted == value else plan_at(wanted)
+
     if before is None:
-        return _Furthest(plan_at, value, 1, None, "range", "it fits on a single device", probes)
+        return _Furthest(placed, value, 1, None, "range", "it fits on a single device", probes)
     if before.why is None and before.per_device_bytes and not _roomy(plan_at(before.value)):
         need = gib(before.per_device_bytes)
         why = f"on {before.value} devices even the layout that needs least takes {need} per device"
-        return _Furthest(plan_at, value, 1, before.value, "weights", why, probes)
+        return _Furthest(placed, value, 1, before.value, "weights", why, probes)
+    if before.why is None and not _holds_all(plan_at(before.value)).any():
+        why = f"on {before.value} devices the cache of {clients:,} requests at once does not fit beside the weights"
+        return _Furthest(placed, value, 1, before.value, "kv_cache", why, probes)
     why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
-    return _Furthest(plan_at, value, 1, before.value, "layout" if before.why else "latency", why, probes)
+    return _Furthest(placed, value, 1, before.value, "layout" if before.why else "latency", why, probes)
 
 
 def _roomy(plan: Plan) -> bool:
     return plan_serving(plan).fits
 
 
+def _holds_all(plan: Plan) -> np.ndarray:
+    """Of each layout whether it has room for all requests of the plan's clients at once."""
+    job = serving_job(plan)
+    memory = serving_memory(job, deployments(job))
+    return memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
+
+
+def _with_room(plan: Plan) -> Plan:
+    """The plan as it is where the layout that is taken for it has room for all clients, else with the roomiest one."""
+    at = plan_serving(plan)
+    if at.fits and memory_of(at).max_concurrency >= (plan.inference.concurrency or 1):
+        return plan
+    job = serving_job(plan)
+    candidates = deployments(job)
+    memory = serving_memory(job, candidates)
+    return plan.patch({"layout": candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))})
+
+
 def _probe(value: int | str, plan: Plan) -> LimitProbe:
-    """Whether any layout fits, and bytes per device of the one that needs least; or why no layout is valid."""
+    """Whether any layout fits with all requests of the plan's clients at once, and bytes per device of the one that
+    needs least; or why no layout is valid."""
     try:
         job = serving_job(plan)
         memory = serving_memory(job, deployments(job))
+        holds = memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
     except PlanError as error:
         return LimitProbe(value=value, fits=False, per_device_bytes=None, why=" ".join(str(error).split()))
-    return LimitProbe(value=value, fits=bool(memory.fits.any()), per_device_bytes=float(memory.total.min()), why=None)
+    return LimitProbe(value=value, fits=bool(holds.any()), per_device_bytes=float(memory.total.min()), why=None)
 
 
 def _next(furthest: _Furthest, value: int | str) -> NextValue:

@@ -240,6 +240,10 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
     memory, candidates = served.estimates.memory, served.estimates.deployments
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     per_token, state = cache_bytes(job, candidates)
+    request = float(request_bytes(job, per_token, state, candidates.input_len + candidates.output_len)[entry])
+    clients = job.inference.concurrency
+    of_clients = request * math.ceil(clients / float(candidates.lanes[entry])) if clients else None
+    others = sum(components.values()) - components["kv_cache"]
     return ServingMemoryEstimate(
         per_device_bytes=float(memory.total[entry]),
         claimed_bytes=float(memory.claimed[entry]),
@@ -250,7 +254,9 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
         kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
         kv_bytes_per_token=job.architecture.cache_bytes_per_token(job.kv_bytes),
         kv_bytes_per_token_per_device=float(per_token[entry]),
-        request_bytes=float(request_bytes(job, per_token, state, candidates.input_len + candidates.output_len)[entry]),
+        request_bytes=request,
+        clients_bytes=None if of_clients is None else others + of_clients,
+        clients_cache_bytes=of_clients,
         max_concurrency=most_requests(served.estimates, entry),
         longest_request=whole(memory.longest[entry]),
     )

@@ -23,6 +23,10 @@ class ServingMemoryEstimate(Result):
     kv_bytes_per_token: float = Field(description="Of the whole model, over the devices that hold a sequence.")
     kv_bytes_per_token_per_device: float
     request_bytes: float = Field(description="Cache of one whole request, prompt and output, on one device.")
+    clients_bytes: float | None = Field(
+        default=None, description="Per device, with one whole request of every client at once."
+    )
+    clients_cache_bytes: float | None = Field(default=None, description="The cache's part of clients_bytes.")
     max_concurrency: int = Field(description="Whole requests, prompt and output, that fit at once over all devices.")
     longest_request: int | None = Field(description="Tokens of the longest that fits; null where nothing grows.")
 

@@ -13,6 +13,7 @@ from agent.offline.language.reading.machines import of_devices, of_network, side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.spread import over_all, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
 from agent.offline.language.relative import exchanged, factors
@@ -68,6 +69,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
             for one in numbers
             for value in one.values
         ]
+    if tool == "compare" and not options:
+        options = spread(page, [edit for _, each in said for edit in each])
     for one in page.filled:
         if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
             span = page.read.span(one.row.start, one.row.end)
@@ -150,6 +153,7 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces += of_versions(page)
     pieces += of_numbers(page)
     pieces += of_fields(page)
+    pieces += over_all(page)
     pieces += [
         (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])
         for name in page.read.of("provider")

@@ -283,6 +283,10 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     served = _goes_in_and_out(read) or _limits_latency(read) or _is_read_along(read) or "bought" in read.asked("wish")
     if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING
+    bare = all(row.amounts[-1].is_size for row in read.rows) and not shows(read, TRAINING)
+    if not context.plan and bare and "need" in read.asked("focus"):
+        # What a model needs, of which no more is said, is what it needs to run.
+        return SERVING
     if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
         # A speed that is judged is a training's where nothing says more: one of serving has a load.
         return TRAINING
