@@ -371,6 +371,8 @@ def _on_usual(
     if numbers and not known:
         # Whose number is compared: only their kind is open.
         settled, plan = settled - {COUNT}, merge(plan, {COUNT: max(numbers)})
+    if compared := _usual_of_each(plan, reading):
+        return compared
     if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
         return plan, []
     topic["usual"] = devices
@@ -381,6 +383,21 @@ def _on_usual(
         why = "fewer have no room" if devices == fewest else "they last about a month"
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
+
+
+def _usual_of_each(plan: Mapping[str, Any], reading: Reading) -> tuple[dict[str, Any], list[str]] | None:
+    """The plan with as many devices as each kind of those that are set side by side has room on, where none are
+    counted."""
+    kinds = [edit.value for option in reading.options for edit in option if edit.field == "accelerator"]
+    counted = {edit.field for option in reading.options for edit in option} & {"count", "nodes"}
+    if reading.tool != "compare" or len(kinds) < 2 or counted or get(plan, COUNT) or get(plan, "model") is None:
+        return None
+    fewest = {kind: usual(merge(plan, {DEVICE: kind})).get(COUNT, 1) for kind in kinds}
+    most = max(fewest, key=lambda kind: fewest[kind])
+    if fewest[most] == 1:
+        return None
+    note = f"no number of devices was named: {fewest[most]} of each taken, as fewer {most} have no room"
+    return merge(plan, {COUNT: fewest[most]}), [note]
 
 
 def _ask(

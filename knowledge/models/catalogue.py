@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -210,9 +210,27 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
 def _named(known: _KnownModels, name: str) -> Match[str]:
     try:
         return known.names.find(name)
-    except PlanError:
+    except PlanError as error:
         refuse_lost(name, known.left_out, "model")
+        if id := _of_told_size(known, name, error.valid):
+            return Match(id, f"{name!r} read as {id}")
         raise
+
+
+_SIZED = re.compile(r"(?i)(.+?)[-_ ]+(\d+(?:\.\d+)?)([mb])\b")
+# How far a size that is told may be from the parameters that are counted.
+_NEAR = 0.05
+
+
+def _of_told_size(known: _KnownModels, name: str, near: Iterable[str]) -> str | None:
+    """Of the `near` models the one of a family whose names tell no sizes, by its size: 'gpt-2 124M', 'gpt2 1.5b'."""
+    if not (told := _SIZED.fullmatch(name.strip().lower())):
+        return None
+    stem, wanted = re.sub(r"\W", "", told[1]), float(told[2]) * (1e6 if told[3] == "m" else 1e9)
+    tails = {id: re.sub(r"\W", "", id.rpartition("/")[2].lower()) for id in near if not _SIZED.search(id)}
+    family = [id for id, tail in tails.items() if tail.startswith(stem)]
+    sized = [id for id in family if abs(_of_catalogue(known, id).parameters / wanted - 1) <= _NEAR]
+    return sized[0] if len(sized) == 1 else None
 
 
 def _format_said(match: Match[str], name: str, published: str) -> str:

@@ -18,7 +18,8 @@ from planner.serving.results import ServingChoice, ServingMemoryEstimate
 # What stops it that is no part of memory.
 _OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
            "device_hours": "the device-hours"}  # fmt: skip
-_OF_CACHE = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache"}
+_OF_SERVING = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
+               "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
 
 
 def training(limit: Limit) -> list[Block]:
@@ -101,7 +102,7 @@ def serving(limit: Limit) -> list[Block]:
     plan, chosen, workload = complete(limit.plan), limit.chosen, complete(limit.plan).workload
     run, hardware = run_words(plan), hardware_words(plan)
     lengths = length_words(workload) if isinstance(workload, Inference) else ""
-    by = (_OTHERS | _OF_CACHE).get(limit.limited_by, figures.label(limit.limited_by))
+    by = (_OTHERS | _OF_SERVING).get(limit.limited_by, figures.label(limit.limited_by))
     goal = "context" if limit.goal == "seq_len" else limit.goal
     if limit.value is None:
         nothing = {

@@ -72,7 +72,8 @@ def _allowed(plan: Plan, at: Planned) -> list[tuple[float, tuple[str, str]]]:
         limits.append((goal.deadline_h, ("deadline", f"the run ends after {hours(goal.deadline_h)}")))
     if goal.budget_device_hours:
         each = goal.budget_device_hours / devices
-        why = f"{number(goal.budget_device_hours)} device-hours are {hours(each)} of {number(devices)} devices"
+        on = "one device" if devices == 1 else f"{number(devices)} devices"
+        why = f"{number(goal.budget_device_hours)} device-hours are {hours(each)} of {on}"
         limits.append((each, ("device_hours", why)))
     if goal.budget_usd:
         hourly = bill_of(plan.patch({DATA: _SOME_TOKENS}), CostTerms.model_validate({})).usd_per_hour

@@ -69,7 +69,8 @@ def _load(served: Served) -> list[str]:
         return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
     clients = float(deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:
-        return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; the others wait, which is in ttft_s"]
+        waits = "the others wait, which the time to first token includes"
+        return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; {waits}"]
     return []
 
 

@@ -68,7 +68,10 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
-    blocks += bills[:1] if most_usd or "cost" in intents else []
+    if most_usd or "cost" in intents:
+        # What is asked first is told right behind the verdict.
+        place = 1 if work.intents[:1] == ["cost"] else len(blocks)
+        blocks[place:place] = bills[:1]
     rest: list[Block] = []
     if estimate:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from agent.offline.language.mentions import Mentions
 
 _REACH = 4
+# Tokens between two times of a day: 'and', 'to', '-'.
+_JOINED = 1
 _WEEKEND_H = 48.0
 _NIGHT_H = 12.0
 _WEEK_H = 168.0
@@ -45,6 +48,9 @@ def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple
             return _NIGHT_H, start, end
         if over and word and word[0].value == "end_week":
             return _WEEKEND_H, start, end
+    if not days and (clocks := _clocks(read)) and not window(read):
+        hours, start, end = clocks
+        return hours, start, end
     if len(days) != 2 or not _from(read, days[0][0]):
         return None
     (start, first, end), (_, last, behind) = days
@@ -53,6 +59,16 @@ def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple
     if ends <= began:
         ends += timedelta(days=7)
     return round((ends - began).total_seconds() / 3600, 1), start, behind
+
+
+def _clocks(read: Mentions) -> tuple[float, int, int] | None:
+    """(Hours, token where it begins, token behind) of a stretch between two times of the day: '8pm and 6am'."""
+    numbers = [at for at, token in enumerate(read.tokens) if token.kind == "number" and len(token.norm) <= 2]
+    hours = [(at, *clock) for at in numbers if at not in read.named_tokens and (clock := _clock(read, at))]
+    for (start, first, behind), (at, last, end) in pairwise(hours):
+        if at - behind <= _JOINED and first != last:
+            return (last - first) % 24, start, end
+    return None
 
 
 def _from(read: Mentions, start: int) -> bool:
@@ -129,7 +145,33 @@ def _dated(read: Mentions, at: int, end: int, month: int, today: datetime) -> tu
         norm = read.tokens[number].norm if 0 <= number < len(read.tokens) else ""
         if norm.isdigit() and len(norm) <= 2 and (day := _ahead(today, month, int(norm))):
             return min(number, at), day, max(end, number + 1)
-    return None
+    return _of_month(read, at, end, month, today)
+
+
+def _of_month(read: Mentions, at: int, end: int, month: int, today: datetime) -> tuple[int, datetime, int] | None:
+    """A month alone behind what makes it a deadline: 'before March' is its first day, 'by the end of March' its
+    last."""
+    first = _ahead(today, month, 1)
+    closing = next((begin for begin in range(max(at - _REACH, 0), at) if _ends_at(read, begin, "closing", at)), at)
+    bound = any(_ends_at(read, begin, "by", closing) for begin in range(max(closing - _REACH, 0), closing))
+    if first is None or not bound:
+        return None
+    year = read.tokens[end].norm if end < len(read.tokens) else ""
+    if len(year) == 4 and year.isdigit() and int(year) in _YEARS:
+        first, end = first.replace(year=int(year)), end + 1
+    if closing == at:
+        return at, first - timedelta(days=1), end
+    after = (first + timedelta(days=31)).replace(day=1)
+    return closing, after - timedelta(days=1), end
+
+
+def _ends_at(read: Mentions, at: int, kind: str, end: int) -> bool:
+    """Whether a word of a kind at a token ends right before another one, an article apart."""
+    behind = read.found.sense(at, kind)
+    if behind is None:
+        return False
+    articles = read.found.lexicon.articles | {"the"}
+    return behind[1] <= end and all(read.tokens[each].norm in articles for each in range(behind[1], end))
 
 
 def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | None:
@@ -157,6 +199,12 @@ def window(read: Mentions) -> Window | None:
             continue
         days, hours = _FREE[str(part[0].value)]
         start, end = at, part[1]
+        clocks = _clocks(read)
+        if clocks and clocks[1] - _REACH <= end and at <= clocks[2] + _REACH:
+            return Window(days * clocks[0] / _WEEK_H, min(start, clocks[1]), max(end, clocks[2]))
+        if clocks:
+            # 'It idles at night: what can be done between 8pm and 6am?' is of one of them.
+            return None
         for begin in range(max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
             if (first := _hour(read, begin)) and (last := _hour(read, first[1] + 1)):
                 hours = (last[0] - first[0]) % 24

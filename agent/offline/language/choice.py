@@ -12,8 +12,8 @@ from agent.offline.language.own.limits import any_goal, asks_for_data, has_model
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.machines import side_by_side, together
-from agent.offline.language.reading.things import free_names
 from agent.offline.language.reading.spread import ways
+from agent.offline.language.reading.things import free_names
 from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:

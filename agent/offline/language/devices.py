@@ -122,7 +122,7 @@ def devices(
             found.append(Devices(name, name.count * (count or 1)))
         elif count and not pair and name.box and _is_board(read, name, count):
             found.append(Devices(name, count))
-        elif count and not pair and (name.box or _of_machines(read, name)):
+        elif count and not pair and (name.box or of_machines(read, name)):
             times = own is not None and not name.box and read.tokens[own.row.end].norm in ("x", "×", "*")
             # 'One 8xH100 box' has eight; 'eight H100 boxes' are eight machines.
             found.append(Devices(name, count, 1, count) if times else Devices(name, None, count))
@@ -141,7 +141,7 @@ def _alone(read: Mentions, name: Name) -> int | None:
     """One, of 'a 4090' and 'an L4'."""
     before = read.tokens[name.start - 1].norm if name.start else ""
     plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
-    machine = is_machine(read, name) or _of_machines(read, name)
+    machine = is_machine(read, name) or of_machines(read, name)
     return 1 if before in lexicon().articles and not plural and not machine else None
 
 
@@ -158,10 +158,10 @@ def is_machine(read: Mentions, name: Name) -> bool:
 
 def _is_board(read: Mentions, name: Name, count: int) -> bool:
     """Whether devices on their board are counted: '8x HGX H100', not '2 HGX H100' or '8 HGX H100 servers'."""
-    return "hgx" in name.text.lower() and not count % _USUAL and not _of_machines(read, name)
+    return "hgx" in name.text.lower() and not count % _USUAL and not of_machines(read, name)
 
 
-def _of_machines(read: Mentions, name: Name) -> bool:
+def of_machines(read: Mentions, name: Name) -> bool:
     """Whether what is counted are machines of that device: 'one H100 node', '32 HGX H100 nodes'."""
     behind = read.found.words.get(name.end, ())
     return any(sense.name == "nodes" for word in behind for sense in word.all("unit"))

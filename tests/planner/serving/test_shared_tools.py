@@ -126,11 +126,18 @@ def test_the_most_clients_have_room_at_once() -> None:
 
 
 def test_the_fewest_devices_and_the_largest_model() -> None:
-    found = limit("devices", model="meta-llama/Llama-3.1-70B", weight_dtype="bf16")
+    found = limit("devices", model="meta-llama/Llama-3.1-70B", weight_dtype="bf16", concurrency=1)
     assert found["value"] == 2
     assert found["memory"]["fits"]
     assert found["next_value"]["value"] == 1
     assert "GiB" in found["why"]
+    several = limit("devices", model="meta-llama/Llama-3.1-70B", weight_dtype="bf16", concurrency=32)
+    assert several["memory"]["max_concurrency"] >= 32, "whoever is counted has room"
+    assert several["value"] > found["value"]
+    assert "32 requests at once" in several["why"]
+    memory = several["memory"]
+    rest = sum(memory["components"].values()) - memory["components"]["kv_cache"]
+    assert memory["clients_bytes"] == pytest.approx(rest + memory["clients_cache_bytes"])
     model = limit("model", count=1, accelerator="l4", family="qwen2.5", weight_dtype="bf16", concurrency=1)
     assert model["value"] == "Qwen/Qwen2.5-7B"
     assert model["next_value"]["value"] == "Qwen/Qwen2.5-14B"

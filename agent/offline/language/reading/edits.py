@@ -60,22 +60,12 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
             together |= {start for start, each in said if any(each is size for more in sizes for size in more)}
             options = [[*choice, *chain(*more)] for choice, more in zip(choices, sizes, strict=True)]
     if tool == "compare" and not options:
-        options = _side_by_side(said)
-        together = {start for start, each in said if any(each is option for option in options)}
-    if tool == "compare" and not options and (numbers := side_by_side(page)):
-        together |= {number.row.start for number in numbers}
-        options = [
-            [Edit(one.field, "set", as_number(one.field, value), page.read.span(one.row.start, one.row.end))]
-            for one in numbers
-            for value in one.values
-        ]
-    if tool == "compare" and not options:
-        options = spread(page, [edit for _, each in said for edit in each])
-    for one in page.filled:
-        if len(one.values) > 1 and not one.ranged and one.field in (*ALL_PATHS, *BESIDE) and not options:
-            span = page.read.span(one.row.start, one.row.end)
-            options = [[Edit(one.field, "set", as_number(one.field, value), span)] for value in one.values]
-            together.add(one.row.start)
+        options, together = _compared(page, said)
+    for number in page.filled:
+        if len(number.values) > 1 and not number.ranged and number.field in (*ALL_PATHS, *BESIDE) and not options:
+            span = page.read.span(number.row.start, number.row.end)
+            options = [[Edit(number.field, "set", as_number(number.field, value), span)] for value in number.values]
+            together.add(number.row.start)
     edits = [edit for start, each in said if start not in together for edit in each]
     if options:
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
@@ -92,6 +82,28 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+
+
+def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[list[Edit]], set[int]]:
+    """(What a comparison sets side by side, the tokens of it) where no words join it: things of one kind, two numbers
+    of devices, or ways to spread a model."""
+    if options := _side_by_side(said):
+        return options, {start for start, each in said if any(each is option for option in options)}
+    if numbers := side_by_side(page):
+        options = [
+            [
+                Edit(
+                    number.field,
+                    "set",
+                    as_number(number.field, value),
+                    page.read.span(number.row.start, number.row.end),
+                )
+            ]
+            for number in numbers
+            for value in number.values
+        ]
+        return options, {number.row.start for number in numbers}
+    return spread(page, [edit for _, each in said for edit in each]), set()
 
 
 def _behind(thing: scope.Thing, things: Sequence[scope.Thing]) -> list[scope.Thing]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from agent.offline.form import Edit, Need
 from agent.offline.language.assign import Filled, is_beside_devices
-from agent.offline.language.devices import Devices
+from agent.offline.language.devices import Devices, of_machines
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
@@ -19,6 +19,8 @@ from planner.partial import get
 
 # How far behind a device those of another place may be counted.
 _NEAR = 4
+# From so much memory on a card stands in a machine of several.
+_OF_NODES_GB = 40
 
 
 def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -42,6 +44,8 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
         if one.count == 1 and any(other.count and other.name.id == id for other in page.devices if other is not one):
             # 'For an H100 that is slow', of the 16 that were counted.
             one = replace(one, count=None)
+        if _is_one_node(page, one, id):
+            one = replace(one, nodes=1)
         edits += _counted(page, one, id, span)
         if name.instance:
             edits.append(Edit("provider", "set", name.instance.provider, span))
@@ -64,6 +68,17 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
+
+
+def _is_one_node(page: Page, device: Devices, id: str) -> bool:
+    """Whether a machine of a device is meant that stands in machines of several: 'our H100 node'."""
+    counted = device.count or device.nodes or any(page.values(name) for name in ("count", "nodes", "per_node"))
+    if page.plan or counted or not of_machines(page.read, device.name):
+        return False
+    at = device.name.start - 1
+    pointed = at >= 0 and page.read.tokens[at].norm in lexicon().articles | lexicon().pointing
+    single = pointed and not page.read.tokens[device.name.end].norm.endswith("s")
+    return single and (page.catalogue.memory_gb(id) or 0.0) >= _OF_NODES_GB
 
 
 def together(page: Page) -> list[Devices]:

@@ -20,39 +20,41 @@ _BESIDE = 2
 def ways(page: Page) -> list[Named]:
     """The ways to spread a deployment that are set against one another, each once."""
     free = free_names(page.read, page.filled)
-    named = {one.field: one for one in free if one.field in _WAYS and one.start not in page.refused.things}
+    named = {way.field: way for way in free if way.field in _WAYS and way.start not in page.refused.things}
     apart = page.read.does("or", "versus", "compare", "contrast")
     return list(named.values()) if page.mode == SERVING and apart and len(named) > 1 else []
 
 
-def spread(page: Page, said: Sequence[Edit]) -> list[list[Edit]]:
+def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
     """What each way takes all devices for: tensor parallel over all of them, pipeline parallel from node to node (or
     from device to device of one), replicas of one device."""
-    counted = {edit.field: edit.value for edit in said if edit.op == "set" and isinstance(edit.value, int)}
-    counted = {name: counted.get(name) or get(page.plan, f"cluster.{name}") for name in ("count", "nodes", "per_node")}
-    nodes = counted["nodes"] or 1
-    devices = counted["count"] or nodes * (counted["per_node"] or 0)
+    counted = {edit.field: edit.value for edit in edits if edit.op == "set" and isinstance(edit.value, int)}
+    names = ("count", "nodes", "per_node")
+    count, nodes, each = (counted.get(name) or get(page.plan, f"cluster.{name}") for name in names)
+    nodes = nodes or 1
+    devices = count or nodes * (each or 0)
     if devices < 2 or devices % nodes:
         return []
     stages = nodes if nodes > 1 else devices
     sizes = {"tp": {"tp": devices, "pp": 1}, "pp": {"tp": devices // stages, "pp": stages}, "dp": {"dp": devices}}
     return [
-        [Edit(name, "set", size, page.read.span(one.start, one.end)) for name, size in sizes[one.field].items()]
-        for one in ways(page)
+        [Edit(name, "set", size, page.read.span(way.start, way.end)) for name, size in sizes[way.field].items()]
+        for way in ways(page)
     ]
 
 
 def over_all(page: Page) -> list[tuple[int, list[Edit]]]:
     """Tensor or pipeline parallelism right beside the devices that it is for."""
-    free = [one for one in free_names(page.read, page.filled) if one.field in _WAYS]
-    if len({one.field for one in free}) != 1 or page.read.does("or", "versus", "compare"):
+    free = [way for way in free_names(page.read, page.filled) if way.field in _WAYS]
+    if len({way.field for way in free}) != 1 or page.read.does("or", "versus", "compare"):
         return []
     counts = [number for number in page.filled if number.field == "count" and len(number.values) == 1]
     for number in counts:
-        for one in free:
-            first, second = sorted([(one.start, one.end), (number.row.start, number.row.end)])
+        for way in free:
+            first, second = sorted([(way.start, way.end), (number.row.start, number.row.end)])
             between = page.read.tokens[first[1] : second[0]]
             joined = 0 < len(between) <= _BESIDE and not any(token.ends_clause for token in between)
-            if joined and one.start not in page.refused.things and number.values[-1] == int(number.values[-1]):
-                return [(one.start, [Edit(one.field, "set", int(number.values[-1]), page.read.span(one.start, one.end))])]
+            size, span = number.values[-1], page.read.span(way.start, way.end)
+            if joined and way.start not in page.refused.things and size == int(size):
+                return [(way.start, [Edit(way.field, "set", int(size), span)])]
     return []

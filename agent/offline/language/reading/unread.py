@@ -123,7 +123,8 @@ def _factors(page: Page) -> list[tuple[int, int]]:
     for at in [] if page.plan else read.does(*FACTORS):
         end = read.found.does(at, *FACTORS) or at
         goes_on = end < len(read.tokens) and not read.tokens[end].ends_clause
-        if goes_on and taken.isdisjoint(range(at, end)) and read.found.words[at][0].end == end and not (spans and at < spans[-1][1]):
+        whole = read.found.words[at][0].end == end and taken.isdisjoint(range(at, end))
+        if goes_on and whole and not (spans and at < spans[-1][1]):
             spans.append((at, end))
     return spans
 

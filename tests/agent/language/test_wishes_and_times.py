@@ -1,0 +1,102 @@
+"""Speeds that are wished for, times of a day and months, machines by their name, and ways to spread a model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agent.offline.catalogue import known
+from agent.offline.language.reading import read
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+
+
+def edits(text: str) -> dict[str, Any]:
+    return {edit.field: edit.value for edit in read(text, known(), {}, {}, NOW).edits}
+
+
+@pytest.mark.parametrize(
+    "wish", ["I need 30 tokens/s", "cheapest way to get 30 tok/s", "can I hit 30 tok/s", "get 30 tokens per second"]
+)
+def test_a_speed_at_which_somebody_reads_is_a_deployments(wish: str) -> None:
+    reading = read(f"{wish} from gpt-oss-120b", known(), {}, {}, NOW)
+    assert reading.serving
+    assert edits(f"{wish} from gpt-oss-120b")["tpot_slo_ms"] == pytest.approx(1000 / 30)
+
+
+def test_a_measured_speed_is_told_to_be_left_out() -> None:
+    reading = read("I only get 15 tok/s with llama 70b q4 on 2x 3090, why", known(), {}, {}, NOW)
+    assert "tpot_slo_ms" not in {edit.field for edit in reading.edits}
+    assert reading.lost == ["15 tok/s"]
+
+
+def test_a_large_speed_is_that_of_all() -> None:
+    assert edits("serve llama 8b at 20000 tokens/s")["token_rate"] == (20000.0, "total")
+    assert edits("llama 8b on a 4090 for 100 tok/s in total")["token_rate"] == (100.0, "total")
+
+
+@pytest.mark.parametrize("verb", ["get", "see", "have", "expect"])
+def test_requests_that_come_are_a_load(verb: str) -> None:
+    assert edits(f"we {verb} 864,000 requests per day, qwen2.5-72b")["request_rate"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "milliseconds"), [("sub-second", 1000), ("sub second", 1000), ("sub-300ms", 300), ("half a second", 500)]
+)
+def test_a_time_behind_sub_or_half_is_read(words: str, milliseconds: float) -> None:
+    assert edits(f"serve llama 8b with {words} ttft on 2 h100")["ttft_slo_ms"] == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("words", "day"),
+    [
+        ("before March", datetime(2027, 2, 28, tzinfo=UTC)),
+        ("by the end of January", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("until May 2028", datetime(2028, 4, 30, tzinfo=UTC)),
+    ],
+)
+def test_a_month_is_a_deadline(words: str, day: datetime) -> None:
+    """A day is until it has passed."""
+    hours = edits(f"llama 8b on 8 h100, 1B tokens, {words}")["deadline_h"]
+    assert hours == pytest.approx((day - NOW).total_seconds() / 3600 + 24)
+
+
+def test_a_verb_that_is_called_like_a_month_is_none() -> None:
+    assert "deadline_h" not in edits("may I train llama 8b on 8 h100 with 1B tokens?")
+
+
+@pytest.mark.parametrize(("times", "hours"), [("8pm and 6am", 10), ("9am and 5pm", 8), ("22:30 and 6:00", 7.5)])
+def test_two_times_of_a_day_are_as_long_as_lies_between(times: str, hours: float) -> None:
+    assert edits(f"lora of llama 8b on one h100, 300M tokens between {times}")["deadline_h"] == hours
+
+
+def test_times_of_every_night_are_when_machines_are_free() -> None:
+    assert edits("llama 8b on 8 h100, 1B tokens, from 8pm to 6am every night, in 3 days")["deadline_h"] == 30.0
+
+
+@pytest.mark.parametrize("words", ["our H100 node", "a single h100 node", "one h100 node"])
+def test_a_node_is_a_node(words: str) -> None:
+    assert edits(f"lora of llama 8b on {words}")["nodes"] == 1
+
+
+def test_a_box_of_a_small_card_is_no_node() -> None:
+    assert "nodes" not in edits("lora of llama 8b on a 4090 box")
+
+
+def test_ways_to_spread_a_model_are_set_side_by_side() -> None:
+    reading = read("tensor or pipeline parallel on 2 nodes of 8 h100 to serve deepseek v3?", known(), {}, {}, NOW)
+    assert reading.tool == "compare"
+    options = [{edit.field: edit.value for edit in option} for option in reading.options]
+    assert options == [{"tp": 16, "pp": 1}, {"tp": 8, "pp": 2}]
+
+
+@pytest.mark.parametrize("words", ["3 gpus for tensor parallel", "tensor parallel over 3 gpus"])
+def test_devices_for_one_way_are_its_size(words: str) -> None:
+    assert edits(f"can I use {words} with llama 8b in vllm?")["tp"] == 3
+
+
+@pytest.mark.parametrize(("text", "serving"), [("vram for qwen 32b", True), ("vram to train qwen 32b", False)])
+def test_what_a_model_needs_is_what_it_needs_to_run(text: str, serving: bool) -> None:
+    assert read(text, known(), {}, {}, NOW).serving is serving
