@@ -82,3 +82,38 @@ async def test_what_answers_of_no_plan_leaves_the_pane_as_it_is(
             await asked(pilot, text)
             assert app.pane.overview.figures == before.figures, text
             assert app.pane.overview.memory == before.memory, text
+
+
+TRAINED = (
+    "LoRA fine-tune Qwen2.5-0.5B on 4 H100 with 500M tokens",
+    "what does it cost on spot?",
+    "what is the longest context that fits?",
+    "compare h100 and h200",
+    "the second",
+)
+SERVED = ("serve Qwen2.5-7B on one H100 to 64 users", "and on H200?", "explain TTFT")
+# How an answer writes what the pane has, by its key.
+_NAMED = {
+    "step_s": "per step", "tokens_per_s": r"\d tokens/s", "mfu": "MFU", "ttft_s": "TTFT", "tpot_s": "TPOT",
+    "output_tokens_per_s": "output tokens/s", "hours": r"\d (hours|days|min)\b", "usd": r"\$\d",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", [TRAINED, SERVED], ids=["trained", "served"])
+async def test_after_every_kind_of_turn_the_pane_has_what_the_answer_says(texts: tuple[str, ...]) -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        heard = ""
+        for text in texts:
+            answer = await asked(pilot, text)
+            overview = app.pane.overview
+            assert overview.plan is not None, text
+            assert overview.memory is not None, text
+            shown = {key: written(app, key) for key in _NAMED if figures.label(key) in overview.figures}
+            assert shown, text
+            # What the answer says of money and time is what the pane has, or was said of it before.
+            heard += answer
+            if "on spot" in heard:
+                assert shown.get("usd", "") in heard, text
+            for key, value in shown.items():
+                assert value in heard or not re.search(_NAMED[key], answer.partition("<details>")[0]), (text, key)

@@ -23,8 +23,9 @@ from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
+from planner.money.results import CostEstimate
 from planner.results import MemoryEstimate
-from tui.live import results_of
+from tui.live import Rates, results_of
 from tui.plan_fields import checked, laid_over, read
 from tui.widgets.plan_form import PlanForm
 from tui.widgets.rows import Rows
@@ -101,6 +102,8 @@ class PlanPane(Vertical):
         self._before: dict[str, Any] = {}
         self._wanted: _Wanted | None = None
         self._heard: list[BaseModel] = []
+        # The last that was told in the conversation, which says at what kind of price.
+        self._bill: CostEstimate | None = None
         self._working = False
         # An edit is on its way, or the session has not been told of one: what it says of the plan is older.
         self.pending = False
@@ -124,6 +127,7 @@ class PlanPane(Vertical):
     def hear(self, result: BaseModel) -> None:
         """A tool's result, which may say something of the plan."""
         self._heard.append(result)
+        self._bill = result if isinstance(result, CostEstimate) else self._bill
         self.overview = fold(self.overview, result)
 
     def take(self, plan: Data) -> None:
@@ -146,7 +150,7 @@ class PlanPane(Vertical):
     def show(self, plan: Data) -> None:
         """Another plan, of which nothing is known yet."""
         self.plan = self.draft = dict(plan)
-        self.overview = Overview()
+        self.overview, self._bill = Overview(), None
         if plan.get("model"):
             self._estimate(plan, edited=False)
 
@@ -232,7 +236,7 @@ class PlanPane(Vertical):
                     if self._wanted is None:
                         self._refuse(error, wanted.edited)
                     continue
-                await self._arrive(plan, [*results, *_of_plan(wanted)], wanted.edited)
+                await self._arrive(plan, [*self._at_its_price(results), *_of_plan(wanted)], wanted.edited)
         finally:
             self._working = self.pending = False
             timer.stop()
@@ -244,6 +248,16 @@ class PlanPane(Vertical):
 
         plan = checked(data) if edited else dict(data)
         return plan, (self.estimator or _estimator())(plan)
+
+    def _at_its_price(self, results: Sequence[BaseModel]) -> list[BaseModel]:
+        """What the pane worked out itself, on demand, without money where the conversation is about another kind of
+        price: with the bill that was told of the same run, else with none."""
+        bill = self._bill
+        if bill is None or bill.price == "on_demand":
+            return list(results)
+        others = [result for result in results if not isinstance(result, CostEstimate | Rates)]
+        told = same_run(plan_told(others) or {}, bill.plan)
+        return [*others, *([bill] if told else [])]
 
     async def _arrive(self, plan: dict[str, Any], results: list[BaseModel], edited: bool) -> None:
         overview = Overview()
