@@ -38,10 +38,10 @@ def lines(text: str) -> int:
     return sum(bool(_WORD.search(line)) for line in _FILE.sub("", text).splitlines())
 
 
-def leads(file: Path) -> list[tuple[scoring.Said, str]]:
-    """Each turn that called a tool, and what is told of it at first."""
+def leads(file: Path, every: int = 1) -> list[tuple[scoring.Said, str]]:
+    """Each turn that called a tool, of each `every`th conversation, and what is told of it at first."""
     told: list[tuple[scoring.Said, str]] = []
-    for conversation in scoring.conversations(file):
+    for conversation in scoring.conversations(file)[::every]:
         with scoring.home():
             turns = list(scoring.talk([turn["say"] for turn in conversation]))
         told += [(turn, folded(turn.answer).lead) for turn in turns if turn.calls]

@@ -18,7 +18,7 @@ QUESTIONS = (
     "full fine-tune Llama-3.1-8B on one H100",
     "serve Llama-3.3-70B on 2 H100",
     "serve Qwen3-8B on one L40S, 8 clients at once",
-    "cheapest cluster to train Llama-3.1-70B on 10B tokens in 3 days",
+    "cheapest cluster on AWS to train Llama-3.1-70B on 10B tokens in 3 days",
 )
 # What a step that names a value sets.
 SETS = {
