@@ -246,7 +246,7 @@ def test_a_long_log_is_read_in_memory_that_does_not_grow() -> None:
         tracemalloc.stop()
         return peak
 
-    assert most(16) < 1.3 * most(4)
+    assert most(8) < 1.3 * most(4)
 
 
 def varint(value: int) -> bytes:

@@ -87,7 +87,8 @@ async def test_a_call_that_is_cancelled_ends_its_process() -> None:
 
 async def test_one_of_two_who_wait_may_go() -> None:
     calls, tool = Calls(), registry()["auto_configure"]
-    first, second = (asyncio.create_task(calls.run(tool, COLD | {"deadline_h": 78})) for _ in range(2))
+    asked = COLD | {"deadline_h": 78, "accelerators": ["h100", "h200", "mi300x"]}
+    first, second = (asyncio.create_task(calls.run(tool, asked)) for _ in range(2))
     await asyncio.sleep(0.2)
     first.cancel()
     assert (await second).failure is None
