@@ -181,7 +181,10 @@ def amount(key: str, unit: str, value: float | bool | None) -> str:
     row = known_figure(key) if key else None
     text = written((row.rounding if row else "") or unit, value)
     bare = value is not None and not isinstance(value, bool) and text.replace(",", "").replace(".", "").isdigit()
-    return f"{text} {unit}" if bare and unit != "1" else text
+    if not bare or unit == "1":
+        return text
+    single = text == "1" and unit.endswith("s") and "/" not in unit
+    return f"{text} {unit[:-1] if single else unit}"
 
 
 def shown(key: str, value: object) -> str:

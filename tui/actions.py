@@ -130,31 +130,50 @@ def palette_key(in_browser: bool) -> str:
     return next(key.key for key in _keys_of("actions") if not (in_browser and key.key in BROWSER_KEYS))
 
 
-def displayed(app: ShardwiseApp, action: Action) -> list[tuple[Key, str]]:
-    """The keys of an action that this face has, as they are shown."""
+@dataclass(frozen=True)
+class ShownAction:
+    """An action with what is pressed for it in this face, each key as it is shown."""
+
+    action: Action
+    keys: tuple[tuple[Key, str], ...]
+
+    @property
+    def key(self) -> str:
+        """What does it alone; nothing where no key does."""
+        return next((shown for key, shown in self.keys if not key.words), "")
+
+    @property
+    def others(self) -> list[tuple[Key, str]]:
+        """Keys that do it with words."""
+        return [pair for pair in self.keys if pair[0].words]
+
+
+def shown_actions(app: ShardwiseApp) -> list[ShownAction]:
+    """All of the table, with the keys that this face has."""
     kept = app._bindings.key_to_bindings
-    return [(key, app.get_key_display(Binding(key.key, ""))) for key in action.keys if key.key in kept]
+    return [
+        ShownAction(row, tuple((key, app.get_key_display(Binding(key.key, ""))) for key in row.keys if key.key in kept))
+        for row in ACTIONS
+    ]
 
 
 def every_action(app: ShardwiseApp) -> Iterable[SystemCommand]:
-    """All of the table with the keys that this face has."""
-    for row in ACTIONS:
-        keys = displayed(app, row)
-        first = next((shown for key, shown in keys if not key.words), "")
-        title = f"{row.heading}   {first}".rstrip()
-        yield SystemCommand(title, row.shown.replace("[", "\\["), partial(app.start_action, row))
-        for key, shown in keys:
-            if key.words:
-                line = f"{row.name} {key.words}"
-                title = f"{key.meaning[:1].upper()}{key.meaning[1:]}   {shown}"
-                yield SystemCommand(title, f"/{line}", partial(app.action_command, line))
+    """As the list that finds them by a few letters has them."""
+    for row in shown_actions(app):
+        action = row.action
+        title = f"{action.heading}   {row.key}".rstrip()
+        yield SystemCommand(title, action.shown.replace("[", "\\["), partial(app.start_action, action))
+        for key, shown in row.others:
+            line = f"{action.name} {key.words}"
+            title = f"{key.meaning[:1].upper()}{key.meaning[1:]}   {shown}"
+            yield SystemCommand(title, f"/{line}", partial(app.action_command, line))
 
 
 def every_key(app: ShardwiseApp) -> Iterable[tuple[str, str]]:
     """Every key of the app and of its prompt, and what it does."""
-    for row in ACTIONS:
-        for key, shown in displayed(app, row):
-            yield shown, key.meaning or row.title or row.meaning
+    for row in shown_actions(app):
+        for key, shown in row.keys:
+            yield shown, key.meaning or row.action.title or row.action.meaning
     yield from PROMPT_KEYS
 
 

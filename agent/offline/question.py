@@ -11,7 +11,7 @@ from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import ALONE, SEARCHES_HARDWARE, of_hardware
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Reading
-from agent.offline.options import Changed, compared, label
+from agent.offline.options import Changed, changed, compared, label
 from estimator.plan.schema import merge
 from planner.partial import get, is_serving, knows_length
 from planner.requests import ALL_PATHS
@@ -80,7 +80,7 @@ def asked(
     choices = _choices(reading, topic, options, intents) if serving else {}
     wish = _wish(reading, topic, plan, options, intents, limit, bool(choices), tools)
     if wish:
-        return TurnQuestion([], wish=wish)
+        return TurnQuestion(["why"] if reading.act == "why" else [], wish=wish)
     sweep = _sweep(reading, topic, intents, plan, catalogue)
     intents = _asked_again(reading, topic, plan, intents, limit, sweep)
     return TurnQuestion(intents, limit, sweep, None, choices)
@@ -363,11 +363,18 @@ def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[
     tool, own = topic.get("wish") or (None, {})
     if tool == "compare":
         return dict(own)
-    now = {"name": "now", "plan": merge(plan, {})}
     if supposed := topic.get("supposed"):
-        return {"scenarios": [now, {"name": "supposed", "plan": supposed}]}
+        return {"scenarios": _apart(("now", plan), ("supposed", supposed))}
     plans = topic.get("plans") or []
-    return {"scenarios": [{"name": "before", "plan": plans[-1]}, now]} if plans else {}
+    return {"scenarios": _apart(("before", plans[-1]), ("now", plan))} if plans else {}
+
+
+def _apart(*rows: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Two plans to be set side by side, named by what is other in them; as they came where that has no words."""
+    (_, first), (_, second) = rows
+    words = [label(each) for each in (*changed(second, [first]), *changed(first, [second]))]
+    names = words if all(words) and len(set(words)) == len(rows) else [name for name, _ in rows]
+    return [{"name": name, "plan": merge(each, {})} for name, (_, each) in zip(names, rows, strict=True)]
 
 
 def _wants_hardware(reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], limit: Any) -> bool:

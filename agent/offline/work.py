@@ -58,7 +58,9 @@ def work_of(
         tool, own = question.wish
         own = {"accelerators": left} | own if tool in SEARCHES_HARDWARE and left else own
         methods = _methods(turn, plan, reading, left_out.get("method", ())) if tool == "compare" else []
-        return {"kind": "wish", "wish": [tool, own], "pricing": pricing, "methods": methods}
+        return {
+            "kind": "wish", "wish": [tool, own], "pricing": pricing, "methods": methods, "intents": question.intents,
+        }  # fmt: skip
     serving = is_serving(plan)
     searched = left and not get(plan, "cluster.accelerator")
     common_left = {"accelerator": devices_left(left_out["accelerator"], of_serving.COMMON_DEVICES)} if searched else {}

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from knowledge import figures
 from knowledge.figure_facts import known_figure
+from pages.answers.lead import TOLD
 from pages.blocks import Block, Headline, Prose, capitalised
 
-# What the first lines of a run or deployment say of themselves.
-_TOLD = frozenset(["step_s", "tokens_per_s", "mfu", "hours", "usd", "device_hours", "co2_kg", "kwh", "ttft_s", "tpot_s",
-                   "per_device_bytes"])  # fmt: skip
 # Figures that answer the same question, each where there is one.
 _TOGETHER = {
     "memory.components.kv_cache": ("memory.kv_bytes_per_token", "memory.request_bytes", "kv_bytes_per_token"),
@@ -21,7 +19,7 @@ _TOGETHER = {
 
 def named_figures(results: Iterable[object], paths: Sequence[str]) -> str:
     """One sentence of those of the figures at `paths` that the first lines do not say anyway."""
-    wanted = [path for path in dict.fromkeys(paths) if path.rpartition(".")[2] not in _TOLD]
+    wanted = [path for path in dict.fromkeys(paths) if path.rpartition(".")[2] not in TOLD]
     results = list(results)
     words = [
         text

@@ -73,8 +73,8 @@ def size(sized: SizedServing) -> list[Block]:
         f"{each} ({one.engine}, {one.weight_dtype}){price}."
     )
     text = (
-        f"That uses {figures.percent(one.utilisation)} of what can "
-        f"be served; what limits one replica is {_limit(one.limited_by)}.{_assumed_limits(sized)}"
+        f"The load is {figures.percent(one.utilisation)} of its capacity, which {_limit(one.limited_by)} limits."
+        f"{_assumed_limits(sized)}"
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
     return [verdict(head, True, sized.warnings, text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Folded, Prose
 from pages.results.basis import notes
 from pages.results.limits import limit_words
 from pages.results.many import by_strategy, peaks, side_by_side, sizes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.layouts.peak import PeakRow, PeakThroughput
     from planner.layouts.strategies import AppliedStrategies
 
-_LED, _MOST_CONCLUSIONS = 2, 6
+_LED, _MOST_CONCLUSIONS, _MOST_REASONS = 2, 6, 3
 _MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS = 24, 16, 6
 
 
@@ -41,6 +41,14 @@ def compared(comparison: Comparison) -> list[Block]:
     wholly = len(usable) == len(comparison.rows)
     head = verdict(" ".join([*broken, first]), None if usable else False, comparison.warnings, " ".join([*rest, *kept]))
     return [replace(head, beware=head.beware or not wholly), *side_by_side(comparison), *notes("What matters", more)]
+
+
+def reasons(comparison: Comparison) -> list[Block]:
+    """Why the fastest is that, where the comparison itself was told: against the baseline, or the others against it."""
+    first = comparison.leader if comparison.leader != comparison.baseline else None
+    told = [text for text in comparison.conclusions[1:] if " than " in text and text.startswith(first or "")]
+    whole = compared(comparison)
+    return [*_led(told[:_MOST_REASONS]), Folded(whole)] if told else whole
 
 
 def strategies(applied: AppliedStrategies) -> list[Block]:

@@ -5,7 +5,7 @@ Everything else of an answer is folded behind these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from estimator.plan.schema import Training
@@ -93,19 +93,30 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
+def _priced(bill: CostEstimate) -> str:
+    return "" if bill.usd is None else f"{figures.held(bill, 'usd')}{_PRICED.get(bill.price, '')}"
+
+
+_OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
+    "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
+    "mfu": lambda estimate: f"{figures.percent(estimate.throughput.mfu)} MFU",
+    "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step",
+}
+_OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
+    "usd": _priced,
+    "device_hours": lambda bill: f"{figures.shown('device_hours', bill.device_hours)} device-hours",
+    "co2_kg": lambda bill: "" if bill.co2_kg is None else f"{figures.shown('co2_kg', bill.co2_kg)} of CO2",
+    "kwh": lambda bill: "" if bill.kwh is None else figures.shown("kwh", bill.kwh),
+}
+TOLD = frozenset({*_OF_RUNS, *_OF_BILLS, "hours", "ttft_s", "tpot_s", "per_device_bytes"})
+"""What the first lines of a run or a deployment say of themselves."""
+
+
 def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], most: int) -> str:
     """The first figures of a run, those asked for first and in bold."""
-    run, rate = estimate.run, estimate.throughput
-    values = {
-        "tokens_per_s": f"{figures.rate(rate.tokens_per_s)} tokens/s",
-        "mfu": f"{figures.percent(rate.mfu)} MFU",
-        "step_s": f"{figures.held(estimate.time, 'step_s')} per step",
-        "hours": figures.held(run or bill, "hours") if run or bill else "",
-        "usd": f"{figures.held(bill, 'usd')}{_PRICED.get(bill.price, '')}" if bill and bill.usd is not None else "",
-        "device_hours": f"{figures.shown('device_hours', bill.device_hours)} device-hours" if bill else "",
-        "co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2" if bill and bill.co2_kg is not None else "",
-        "kwh": figures.shown("kwh", bill.kwh) if bill and bill.kwh is not None else "",
-    }
+    values = {name: write(estimate) for name, write in _OF_RUNS.items()}
+    values["hours"] = figures.held(estimate.run or bill, "hours") if estimate.run or bill else ""
+    values |= {name: write(bill) if bill else "" for name, write in _OF_BILLS.items()}
     named = [name.rpartition(".")[2] for name in asked]
     wished = [name for each in named for name in ((each,) if each in values else _ORDERS.get(each, ()))]
     order = list(dict.fromkeys([*wished, *_ALWAYS]))

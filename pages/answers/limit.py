@@ -127,9 +127,9 @@ def serving(limit: Limit) -> list[Block]:
     blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if isinstance(chosen, ServingChoice):
         there = (
-            f"**There**: {chosen.summary}; first token after {figures.known(chosen.ttft_s, figures.seconds, 'grows')}, "
-            f"then one every {figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output "
-            f"tokens/s."
+            f"**At that point**: {chosen.summary}; first token after "
+            f"{figures.known(chosen.ttft_s, figures.seconds, 'grows')}, then one every "
+            f"{figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output tokens/s."
         )
         blocks.append(Prose(there))
     if isinstance(limit.memory, ServingMemoryEstimate) and isinstance(workload, Inference):

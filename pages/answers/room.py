@@ -20,9 +20,8 @@ def training(fit: FitCheck) -> list[Block]:
     if not fit.fits:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** at the upper end of the memory interval."
         none = (
-            "No change makes it fit on these devices: no framework with this stage and method does, with recompute, "
-            "sequences split, host memory, chunked loss and 8-bit optimizer states together; more or larger devices "
-            "would."
+            "Nothing makes it fit on these devices, whichever framework trains it, not even recompute, split "
+            "sequences, host memory, chunked loss and 8-bit optimizer states together: take more or larger ones."
         )
         return _remedies(fit, short, none, True)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."

@@ -49,9 +49,10 @@ def _goodput(run: RunLength) -> str:
         return ""
     save = lost.checkpoint_interval_minutes
     saving = f", with a checkpoint every {figures.hours(save / 60.0)}" if save else ""
+    times = figures.whole(max(1.0, lost.interruptions))
     return (
-        f" {figures.hours(run.step_hours)} of it are steps: about {figures.whole(max(1.0, lost.interruptions))} "
-        f"interruptions leave {figures.percent(lost.share)} of the time for them{saving} (effective MFU "
+        f" {figures.hours(run.step_hours)} of it are steps, {figures.percent(lost.share)}: about {times} "
+        f"interruption{'s' * (times != '1')} {'are' if times != '1' else 'is'} expected{saving} (effective MFU "
         f"{figures.percent(lost.mfu)})."
     )
 

@@ -180,11 +180,14 @@ def _speed(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) -
     rates = f"{rate(mine[0])} against {rate(other[0])} tokens/s"
     if row.devices != first.devices:
         rates += f", on {row.devices} against {first.devices} devices"
-    factor = f"{row.speedup:.2f}x the speed" if row.speedup > 1.0 else f"{1.0 / row.speedup:.2f}x slower than"
-    of = f"of {first.name}" if row.speedup > 1.0 else first.name
     doubt = "" if row.apart else "; that is within the interval, so the estimate cannot tell which is faster"
-    verb = "has" if row.speedup > 1.0 else "is"
-    yield f"{row.name} {verb} {factor} {of} ({rates}){_why_faster(estimate, behind, row.speedup)}{doubt}."
+    why = _why_faster(estimate, behind, row.speedup)
+    yield f"{row.name} is {_times(row.speedup, 'faster', 'slower')} than {first.name} ({rates}){why}{doubt}."
+
+
+def _times(ratio: float, more: str, less: str) -> str:
+    """'26 % faster', '20 % slower'."""
+    return f"{percent(ratio - 1.0)} {more}" if ratio > 1.0 else f"{percent(1.0 - ratio)} {less}"
 
 
 def _why_faster(estimate: PlanEstimate, behind: PlanEstimate, ratio: float) -> str:
@@ -224,10 +227,9 @@ def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) 
     parts, others = component_bytes(estimate), component_bytes(behind)
     growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
     kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
-    factor = f"{ratio:.2f}x the memory of" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less memory than"
     sizes = f"{gib(mine)} against {gib(other)} per device{_memory_doubt(row, first)}"
     yield (
-        f"{row.name} needs {factor} {first.name} ({sizes}), "
+        f"{row.name} needs {_times(ratio, 'more', 'less')} memory than {first.name} ({sizes}), "
         f"most of it {kind.replace('_', ' ')}: {gib(parts.get(kind, 0.0))} instead of "
         f"{gib(others.get(kind, 0.0))}."
     )
@@ -244,12 +246,11 @@ def _cost(row: Row, first: Row) -> Iterator[str]:
     mine, other, ratio = row.usd_per_million_tokens, first.usd_per_million_tokens, row.cost_ratio
     if mine is None or other is None or ratio is None or abs(ratio - 1.0) < _MATTERS:
         return
-    factor = f"{ratio:.2f}x as much as" if ratio > 1.0 else f"{1.0 / ratio:.2f}x less than"
     hourly = ""
     if row.usd_per_hour and first.usd_per_hour and abs(row.usd_per_hour / first.usd_per_hour - 1.0) > _MATTERS:
         hourly = f"; an hour costs {usd(row.usd_per_hour)} instead of {usd(first.usd_per_hour)}"
     paid = f"{usd(mine)} against {usd(other)} per million tokens{_cost_doubt(row, ratio)}"
-    yield f"{row.name} costs {factor} {first.name} ({paid}){hourly}."
+    yield f"{row.name} costs {_times(ratio, 'more', 'less')} than {first.name} ({paid}){hourly}."
 
 
 def _cost_doubt(row: Row, ratio: float) -> str:

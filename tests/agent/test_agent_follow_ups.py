@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conversations import begun
+from conversations import begun, turns
 from scoring import talk
 
 from estimator.plan.schema import merge
+from pages.rendering import fold
 from planner.partial import get
 
 PLAN = {
@@ -102,3 +103,20 @@ def test_a_list_price_takes_the_place_of_the_own_one() -> None:
     assert own["usd_per_device_hour"] == 2.1
     assert "usd_per_device_hour" not in spot
     assert spot["price"] == "spot"
+
+
+def test_why_after_a_comparison_tells_the_reasons_and_not_the_table_again() -> None:
+    compared = "compare h100 and b200 for full fine-tuning llama 3.1 8b on 1B tokens, 8 of each"
+    told, why = turns(compared, "why is it faster?")
+    lead = fold.folded(why["answer"]).lead
+    assert "b200-sxm is" in lead
+    assert "% faster than h100-sxm" in lead
+    assert "most of it compute" in lead
+    assert "| Scenario" not in lead
+    assert "| Scenario" in fold.folded(told["answer"]).lead
+
+
+def test_two_plans_of_a_conversation_go_by_what_is_other_in_them() -> None:
+    *_, both = turns("serve llama 3.1 8b on 1 h100 with 64 users", "and on H200?", "compare both")
+    assert "h200-sxm is the fastest" in both["answer"]
+    assert "| h100-sxm |" in both["answer"]

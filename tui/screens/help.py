@@ -14,7 +14,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.actions import ACTIONS, APP, FILES, PLAN, PROMPT_KEYS, RESULTS, displayed
+from tui.actions import APP, FILES, PLAN, PROMPT_KEYS, RESULTS, shown_actions
 from tui.screens import find_screen
 from tui.screens.working import WorkingScreen, state_line, top
 from tui.widgets.key_bar import KeyBar
@@ -102,11 +102,10 @@ def grouped(app: Any) -> dict[str, list[HelpRow]]:
     something behind it."""
     groups: dict[str, list[HelpRow]] = {title: [] for title in (*_GROUPS, _KEYS)}
     more: list[HelpRow] = []
-    for row in ACTIONS:
-        keys = displayed(app, row)
-        first = next((shown for key, shown in keys if not key.words), "")
-        groups[row.group].append(HelpRow(f"/{row.name}", first, row.meaning))
-        more += [HelpRow(shown, "", key.meaning) for key, shown in keys if key.words]
+    for row in shown_actions(app):
+        action = row.action
+        groups[action.group].append(HelpRow(f"/{action.name}", row.key, action.meaning))
+        more += [HelpRow(shown, "", key.meaning) for key, shown in row.others]
     groups[_KEYS] = [*(HelpRow(key, "", what) for key, what in PROMPT_KEYS), *more]
     return groups
 

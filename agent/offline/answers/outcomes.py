@@ -62,6 +62,11 @@ def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
     return changed(ShortAnswer(**work.earlier), now, first) if now and work.earlier else []
 
 
+def without_method(taken: str, why: str) -> Prose:
+    """Which method is told, where none was named."""
+    return Prose(f"No method was named: {taken} is taken, since {why}.")
+
+
 ASK_DATA = (
     "**How many tokens will it train on?** Hours, money and a deadline depend on it: say how many tokens, how many "
     "samples of which length, or how many steps."

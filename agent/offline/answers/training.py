@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.offline.answers.outcomes import changes, errors, is_told_again, joined, refused, result_of, results
+from agent.offline.answers.outcomes import (
+    changes,
+    errors,
+    is_told_again,
+    joined,
+    refused,
+    result_of,
+    results,
+    without_method,
+)
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from knowledge import figures
@@ -138,7 +147,7 @@ def _instead(outcomes: Sequence[Outcome]) -> list[Block]:
     short = f"{figures.gib(need.per_device_bytes)} of {figures.gib(need.capacity_bytes)} per device"
     why = "needs host memory for what the devices cannot hold" if need.fits else f"does not fit ({short})"
     full, taken = kind_words(first.training), kind_words(last.training)
-    return [Prose(f"No method was named: {taken} is taken, since {full} {why}.")]
+    return [without_method(taken, f"{full} {why}")]
 
 
 def _behind(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], intents: set[str]) -> list[Block]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent.offline.answers.outcomes import joined, last_answered, refused
+from agent.offline.answers.outcomes import joined, last_answered, refused, without_method
 from agent.offline.calls.training import method_taken
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
-from pages.blocks import Block, Folded, Prose
+from pages.blocks import Block, Folded
 from pages.results import measured, runs
+from planner.compare.scenarios import Comparison
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "recommend_cluster": clusters.recommended,
@@ -48,10 +49,12 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     name, result = outcome.call.name, outcome.result
     if result is None:
         return joined(refused(outcome.error, work)[0], work), []
-    blocks = lead.short(ANSWERS.get(name, files.row)(result))
+    if isinstance(result, Comparison) and "why" in work.intents:
+        told = comparison.reasons(result)
+    else:
+        told = ANSWERS.get(name, files.row)(result)
+    blocks = lead.short(told)
     if len(outcomes) > 1 and (taken := method_taken(outcomes)):
-        blocks.insert(
-            1, Prose(f"No method was named: {taken} is taken for all, since not all have room for all weights.")
-        )
+        blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))
     rest = [*assumptions.warnings([result]), *assumptions.assumed([result] if name in _ASSUMING else [], readings)]
     return joined([*blocks, Folded(rest)], work), []
