@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from pages.rendering import terminal as page
 from pages.results.of_results import blocks_of
-from tools.registry import find
+from tools.registry import Tool, find
 from tui.cli import main
 from tui.planning import PLANNING
 from tui.progress import working
@@ -85,6 +86,23 @@ def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
     return code, out, err
 
 
+_kept: dict[tuple[str, str], Any] = {}
+
+
+@pytest.fixture
+def kept_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what is about how a result is shown: the same arguments are worked out once."""
+    worked_out = Tool.run
+
+    def kept(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        key = tool.name, json.dumps(arguments, sort_keys=True, default=str)
+        if key not in _kept:
+            _kept[key] = worked_out(tool, arguments)
+        return _kept[key]
+
+    monkeypatch.setattr(Tool, "run", kept)
+
+
 def refused(capsys: Capture, *words: str) -> str:
     """The one line that a user's mistake gets."""
     code, out, err = run(capsys, *words)
@@ -94,6 +112,7 @@ def refused(capsys: Capture, *words: str) -> str:
     return err
 
 
+@pytest.mark.usefixtures("kept_results")
 def test_what_an_estimate_rests_on_is_a_flag_away(capsys: Capture) -> None:
     _, short, _ = run(capsys, "estimate", *SMALL)
     _, whole, _ = run(capsys, "estimate", *SMALL, "--why")
@@ -108,6 +127,7 @@ _MOST_LINES = 24
 _WHOLE = ("explain", "model", "accelerator", "playbook", "configs", "report", "matrix")
 
 
+@pytest.mark.usefixtures("kept_results")
 @pytest.mark.parametrize(("command", "words"), [(row[0], row[1]) for row in PATHS if row[0] not in _WHOLE], ids=str)
 def test_a_page_says_the_verdict_first_and_fits_a_screen(capsys: Capture, command: str, words: tuple[str, ...]) -> None:
     _, page_text, _ = run(capsys, command, *words)
@@ -119,6 +139,7 @@ def test_a_page_says_the_verdict_first_and_fits_a_screen(capsys: Capture, comman
     assert len(whole) > len(page_text)
 
 
+@pytest.mark.usefixtures("kept_results")
 def test_markdown_is_printed_for_documents(capsys: Capture) -> None:
     _, text, _ = run(capsys, "fit", *SMALL, "--md")
     assert text.startswith("✓ **It fits: ")
@@ -223,6 +244,7 @@ def test_a_pipe_gets_no_colours_and_a_terminal_does(capsys: Capture, monkeypatch
     assert "\x1b" not in run(capsys, "fit", *SMALL, "--plot")[1]
 
 
+@pytest.mark.usefixtures("kept_results")
 def test_strict_makes_what_does_not_fit_fail(capsys: Capture) -> None:
     large = ("llama-3.1-70b", "2xa100-sxm-80gb")
     code, out, _ = run(capsys, "fit", *large)
@@ -233,6 +255,7 @@ def test_strict_makes_what_does_not_fit_fail(capsys: Capture) -> None:
     assert run(capsys, "fit", *SMALL, "--strict")[0] == 0
 
 
+@pytest.mark.usefixtures("kept_results")
 @pytest.mark.parametrize("command", ["estimate", "fit", "compare", "sweep", "scaling", "strategies", "peak"])
 def test_pictures_are_drawn_when_asked_for(capsys: Capture, command: str) -> None:
     words = next(words for name, words, *_ in PATHS if name == command)
