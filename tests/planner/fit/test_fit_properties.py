@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from samples import part
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from planner.training.planned import Planned, plan_training
 
-_PLANS = 200
+_PLANS = part(80, 200)
 _ZERO = {"fsdp2": (2, 3), "deepspeed": (1, 2, 3), "hf-trainer": (0,), "torchtitan": (2, 3), "megatron-lm": (0, 1)}
 _MODELS = ("gpt2", "qwen2.5-0.5b", "llama-3-8b", "qwen3-8b", "mistral-7b", "llama-3.2-1b", "llama-3-70b")
 _DEVICES = ("h100-sxm", "a100-sxm-80gb", "rtx-4090", "l4", "mi300x")
