@@ -16,6 +16,7 @@ from agent.offline.planner import OfflinePlanner
 from agent.prompt import SYSTEM
 from agent.session import ask
 from pages.answers import choice, cost, limit, serving, sweep
+from pages.rendering.fold import folded
 from pages.rendering.markdown import render
 from planner.compare.sweep import Sweep
 from planner.results import Limit
@@ -292,3 +293,12 @@ def test_the_prompt_names_every_tool_for_serving() -> None:
     for name in ("estimate_inference", "best_serving", "size_serving", "project_mlperf", "find_limit", "check_fit"):
         assert name in SYSTEM
         assert name in registry()
+
+
+def test_a_follow_up_about_the_same_deployment_tells_what_is_asked_now() -> None:
+    first, paid, faster = turns("serve llama 3.1 8b on 1 h100 with 64 users", "what does it cost?", "make it faster")
+    leads = [folded(turn["answer"]).lead for turn in (first, paid, faster)]
+    assert "Most depends" in leads[0]
+    assert not any(words in leads[1] for words in ("Most depends", "Bottleneck"))
+    assert "| Change |" in leads[2]
+    assert faster["answer"].count("What would make it faster") == 1

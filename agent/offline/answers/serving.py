@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline.answers.outcomes import changes, errors, joined, refused, result_of, results
+from agent.offline.answers.outcomes import changes, errors, is_told_again, joined, refused, result_of, results
 from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
@@ -59,6 +59,12 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
         head, *rest = lead.serving(estimate, verdict, fit, bill)
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
+        if estimate.memory.fits and is_told_again(outcomes, work):
+            # The answer before was about the same deployment: only what is asked now is told.
+            rest, decisive = rest if intents & {"why", "faster"} else [], []
+        if fit and estimate.memory.fits and "faster" in intents:
+            # The changes that gain most stand at first, and all of them behind.
+            rest, decisive = lead.short([*rest, *room.serving(fit, True)[1:]], len(rest)), []
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *changes(outcomes, work), *rest, *decisive]
     if bill and "api" in work.figures:
@@ -75,7 +81,9 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     rest: list[Block] = []
     if estimate:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
-    rest += room.serving(fit, "faster" in intents) if fit else []
+    if fit:
+        told = estimate is not None and estimate.memory.fits and "faster" in intents
+        rest += room.serving(fit, "faster" in intents)[: 1 if told else None]
     blocks += steps.serving(estimate, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
