@@ -82,7 +82,7 @@ def rules(found: argparse.Namespace, processes: int, connections: str) -> None:
         assert found.num_layers % pp == 0
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(models, layouts((0, 1, 3)), workloads, st.sampled_from([1, 4, 12]))
 def test_scripts_say_the_plan_and_keep_the_rules(model, layout, workload, accumulation):
     assume(layout["vpp"] is None or layout["pp"] > 1)
