@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Training
 from knowledge import figures
+from knowledge.figure_facts import figures as figure_facts
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Prose, Text, capitalised
 from pages.results.basis import notes
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     )
 
 _MOST_ROWS, _MOST_READ = 36, 12
-_MOST_CHANGES, _MOST_FOLLOWING = 4, 6
+_MOST_CHANGES, _MOST_FOLLOWING, _MOST_FIRST = 4, 6, 2
 
 
 def saved(scenario: SavedScenario) -> list[Block]:
@@ -56,21 +57,25 @@ def listed(rows: ScenarioList) -> list[Block]:
 
 
 def differences(diff: ScenarioDiff) -> list[Block]:
-    one, other = diff.a.name or "the first", diff.b.name or "this plan"
+    one, other = diff.a.name or "before", diff.b.name or "now"
     if diff.same:
         return [Prose(f"**Nothing differs** between {one} and {other}.")]
     given = [row for row in diff.given if row.field not in ("name", "workload.kind")]
     shown = given or diff.complete
-    what = "; ".join(f"{figures.label(row.field)} {_change(row)}" for row in shown[:_MOST_CHANGES])
+    what = "; ".join(f"{_name(row)} {_change(row)}" for row in shown[:_MOST_CHANGES])
     told = {row.field for row in shown}
-    following = [row for row in diff.complete if row.field not in told][:_MOST_FOLLOWING]
-    return [
-        Prose(f"**{one} → {other}**: {what}." if what else f"**{one} → {other}**"),
-        *changes(diff.figures, one, other),
-        *notes(
-            "Chosen otherwise because of that", [f"{figures.label(row.field)}: {_change(row)}" for row in following]
-        ),
-    ]
+    chosen = [row for row in diff.complete if row.field not in told]
+    following = [f"{_name(row)} {_change(row)}" for row in chosen[:_MOST_FOLLOWING]]
+    first = f"**{one} → {other}**{f': {what}' if what else ''}."
+    if following:
+        first += f" Chosen otherwise because of that: {'; '.join(following[:_MOST_FIRST])}."
+    return [Prose(first), *changes(diff.figures, one, other), *notes("Chosen otherwise", following[_MOST_FIRST:])]
+
+
+def _name(row: FieldChange) -> str:
+    """Of a layout its own word: 'recompute' is the name of a figure too."""
+    own = row.field.startswith("layout.") and row.field not in figure_facts()
+    return row.field.rpartition(".")[2].replace("_", " ") if own else figures.label(row.field)
 
 
 def _change(row: FieldChange) -> str:
