@@ -229,6 +229,8 @@ def iso_tokens(read: Mentions) -> frozenset[int]:
     for at, token in enumerate(read.tokens):
         if token.kind == "number" and _numbers_a_line(read, at):
             found.add(at)
+        elif [each.norm for each in read.tokens[at : at + 3]] == ["24", "/", "7"]:
+            found.update(range(at, at + 3))
         elif token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
             iso = _iso(read, at, datetime(2000, 1, 1))
             found.update(range(at, iso[2]) if iso else range(at, at + _is_year(read, at)))

@@ -140,7 +140,7 @@ def asks_what_it_is(page: Page) -> bool:
 def _of_runs(page: Page, tool: str) -> str:
     """The tool of a question about runs: several that are set side by side, the devices that one takes, or one plan."""
     counted = page.values("count") or page.values("nodes")
-    if _of_several(page) or side_by_side(page) or ways(page):
+    if _of_several(page) or side_by_side(page) or ways(page) or page.refused.against:
         return "compare"
     if page.mode != SERVING and not (page.plan or counted) and limit_goal(page) == "devices":
         # 'Must finish by March 1st, how many H100s?'

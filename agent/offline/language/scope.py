@@ -42,6 +42,8 @@ class Refusals:
     """By the word that refuses them."""
     words: frozenset[int]
     unread: tuple[tuple[int, int], ...] = ()
+    against: frozenset[int] = frozenset()
+    """Things that are set against a run without them: 'with torch.compile or without'."""
 
 
 def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
@@ -50,6 +52,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
     refused: dict[int, str] = {}
     words: set[int] = set()
     unread: list[tuple[int, int]] = []
+    against: set[int] = set()
     inside = {at for start, end in found.names.items() for at in range(start, end)}
     inside |= {at for thing in things for at in range(thing.start + 1, thing.end)}
     at = 0
@@ -58,22 +61,22 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
-        if judged := _judged(found, at, by_end):
-            refused[judged.start] = found.text[at].norm
-            words.update(range(at, found.does(at, "judged") or at + 1))
-            at = found.does(at, "judged") or at + 1
-            continue
-        if (left is None and right is None) or _refuses_nothing(found, at, max(left or 0, right or 0)):
-            at += 1
-            continue
-        if any((found.does(before, "suppose") or 0) > at for before in range(max(at - 3, 0), at + 1)):
-            # 'Why not LoRA?' supposes it.
-            at += 1
-            continue
         end = max(left or 0, right or 0)
+        judged = _judged(found, at, by_end)
+        itself = _against_itself(found, at, end, by_start, by_end) if end else None
+        if thing := judged or itself:
+            if judged:
+                refused[thing.start], end = found.text[at].norm, found.does(at, "judged") or at + 1
+            else:
+                against.add(thing.start)
+            words.update(range(at, end))
+            at = end
+            continue
+        if not end or _refuses_nothing(found, at, end) or _supposes_it(found, at):
+            at += 1
+            continue
         less = found.does(at, "minus") or 0
-        longer = max(found.does(at, *_OTHERWISE) or 0, less)
-        if longer > end or (less and _counts(found, end)):
+        if max(found.does(at, *_OTHERWISE) or 0, less) > end or (less and _counts(found, end)):
             # 'No more than 2 epochs', 'no, 16', 'a node drops out' and 'drop 5k samples' refuse nothing.
             at = end
             continue
@@ -87,8 +90,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at = again
             continue
         hit = _right(found, end, by_start) if right else None
-        to = hit is not None and _brings_to(found, at, hit)
-        if hit and hit.key.startswith("number") and to:
+        if hit and hit.key.startswith("number") and _brings_to(found, at, hit):
             # 'Drop to 2' brings them there.
             at = end
             continue
@@ -103,7 +105,26 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         elif right and not _of_a_verdict(found, end):
             unread.append((at, end))
         at = end
-    return Refusals(refused, frozenset(words), tuple(unread))
+    return Refusals(refused, frozenset(words), tuple(unread), frozenset(against))
+
+
+def _against_itself(
+    heard: Found, at: int, end: int, by_start: dict[int, Thing], by_end: dict[int, Thing]
+) -> Thing | None:
+    """What is set against a run without it: 'with torch.compile or without', 'with or without packing'."""
+    joint = next((step for step in range(max(at - 2, 0), at) if heard.does(step, "or", "versus") == at), None)
+    if joint is None:
+        return None
+    thing = by_end.get(joint)
+    if thing is not None and end not in by_start:
+        return thing
+    has = joint > 0 and heard.text[joint - 1].norm in ("with", "mit", "con", "avec")
+    return _right(heard, end, by_start) if has else None
+
+
+def _supposes_it(heard: Found, at: int) -> bool:
+    """Whether what seems to be refused is supposed: 'Why not LoRA?'"""
+    return any((heard.does(before, "suppose") or 0) > at for before in range(max(at - 3, 0), at + 1))
 
 
 def _refuses_nothing(found: Found, at: int, end: int) -> bool:

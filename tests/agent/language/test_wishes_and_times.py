@@ -100,3 +100,47 @@ def test_devices_for_one_way_are_its_size(words: str) -> None:
 @pytest.mark.parametrize(("text", "serving"), [("vram for qwen 32b", True), ("vram to train qwen 32b", False)])
 def test_what_a_model_needs_is_what_it_needs_to_run(text: str, serving: bool) -> None:
     assert read(text, known(), {}, {}, NOW).serving is serving
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("with torch.compile or without for {}?", "compile", True),
+        ("{}, sequence packing or not?", "packing", True),
+        ("{} with or without flash attention", "attention", "flash"),
+    ],
+)
+def test_what_is_set_against_itself_is_compared(words: str, field: str, value: Any) -> None:
+    reading = read(words.format("llama 8b on 8 h100"), known(), {}, {}, NOW)
+    assert reading.tool == "compare"
+    assert [[(edit.field, edit.op, edit.value) for edit in option] for option in reading.options] == [
+        [(field, "set", value)]
+    ]
+    assert {edit.field for edit in reading.edits} == {"model", "accelerator", "count"}
+
+
+@pytest.mark.parametrize(
+    ("words", "usd"),
+    [
+        ("we pay $7,300 a month for the 8xH100 node", 1.25),
+        ("our 8xH100 box costs $16 per hour", 2.0),
+        ("we pay $29,200 a month for 16 H100", 2.5),
+        ("8 H100 at $2 an hour each", 2.0),
+        ("8 H100 at $7 per gpu hour", 7.0),
+    ],
+)
+def test_a_price_of_all_is_shared_by_all(words: str, usd: float) -> None:
+    reading = read(f"{words}: llama 8b on 1B tokens, what does it cost?", known(), {}, {}, NOW)
+    each = reading.pricing.get("usd_per_device_hour") or reading.pricing["usd_per_node_hour"] / 8
+    assert each == pytest.approx(usd, rel=0.02)
+
+
+def test_a_student_is_what_is_trained() -> None:
+    reading = read("distill llama 70b into llama 8b on 16 h100, 5B tokens", known(), {}, {}, NOW)
+    assert reading.values("model") == ["meta-llama/Llama-3.1-8B"]
+    assert any("Llama-3.1-70B" in note and "not modelled" in note for note in reading.assumed)
+    assert edits("r1 distill llama 8b lora on a 4090")["model"].endswith("R1-Distill-Llama-8B")
+
+
+def test_round_the_clock_counts_nothing() -> None:
+    assert read("serve llama 8b 24/7 on an L4, monthly cost?", known(), {}, {}, NOW).lost == []

@@ -30,6 +30,9 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     if head in makers() and any(walked(known.accelerators, text, at + 1)):
         # 'NVIDIA A100-SXM4-80GB'
         return None
+    if head in lexicon().particular and at + 1 < len(text) and text[at + 1].space and text[at + 1].norm in known.heads:
+        # 'Distill Llama 70B into an 8B'
+        return None
     if head not in known.heads:
         sized = exact is not None and is_size(text, exact[0])
         if exact and not _ends_glued(text, exact[0]) and (sized or _bears(text, at, exact[0])):

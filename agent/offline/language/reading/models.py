@@ -51,11 +51,23 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
             pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
         pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+    pieces = _of_the_student(page, pieces)
     if page.mode == SERVING:
         return [
             (start, [_to_talk_to(edit, page.read.text[slice(*edit.span)]) for edit in each]) for start, each in pieces
         ]
     return pieces
+
+
+def _of_the_student(page: Page, pieces: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
+    """Of 'distill Llama 70B into an 8B' the model that is trained."""
+    verbs = page.read.does("distils")
+    both = sorted((piece for piece in pieces if verbs and piece[0] > verbs[0]), key=lambda piece: piece[0])
+    if len(both) != 2 or page.read.does("or", "versus", "compare"):
+        return pieces
+    teacher, student = (str(edits[0].value).rpartition("/")[2] for _, edits in both)
+    page.assumed.append(f"{student} is what is trained; the passes of its teacher, {teacher}, are not modelled")
+    return [piece for piece in pieces if piece is not both[0]]
 
 
 def _to_talk_to(edit: Edit, words: str) -> Edit:

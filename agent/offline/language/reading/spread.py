@@ -15,6 +15,8 @@ from planner.partial import get
 _WAYS = ("tp", "pp", "dp")
 # Tokens between a number of devices and the way that they are for: 'for', 'across all'.
 _BESIDE = 2
+# Numbers of devices, and names of ways, that are looked at.
+_MOST = 8
 
 
 def ways(page: Page) -> list[Named]:
@@ -48,9 +50,9 @@ def over_all(page: Page) -> list[tuple[int, list[Edit]]]:
     free = [way for way in free_names(page.read, page.filled) if way.field in _WAYS]
     if len({way.field for way in free}) != 1 or page.read.does("or", "versus", "compare"):
         return []
-    counts = [number for number in page.filled if number.field == "count" and len(number.values) == 1]
+    counts = [number for number in page.filled if number.field == "count" and len(number.values) == 1][:_MOST]
     for number in counts:
-        for way in free:
+        for way in free[:_MOST]:
             first, second = sorted([(way.start, way.end), (number.row.start, number.row.end)])
             between = page.read.tokens[first[1] : second[0]]
             joined = 0 < len(between) <= _BESIDE and not any(token.ends_clause for token in between)

@@ -74,6 +74,9 @@ def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit]
         # 'Would 16 B200 be cheaper?': than the plan as it is.
         supposed = [edit for edit in edits if not edit.settled]
         return [edit for edit in edits if edit.settled], [supposed] if supposed else []
+    against = {page.read.tokens[at].start for at in page.refused.against}
+    if weighed := [edit for edit in edits if edit.op == "set" and edit.span[0] in against]:
+        return [edit for edit in edits if edit not in weighed], [weighed]
     # 'Is fp8 worth it for …?': the first setting that a run could be without.
     switches = [] if page.plan else [edit for edit in edits if edit.op == "set" and edit.field in _SWITCHES][:1]
     return [edit for edit in edits if edit not in switches], [switches] if switches else []
