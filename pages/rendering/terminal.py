@@ -58,7 +58,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
             case page_blocks.Headline(text, more=more):
                 codes = (_BOLD, *_TONES[block.tone])
                 head = [dress(line, *codes) for line in textwrap.wrap(one_line(text), width)]
-                return "\n".join([*head, *([laid_out(more, width, colour)] if more else [])])
+                return "\n".join([*head, *([_sentences(more, width, colour)] if more else [])])
             case page_blocks.Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
             case page_blocks.Table():
@@ -93,6 +93,13 @@ def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> s
         return [name if name in block.names else name.upper() for name in names]
 
     return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional))
+
+
+def _sentences(markdown: str, width: int, colour: bool) -> str:
+    """Sentences behind a verdict: rich, which is slow to load, is only needed where there is something to mark."""
+    if any(mark in markdown for mark in "*`[|#\n"):
+        return laid_out(markdown, width, colour)
+    return "\n".join(textwrap.wrap(one_line(markdown), width))
 
 
 def _bullet(text: str, width: int) -> list[str]:

@@ -137,7 +137,7 @@ async def test_sweeps_are_drawn_and_a_bad_field_is_told() -> None:
         assert "micro_batch" in at.text()
         await at.type("micro_batch 1,2")
         await at.press("enter")
-        assert "over micro_batch" in at.text()
+        assert "over micro-batch" in at.text()
 
 
 async def test_the_playbook_is_searched_and_advises_on_the_plan() -> None:

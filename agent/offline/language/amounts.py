@@ -229,7 +229,7 @@ def _number(found: Found, at: int) -> tuple[float, int] | None:
     if part := found.sense(at, "fraction"):
         sense, end = part
         # 半分 is a half, no half minute.
-        behind = _behind(found, end)
+        behind = end + (found.text[end].text == "-") if end < len(found.text) else end
         spoken = token.kind == "word" and any(unit.name == "time" for unit in _unit(found, behind))
         counted = found.sense(behind, "scale") or spoken
         return (sense.value, end) if counted and found.text[behind].kind != "sign" else None

@@ -33,7 +33,7 @@ _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
-_DAY_S = 86400
+_DAY_S, _MINUTE_S = 86400, 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
@@ -360,6 +360,9 @@ def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
     if quantity.alone is None or (quantity.scale and (last.scale not in quantity.scale or last.units)):
         return None
     if bare and _COUNTED & set(quantity.of) and None not in quantity.of:
+        return None
+    if quantity.each and any(unit.name == "time" and unit.size > _MINUTE_S for unit in last.per):
+        # '1M tokens a day' are nobody's reading.
         return None
     if bare and not quantity.scale:
         cost += _unnamed(quantity, last)

@@ -35,6 +35,7 @@ _SURE = 0.7
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _REACH = 14
 _NEAR = 3
+_MINUTE_S = 60
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -323,8 +324,10 @@ def _is_read_along(read: Mentions) -> bool:
 
 
 def _per_second(amount: Amount) -> float:
-    """How many there are a second, of an amount per time; 0 of others."""
-    return next((amount.value / unit.size for unit in amount.per if unit.name == "time"), 0.0)
+    """How many there are a second, of an amount per second or minute; 0 of others."""
+    return next(
+        (amount.value / unit.size for unit in amount.per if unit.name == "time" and unit.size <= _MINUTE_S), 0.0
+    )
 
 
 def _goes_in_and_out(read: Mentions) -> bool:
