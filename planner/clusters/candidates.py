@@ -132,7 +132,9 @@ class ClusterChoice:
 
     @property
     def within(self) -> bool:
-        return self.option.fits_deadline is not False and self.option.fits_budget is not False
+        # What has no price keeps to no budget.
+        unknown = self.option.fits_budget is None and self.estimate.plan.goal.budget_usd is not None
+        return self.option.fits_deadline is not False and self.option.fits_budget is not False and not unknown
 
 
 def missed(ask: Asked, usd: float | None, hours: float | None) -> float:

@@ -248,7 +248,7 @@ def _covers(outer: Value, inner: Value) -> bool:
 # Units of what only a deployment has.
 _OF_SERVING = ("users", "rate")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",
-                     "assistant")  # fmt: skip
+                     "assistant", "home")  # fmt: skip
 
 
 def shows(read: Mentions, mode: str) -> bool:

@@ -144,3 +144,9 @@ def test_a_student_is_what_is_trained() -> None:
 
 def test_round_the_clock_counts_nothing() -> None:
     assert read("serve llama 8b 24/7 on an L4, monthly cost?", known(), {}, {}, NOW).lost == []
+
+
+def test_one_reads_at_home_unless_a_load_is_said() -> None:
+    assert edits("what do I need to run qwen 32b at home")["concurrency"] == 1
+    assert edits("serve qwen 32b at home to 5 people")["concurrency"] == 5
+    assert "concurrency" not in edits("fine-tune llama 8b at home on a 3090")

@@ -167,6 +167,14 @@ def test_limits_are_kept_or_said_to_be_missed():
     assert all(option["fits_deadline"] is False for option in late["options"])
 
 
+def test_what_has_no_price_keeps_to_no_budget() -> None:
+    """Where all that can be rented is too dear, what nobody rents out is no answer within the budget."""
+    asks = {"model": LLAMA, "concurrency": 4, "budget_usd": 20, "accelerators": ["radeon-pro-w7900", "l40s"]}
+    found = find("recommend_cluster")(asks)
+    assert not found["satisfied"]
+    assert not any(option["fits_budget"] for option in found["options"])
+
+
 def test_what_fits_nowhere_says_how_many_would():
     found = find("recommend_cluster")(
         {"model": "meta-llama/Llama-3.1-70B", "dataset_tokens": "1B", "accelerators": ["h100"], "max_devices": 2}

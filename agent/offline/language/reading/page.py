@@ -281,7 +281,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
         return verbs[0]
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
-    assists = "assistant" in read.asked("whose") or "bought" in read.asked("wish")
+    assists = {"assistant", "home"} & set(read.asked("whose")) or "bought" in read.asked("wish")
     served = _goes_in_and_out(read) or _limits_latency(read) or _is_read_along(read) or assists
     if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.assign import COUNTING
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import Value
+from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import NUMBER_OF, free_names, of_a_number
 from planner.requests import ALL_PATHS
@@ -48,7 +48,18 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
             edits.append((one.start, [_refused(one, span)]))
         else:
             edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
-    return edits
+    return [*edits, *_of_one_home(page)]
+
+
+def _of_one_home(page: Page) -> list[tuple[int, list[Edit]]]:
+    """One user at a time of what is served at home, where no load is said."""
+    told = any(page.values(name) for name in ("concurrency", "request_rate", "requests", "token_rate", "total_tokens"))
+    homes = [(at, end) for at, end, name in page.read.asked_at("whose") if name == "home"]
+    if page.mode != SERVING or page.plan or told or not homes:
+        return []
+    at, end = homes[0]
+    note = f"{page.read.said(at, end)!r}: one user at a time taken"
+    return [(at, [Edit("concurrency", "set", 1, page.read.span(at, end), note)])]
 
 
 def _refused(one: Value, span: tuple[int, int]) -> Edit:
