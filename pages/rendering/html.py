@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 
 from pages import blocks as page_blocks
-from pages.blocks import Block, ranked, value_of
+from pages.blocks import Block, capitalised, ranked, value_of
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
@@ -91,7 +91,7 @@ def _heading(title: str) -> str:
 
 def _table(table: page_blocks.Table) -> str:
     number = [name in table.right for name in table.head]
-    head = _cells("th", [name if name in table.names else name[:1].upper() + name[1:] for name in table.head], number)
+    head = _cells("th", [name if name in table.names else capitalised(name) for name in table.head], number)
     strong = [' class="strong"' if place in table.strong else "" for place in range(len(table.rows))]
     rows = "\n".join(
         f"<tr{mark}>{_cells('td', row, number)}</tr>" for mark, row in zip(strong, table.rows, strict=True)

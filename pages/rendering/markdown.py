@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pages import blocks as page_blocks
-from pages.blocks import Block, ranked, value_of
+from pages.blocks import Block, capitalised, ranked, value_of
 from pages.rendering import fold
 
 
@@ -60,7 +60,7 @@ def _table(table: page_blocks.Table) -> str:
     rule = ["---:" if name in table.right else "---" for name in table.head]
     rows = [[f"**{cell}**" if place in table.strong and cell else cell for cell in map(_line, row)]
             for place, row in enumerate(table.rows)]  # fmt: skip
-    head = [_line(name if name in table.names else name[:1].upper() + name[1:]) for name in table.head]
+    head = [_line(name if name in table.names else capitalised(name)) for name in table.head]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 

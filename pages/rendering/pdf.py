@@ -14,7 +14,7 @@ from fpdf.enums import Align, XPos, YPos
 from fpdf.fonts import FontFace
 
 from pages import blocks as page_blocks
-from pages.blocks import Block, ranked, value_of
+from pages.blocks import Block, capitalised, ranked, value_of
 from pages.rendering.clean import clean, one_line
 from pages.rendering.drawing import svg
 
@@ -173,7 +173,7 @@ def _cut(document: _Document, text: str, width_mm: float) -> str:
 
 
 def _table(document: _Document, table: page_blocks.Table) -> None:
-    head = [name if name in table.names else name[:1].upper() + name[1:] for name in map(one_line, table.head)]
+    head = [name if name in table.names else capitalised(name) for name in map(one_line, table.head)]
     rows = [[one_line(cell) for cell in row] for row in table.rows]
     document.set_font("sans", "", _SMALL_PT)
     document.set_text_color(*_INK)

@@ -71,7 +71,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         sort=sort,
         satisfied=result.satisfied,
         why=[*_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
-        looser=list(_looser(ask, sort, options)),
+        looser=list(_looser(ask, sort, first)),
         knee=knee(result.front, cost_of, duration_of),
         winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort)[1])),
         nearest=[] if result.satisfied else nearest(ask, options, _cheapest_within),
@@ -290,9 +290,9 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) 
 _CLOSE = 3
 
 
-def _looser(ask: Asked, sort: Sort, options: Sequence[ClusterOption]) -> Iterator[LooserLimit]:
+def _looser(ask: Asked, sort: Sort, choice: ClusterChoice | None) -> Iterator[LooserLimit]:
     """The limits that decide, each with what comes first where there is twice as much of it."""
-    first = options[0] if options else None
+    first = choice.option if choice else None
     for limit, value in (("deadline_h", ask.deadline_h), ("budget_usd", ask.max_usd)):
         if value is None:
             continue
@@ -301,7 +301,7 @@ def _looser(ask: Asked, sort: Sort, options: Sequence[ClusterOption]) -> Iterato
         if not (found.choices and found.satisfied):
             continue
         other = found.choices[0].option
-        within = first is not None and (first.fits_deadline is not False and first.fits_budget is not False)
+        within = choice is not None and choice.within
         if first is None or not within or (other.accelerator, other.count) != (first.accelerator, first.count):
             yield LooserLimit(
                 deadline_h=2.0 * value if limit == "deadline_h" else None,

@@ -13,8 +13,8 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import Plan
 from estimator.search.layouts import divisors
-from estimator.serving.memory import serving_memory
-from estimator.serving.space import deployments
+from estimator.serving.memory import ServingMemory, serving_memory
+from estimator.serving.space import Deployments, deployments
 from knowledge.figures import gib
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import find_accelerator
@@ -275,7 +275,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
         need = gib(before.per_device_bytes)
         why = f"on {before.value} devices even the layout that needs least takes {need} per device"
         return _Furthest(placed, value, 1, before.value, "weights", why, probes)
-    if before.why is None and not _holds_all(plan_at(before.value)).any():
+    if before.why is None and not _held(plan_at(before.value))[2].any():
         why = f"on {before.value} devices the cache of {clients:,} requests at once does not fit beside the weights"
         return _Furthest(placed, value, 1, before.value, "kv_cache", why, probes)
     why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
@@ -286,11 +286,12 @@ def _roomy(plan: Plan) -> bool:
     return plan_serving(plan).fits
 
 
-def _holds_all(plan: Plan) -> np.ndarray:
-    """Of each layout whether it has room for all requests of the plan's clients at once."""
+def _held(plan: Plan) -> tuple[Deployments, ServingMemory, np.ndarray]:
+    """(Layouts, their memory, which of them have room for all requests of the plan's clients at once)."""
     job = serving_job(plan)
-    memory = serving_memory(job, deployments(job))
-    return memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
+    candidates = deployments(job)
+    memory = serving_memory(job, candidates)
+    return candidates, memory, memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
 
 
 def _with_room(plan: Plan) -> Plan:
@@ -298,9 +299,7 @@ def _with_room(plan: Plan) -> Plan:
     at = plan_serving(plan)
     if at.fits and memory_of(at).max_concurrency >= (plan.inference.concurrency or 1):
         return plan
-    job = serving_job(plan)
-    candidates = deployments(job)
-    memory = serving_memory(job, candidates)
+    candidates, memory, _ = _held(plan)
     return plan.patch({"layout": candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))})
 
 
@@ -308,9 +307,7 @@ def _probe(value: int | str, plan: Plan) -> LimitProbe:
     """Whether any layout fits with all requests of the plan's clients at once, and bytes per device of the one that
     needs least; or why no layout is valid."""
     try:
-        job = serving_job(plan)
-        memory = serving_memory(job, deployments(job))
-        holds = memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
+        _, memory, holds = _held(plan)
     except PlanError as error:
         return LimitProbe(value=value, fits=False, per_device_bytes=None, why=" ".join(str(error).split()))
     return LimitProbe(value=value, fits=bool(holds.any()), per_device_bytes=float(memory.total.min()), why=None)

@@ -51,6 +51,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[Block] = []
     fit, bill = result_of(outcomes, FitCheck), result_of(outcomes, CostEstimate)
+    helps = room.serving(fit, "faster" in intents) if fit else []
     if sized := result_of(outcomes, SizedServing):
         blocks += lead.short(choice.size(sized))
     elif search := result_of(outcomes, BestServing):
@@ -64,7 +65,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             rest, decisive = rest if intents & {"why", "faster"} else [], []
         if fit and estimate.memory.fits and "faster" in intents:
             # The changes that gain most stand at first, and all of them behind.
-            rest, decisive = lead.short([*rest, *room.serving(fit, True)[1:]], len(rest)), []
+            rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *changes(outcomes, work), *rest, *decisive]
     if bill and "api" in work.figures:
@@ -83,7 +84,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
     if fit:
         told = estimate is not None and estimate.memory.fits and "faster" in intents
-        rest += room.serving(fit, "faster" in intents)[: 1 if told else None]
+        rest += helps[:1] if told else helps
     blocks += steps.serving(estimate, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge import figures
-from pages.blocks import Steps
+from pages.blocks import Steps, capitalised
 from planner.partial import get
 
 HELP = (
@@ -99,7 +99,7 @@ def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: l
     texts = [question.partition(": ")[2] for question in questions]
     lines = list(lead)
     if len(texts) == 1:
-        lines.append(texts[0][:1].upper() + texts[0][1:])
+        lines.append(capitalised(texts[0]))
     else:
         lines.append("Before I can work that out I need to know:")
         lines.append("\n".join(f"- {text}" for text in texts))

@@ -103,6 +103,10 @@ class Found:
                 return word.end
         return None
 
+    def has_unit(self, at: int, *names: str) -> bool:
+        """Whether a word at a token is a unit of one of these dimensions."""
+        return any(sense.name in names for word in self.words.get(at, ()) for sense in word.all("unit"))
+
     def field(self, at: int) -> bool:
         """Whether the longest form at a token names a field, a value or an operator."""
         words = self.words.get(at)

@@ -79,6 +79,11 @@ class Named:
     end: int
 
 
+def single(filled: Sequence[Filled], *fields: str) -> list[Filled]:
+    """Numbers of one value that fill one of these fields."""
+    return [number for number in filled if number.field in fields and len(number.values) == 1]
+
+
 # Values whose words may hold a number that counts something, too: 'batch size 1'.
 COUNTING = ("scenario", "rollout", "price", "objective")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agent.offline.language.amounts import Amount, Found, Unit, of_a_field
-from agent.offline.language.assign import Filled, Row
+from agent.offline.language.assign import Filled, Row, single
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.names import Name
@@ -102,10 +102,7 @@ def devices(
 ) -> list[Devices]:
     """Every device that is named, in the order of the text, each with its own numbers; `machines` of the one that can
     be rented where no number stands at it."""
-    counts = sorted(
-        (number for number in filled if number.field == "count" and len(number.values) == 1),
-        key=lambda one: one.row.start,
-    )
+    counts = sorted(single(filled, "count"), key=lambda number: number.row.start)
     named = [name for name in read.of("accelerator", "instance") if name.start not in refused]
     found: list[Devices] = []
     starts = [one.row.start for one in counts]
@@ -163,8 +160,7 @@ def _is_board(read: Mentions, name: Name, count: int) -> bool:
 
 def of_machines(read: Mentions, name: Name) -> bool:
     """Whether what is counted are machines of that device: 'one H100 node', '32 HGX H100 nodes'."""
-    behind = read.found.words.get(name.end, ())
-    return any(sense.name == "nodes" for word in behind for sense in word.all("unit"))
+    return read.found.has_unit(name.end, "nodes")
 
 
 def _whole(value: float) -> int | None:
@@ -189,7 +185,7 @@ def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) 
 def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with a count of devices taken as those of one machine, where the words mean that."""
     nodes = [number for number in filled if number.field == "nodes" and (number.ranged or len(number.values) == 1)]
-    counts = [number for number in filled if number.field == "count" and len(number.values) == 1]
+    counts = single(filled, "count")
     if not (nodes or counts):
         # 'A node with 4 of them' is one.
         return [replace(number, field="count") if _of_one_node(read, number) else number for number in filled]
@@ -207,9 +203,7 @@ def _of_a_machine(read: Mentions, count: Row) -> bool:
     """Whether a number says what machines hold that were counted before: 'nodes are 8xH100', 'each node has 8'."""
     verb = count.start - 1
     holds = verb > 0 and read.tokens[verb].norm in _HOLDS
-    return holds and any(
-        sense.name == "nodes" for word in read.found.words.get(verb - 1, ()) for sense in word.all("unit")
-    )
+    return holds and read.found.has_unit(verb - 1, "nodes")
 
 
 def _of_one_node(read: Mentions, number: Filled) -> bool:
@@ -222,8 +216,7 @@ def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
     at = row.start - 1
     if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "de", "avec", "con"):
         return False
-    before = read.found.words.get(at - 1, ())
-    return any(sense.name == "nodes" for word in before for sense in word.all("unit"))
+    return read.found.has_unit(at - 1, "nodes")
 
 
 def _is_each(read: Mentions, node: Row, count: Row) -> bool:

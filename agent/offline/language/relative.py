@@ -130,7 +130,7 @@ def _multiple(read: Mentions, row: Row) -> Mark | None:
 
 def _is_factor(read: Mentions, at: int) -> bool:
     """Whether a sign behind a number makes it a factor, not a number of what follows."""
-    sign = read.tokens[at].norm in _SIGNS or _has_unit(read, at, "times")
+    sign = read.tokens[at].norm in _SIGNS or read.found.has_unit(at, "times")
     after = at + 1
     if not sign or after in read.found.names:
         return False
@@ -140,7 +140,7 @@ def _is_factor(read: Mentions, at: int) -> bool:
     if token.norm in read.found.lexicon.pointing:
         return True
     sized = read.found.sense(after, "larger") or read.found.sense(after, "smaller")
-    return bool(sized or read.found.sense(after, "field")) and not _has_unit(read, after, "devices", "nodes")
+    return bool(sized or read.found.sense(after, "field")) and not read.found.has_unit(after, "devices", "nodes")
 
 
 def _share(read: Mentions, row: Row) -> Mark | None:
@@ -193,10 +193,6 @@ def _way(read: Mentions, at: int) -> str | None:
             if read.found.sense(before, kind):
                 return kind
     return None
-
-
-def _has_unit(read: Mentions, at: int, *names: str) -> bool:
-    return any(sense.name in names for word in read.found.words.get(at, ()) for sense in word.all("unit"))
 
 
 def factors(page: Page) -> list[Edit]:
@@ -288,7 +284,7 @@ def machines_added(page: Page) -> list[Edit]:
     for at in page.read.does("plus", "minus") if page.plan else ():
         end = page.read.found.does(at, "plus", "minus") or at + 1
         around = range(max(at - _NEAR, 0), min(end + _NEAR, len(page.read.tokens)))
-        unit = next((step for step in around if _has_unit(page.read, step, "nodes")), None)
+        unit = next((step for step in around if page.read.found.has_unit(step, "nodes")), None)
         rows = [*page.left, *(one.row for one in page.filled)]
         each = (
             None
@@ -324,7 +320,7 @@ def _comes_with(read: Mentions, row: Row, start: int) -> bool:
 def _one_of(read: Mentions, start: int) -> str | None:
     """What 'add' is said of where no number stands: 'another box', 'a second one', 'a third card'."""
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
-        if unit := next((name for name in ("nodes", "devices") if _has_unit(read, at, name)), None):
+        if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
         ordinal = at > start and read.found.does(at - 1, "second", "third", "fourth")
         if ordinal or read.found.does(at, "second", "third", "fourth"):
@@ -338,7 +334,7 @@ def _one_of(read: Mentions, start: int) -> str | None:
 def _one_before(read: Mentions, at: int) -> str | None:
     """What is said to be gone: 'a node drops out'."""
     single = at > 1 and read.tokens[at - 2].norm in lexicon().articles
-    return next((name for name in ("nodes", "devices") if single and _has_unit(read, at - 1, name)), None)
+    return next((name for name in ("nodes", "devices") if single and read.found.has_unit(at - 1, name)), None)
 
 
 def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:

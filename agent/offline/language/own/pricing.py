@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.language.assign import Filled
+from agent.offline.language.assign import Filled, single
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -27,15 +27,13 @@ def pricing_of(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in page.filled if not _of_several_devices(page) else ():
         if one.field in _PRICES and one.row.start not in page.refused.things:
+            said = page.read.said(one.row.start, one.row.end)
             found[one.field] = one.values[-1]
             if devices := _paid_for(page, one):
                 found[one.field] = round(one.values[-1] / devices, 6)
-                page.assumed.append(
-                    f"{page.read.said(one.row.start, one.row.end)!r} taken as the price of all {devices}"
-                )
+                page.assumed.append(f"{said!r} taken as the price of all {devices}")
             unit = one.row.amounts[-1].unit(*NEAR_DOLLARS)
             if unit:
-                said = page.read.said(one.row.start, one.row.end)
                 page.assumed.append(f"{said!r} taken as US dollars one for one: no exchange rate is known here")
     for one in page.read.senses():
         if one.kind == "unit" and one.name in NEAR_DOLLARS and not _has_amount(page, one.name):
@@ -65,21 +63,17 @@ def _paid_for(page: Page, price: Filled) -> int | None:
     """How many devices a price by the hour is of, where it is no price of one: '$9,000 a month for the 8xH100 node',
     'our 8xA100 box costs $11 an hour'."""
     start, end = price.row.start, price.row.end
-    if price.field != "usd_per_device_hour" or "devices" in _units(page, range(start, end)):
+    heard = page.read.found
+    if price.field != "usd_per_device_hour" or any(heard.has_unit(at, "devices") for at in range(start, end)):
         return None
-    counts = [number for number in page.filled if number.field == "count" and len(number.values) == 1][:_MOST]
+    counts = single(page.filled, "count")[:_MOST]
     near = [number for number in counts if min(abs(number.row.start - end), abs(start - number.row.end)) <= _NEAR]
     each = "each" in {token.norm for token in page.read.tokens[start : end + 2]}
     if len(near) != 1 or near[0].values[-1] < 2 or each:
         return None
-    whole = "nodes" in _units(page, range(near[0].row.start, near[0].row.end + _NEAR))
+    behind = range(near[0].row.start, near[0].row.end + _NEAR)
+    whole = any(heard.has_unit(at, "nodes") for at in behind)
     return int(near[0].values[-1]) if whole or price.values[-1] > _DEAR_USD else None
-
-
-def _units(page: Page, tokens: range) -> set[str]:
-    """What is counted by words at these tokens."""
-    words = [word for at in tokens for word in page.read.found.words.get(at, ())]
-    return {sense.name for word in words for sense in word.all("unit")}
 
 
 def _of_several_devices(page: Page) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
 from agent.offline.language.asking import clauses
-from agent.offline.language.assign import Filled, Row, strange, value_of
+from agent.offline.language.assign import Filled, Row, single, strange, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.relative import known_fields
@@ -60,7 +60,7 @@ def of_the_last(
 def echoed(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
     """A number alone as another number of what was counted before it, where one is set beside the other: '16 H100
     instead of 8', 'it takes 3 days on 8 GPUs, what would happen at 16?'."""
-    counted = [number for number in filled if number.field in ("count", "nodes") and len(number.values) == 1]
+    counted = single(filled, "count", "nodes")
     beside = read.does("versus", "suppose", "compare", "swap") or "better" in read.asked("wish")
     if len(counted) != 1 or not beside:
         return list(filled), list(left)

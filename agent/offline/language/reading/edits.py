@@ -8,6 +8,7 @@ from itertools import chain
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
+from agent.offline.language.assign import Filled
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.machines import of_devices, of_network, side_by_side
 from agent.offline.language.reading.models import of_models
@@ -63,8 +64,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         options, together = _compared(page, said)
     for number in page.filled:
         if len(number.values) > 1 and not number.ranged and number.field in (*ALL_PATHS, *BESIDE) and not options:
-            span = page.read.span(number.row.start, number.row.end)
-            options = [[Edit(number.field, "set", as_number(number.field, value), span)] for value in number.values]
+            options = _each_value(page, number)
             together.add(number.row.start)
     edits = [edit for start, each in said if start not in together for edit in each]
     if options:
@@ -90,20 +90,15 @@ def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[
     if options := _side_by_side(said):
         return options, {start for start, each in said if any(each is option for option in options)}
     if numbers := side_by_side(page):
-        options = [
-            [
-                Edit(
-                    number.field,
-                    "set",
-                    as_number(number.field, value),
-                    page.read.span(number.row.start, number.row.end),
-                )
-            ]
-            for number in numbers
-            for value in number.values
-        ]
+        options = [option for number in numbers for option in _each_value(page, number)]
         return options, {number.row.start for number in numbers}
     return spread(page, [edit for _, each in said for edit in each]), set()
+
+
+def _each_value(page: Page, number: Filled) -> list[list[Edit]]:
+    """Each value of a number as a choice."""
+    span = page.read.span(number.row.start, number.row.end)
+    return [[Edit(number.field, "set", as_number(number.field, value), span)] for value in number.values]
 
 
 def _behind(thing: scope.Thing, things: Sequence[scope.Thing]) -> list[scope.Thing]:

@@ -182,7 +182,7 @@ def _of_machine(page: Page, name: Name, id: str) -> int | None:
 
 def _counts_racks(page: Page, name: Name) -> bool:
     """Whether racks are counted: '2 GB200 NVL72 racks'."""
-    return any(sense.name == "racks" for word in page.read.found.words.get(name.end, ()) for sense in word.all("unit"))
+    return page.read.found.has_unit(name.end, "racks")
 
 
 def _with_memory(page: Page, device: Devices) -> tuple[str, str | None] | None:

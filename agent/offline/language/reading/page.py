@@ -258,9 +258,11 @@ def _is_observed(read: Mentions, row: Row) -> bool:
 
 def _is_aimed_at(read: Mentions, at: int) -> bool:
     """Whether what would be observed is only to be: 'to get', 'can I reach', or 'get' that begins an order."""
-    begins = next((each + 1 for each in range(at - 1, -1, -1) if read.tokens[each].ends_clause), 0)
-    near = range(max(begins, at - _NEAR), at)
-    return any(_senses_of(read, each, "aims") for each in near) or (at == begins and _senses_of(read, at, "orders"))
+    far = max(at - _NEAR, 0)
+    begins = next((each + 1 for each in range(at - 1, far - 1, -1) if read.tokens[each].ends_clause), far)
+    if begins == at:
+        return _senses_of(read, at, "orders")
+    return any(_senses_of(read, each, "aims") for each in range(begins, at))
 
 
 def _senses(read: Mentions, at: int) -> list[Sense]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.offline.form import Edit
-from agent.offline.language.assign import Named
+from agent.offline.language.assign import Named, single
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import free_names
@@ -21,10 +21,15 @@ _MOST = 8
 
 def ways(page: Page) -> list[Named]:
     """The ways to spread a deployment that are set against one another, each once."""
-    free = free_names(page.read, page.filled)
-    named = {way.field: way for way in free if way.field in _WAYS and way.start not in page.refused.things}
-    apart = page.read.does("or", "versus", "compare", "contrast")
-    return list(named.values()) if page.mode == SERVING and apart and len(named) > 1 else []
+    if page.mode != SERVING or not page.read.does("or", "versus", "compare", "contrast"):
+        return []
+    named = {way.field: way for way in _free(page) if way.start not in page.refused.things}
+    return list(named.values()) if len(named) > 1 else []
+
+
+def _free(page: Page) -> list[Named]:
+    """The ways that are named and no number was said of."""
+    return [way for way in free_names(page.read, page.filled) if way.field in _WAYS]
 
 
 def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
@@ -47,10 +52,10 @@ def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
 
 def over_all(page: Page) -> list[tuple[int, list[Edit]]]:
     """Tensor or pipeline parallelism right beside the devices that it is for."""
-    free = [way for way in free_names(page.read, page.filled) if way.field in _WAYS]
-    if len({way.field for way in free}) != 1 or page.read.does("or", "versus", "compare"):
+    counts = single(page.filled, "count")[:_MOST]
+    free = [] if not counts or page.read.does("or", "versus", "compare") else _free(page)
+    if len({way.field for way in free}) != 1:
         return []
-    counts = [number for number in page.filled if number.field == "count" and len(number.values) == 1][:_MOST]
     for number in counts:
         for way in free[:_MOST]:
             first, second = sorted([(way.start, way.end), (number.row.start, number.row.end)])
