@@ -51,6 +51,8 @@ _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
 # What no Plan holds and a deployment is asked for with.
 _LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
+# Requests that engines run at once unless they are told otherwise (vLLM's max_num_seqs on most devices).
+_AT_ONCE = 256
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.
@@ -256,6 +258,9 @@ def _under_load(plan: dict[str, Any], question: TurnQuestion) -> tuple[dict[str,
     searched = question.wish is not None and question.wish[0] == "recommend_cluster"
     if not searched or not is_serving(plan) or has_load(plan):
         return plan, []
+    if get(plan, "workload.requests"):
+        note = f"{_AT_ONCE} of the requests taken at once, as engines do"
+        return merge(plan, {"workload.concurrency": _AT_ONCE}), [note]
     limited = any(get(plan, ALL_PATHS[name]) for name in ("ttft_slo_ms", "tpot_slo_ms"))
     clients = 1 if limited else USUAL_CLIENTS
     told = "one user at a time" if clients == 1 else f"{clients} clients at once"

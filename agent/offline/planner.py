@@ -121,8 +121,8 @@ def _concluded(
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
         tried = ", ".join(work.frameworks)
         work = replace(work, lead=[*work.lead, f"{framework} taken instead, the best of {tried} for this run"])
-    if work.methods and (taken := training.method_taken(outcomes)):
-        about = merge(about, {"workload.method": taken})
+    if taken := _taken_instead(about, work, outcomes):
+        about = merge(about, taken)
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
     text, asked = _ANSWERS[work.kind](about, work, outcomes)
     origins = [*work.notes, *work.lead, *work.unread, *change.values(change.ShortAnswer(**work.earlier))]
@@ -139,6 +139,14 @@ def _concluded(
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
     answers = {_REMEMBERED[limit.goal]: limit.value for limit in limits if limit.goal in _REMEMBERED and limit.value}
     return Thought(thought(NAME, text), plan, topic | answers | {"failed": failed}, asked, origins)
+
+
+def _taken_instead(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> dict[str, str]:
+    """{path: value} of what was told where none was named and the usual has no room."""
+    if work.methods and (method := training.method_taken(outcomes)):
+        return {"workload.method": method}
+    taken = serving.format_with_room(plan, outcomes) if work.format_open else {}
+    return {ALL_PATHS[name]: value for name, value in taken.items()}
 
 
 def _wrong(topic: Mapping[str, Any], outcomes: list[Outcome]) -> list[str]:

@@ -28,8 +28,9 @@ class TurnWork:
     `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
     that were named (paths in a result), `limit`, `sweep` and `choices` as in a TurnQuestion;
     `framework` to estimate files for, and `frameworks` to choose from where one is refused; `methods` to train with
-    where all weights have no room and none was named; `targets` and `own` of the files; `pricing` and `asked` of the
-    conversation; whether devices were `counted`; whether to write `anyway`.
+    where all weights have no room and none was named; whether the `format_open` of weights is what has room;
+    `targets` and `own` of the files; `pricing` and `asked` of the conversation; whether devices were `counted`;
+    whether to write `anyway`.
     """
 
     start: int
@@ -54,6 +55,7 @@ class TurnWork:
     framework: str | None = None
     frameworks: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
+    format_open: bool = False
     targets: list[str] = field(default_factory=list)
     own: dict[str, Any] = field(default_factory=dict)
     pricing: dict[str, Any] = field(default_factory=dict)

@@ -84,6 +84,7 @@ def work_of(
         "framework": framework if framework not in refused else None,
         "frameworks": frameworks(plan, refused),
         "methods": _methods(turn, plan, reading, left_out.get("method", ())),
+        "format_open": _is_format_open(turn, plan, reading),
         "targets": targets,
         "own": reading.own,
         "pricing": pricing,
@@ -97,12 +98,26 @@ def work_of(
 def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Sequence[str]) -> list[str]:
     """Adapters that a first question about fine-tuning is answered for where all weights have no room: who names no
     method asks what works. What is asked later keeps the method that was told."""
-    named = {edit.field for edit in reading.edits} | {edit.field for option in reading.options for edit in option}
-    first = get(turn.plan, "model") is None or get(turn.plan, "cluster.accelerator") is None
     tuned = get(plan, "workload.stage") == "sft" and get(plan, "workload.method") is None
-    if not (first and tuned) or named & {"method", "offload", "optimizer_in_backward"}:
+    if not (_is_first(turn) and tuned) or _named(reading) & {"method", "offload", "optimizer_in_backward"}:
         return []
     return [method for method in _METHODS[1:] if method not in refused]
+
+
+def _is_format_open(turn: Turn, plan: Mapping[str, Any], reading: Reading) -> bool:
+    """Whether a first question about serving leaves the format of the weights to what has room."""
+    fields = ("weight_dtype", "weight_bits", "host_gib")
+    told = any(get(plan, ALL_PATHS[name]) is not None for name in fields) or _named(reading) & set(fields)
+    return _is_first(turn) and is_serving(plan) and not told
+
+
+def _is_first(turn: Turn) -> bool:
+    """Whether nothing could be estimated before."""
+    return get(turn.plan, "model") is None or get(turn.plan, "cluster.accelerator") is None
+
+
+def _named(reading: Reading) -> set[str]:
+    return {edit.field for edit in reading.edits} | {edit.field for option in reading.options for edit in option}
 
 
 def _of_any_method(plan: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:

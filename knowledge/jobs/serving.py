@@ -46,6 +46,7 @@ _PLAIN_DEFAULTS = {
     "scenario": "clients that wait for answers",
 }
 USUAL_CLIENTS = 32
+_OF_A_DESKTOP = 4
 # 20 tokens/s are 15 words/s of English, three times as fast as people read; agents and code want no less.
 PATIENT_TPOT_MS = 50.0
 _GGUF = ("bf16", "q8_0", "q4_k_m")
@@ -232,9 +233,6 @@ def _filled(
     """(Changes to the workload, assumptions made). `beside` is true where the host's memory, or devices of other kinds,
     are there for weights."""
     accelerator = cluster.accelerator
-    # One person uses a device that people have at home, or several that hold layers one after the other.
-    shared = beside or engine(workload.engine, None, accelerator).splits_layers
-    alone = accelerator.personal and (cluster.count == 1 or shared)
     stated = workload.model_fields_set
     changes, assumed = seen(workload, architecture)
     own = published(architecture)
@@ -278,7 +276,10 @@ def _filled(
             assumed.append(Assumption("workload.tpot_slo_ms", PATIENT_TPOT_MS, why))
     elif open_load and workload.scenario in ("server", "interactive"):
         clients, why = USUAL_CLIENTS, "a moderately busy server"
-        if alone:
+        # One person uses what people have at home: a desktop's cards, or several devices that hold layers one after the
+        # other.
+        runs = engine(changes.get("engine", workload.engine), None, accelerator)
+        if accelerator.personal and (cluster.count <= _OF_A_DESKTOP or beside or runs.splits_layers):
             clients, why = 1, f"one person at {accelerator.name}"
         changes["concurrency"] = clients
         assumed.append(Assumption("workload.concurrency", clients, why))

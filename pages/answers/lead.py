@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from estimator.plan.schema import Training
+from estimator.plan.schema import Inference, Training
 from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
@@ -155,10 +155,20 @@ def serving(
     return [
         replace(verdict, text=told, good=verdict.good and not limits.broken,
                 beware=bool(estimate.warnings or limits.doubtful)),
+        *_of_all_requests(bill),
         Prose(doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip
+
+
+def _of_all_requests(bill: CostEstimate | None) -> list[Block]:
+    """How long a job of so many requests takes, and what it costs."""
+    workload = complete(bill.plan).workload if bill else None
+    if bill is None or not isinstance(workload, Inference) or not (workload.requests and bill.hours):
+        return []
+    cost = f" and cost **{_priced(bill)}**" if bill.usd is not None else ""
+    return [Prose(f"All {figures.whole(workload.requests)} requests take **{figures.held(bill, 'hours')}**{cost}.")]
 
 
 def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more: str = "") -> Headline:

@@ -57,7 +57,7 @@ def load_words(workload: Inference) -> str:
     if workload.request_rate:
         load = f"{figures.number(workload.request_rate)} requests/s"
     elif workload.scenario == "offline":
-        load = f"{figures.whole(workload.requests)} requests at once" if workload.requests else "all requests at once"
+        load = f"{figures.whole(workload.requests)} requests" if workload.requests else "all requests at once"
     elif workload.scenario == "single-stream" or workload.concurrency == 1:
         load = "one client"
     elif workload.concurrency:

@@ -9,7 +9,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.serving.memory import serving_memory
-from knowledge.engines import reads_format
+from knowledge.engines import engine, reads_format
 from knowledge.jobs.serving import offered_formats
 from planner.change import Change
 from planner.evidence import evidence_of
@@ -17,6 +17,7 @@ from planner.results import FitCheck, Remedy
 from planner.serving.planned import Served, memory_of, plan_serving
 from planner.serving.warnings import reads, warnings_of
 
+_PERSONAL = "llamacpp"
 _MORE_DEVICES = (2, 4, 8, 16)
 # What nothing takes by itself, for what it costs in quality.
 _FEWEST_BITS = ("q3_k_m", "q2_k")
@@ -91,6 +92,7 @@ def changes(served: Served) -> Iterator[Change]:
             why = "weights take fewer bits; quality can suffer"
             patch = {"workload.weight_dtype": dtype, "workload.weight_bits": None}
             yield Change("weight_dtype", patch, f"{dtype} weights", why, "quality")
+    yield from _shared_out(served)
     narrow = next((kind for kind in ("fp8", "int8") if kind in job.engine.cache_formats), None)
     if job.kv_bytes > 1.0 and narrow:
         why = "keys and values take half the room"
@@ -99,6 +101,18 @@ def changes(served: Served) -> Iterator[Change]:
     if tokens > 2048:
         why = "the largest step needs less, and prompts are read in smaller pieces"
         yield Change("max_batched_tokens", {"workload.max_batched_tokens": 2048}, "2048 tokens a step at most", why)
+
+
+def _shared_out(served: Served) -> Iterator[Change]:
+    """Weights of few bits in llama.cpp, which is what people run on a card of their own, where another engine has no
+    room."""
+    job, device = served.job, served.job.machine.accelerator
+    if not device.personal or job.engine.name == _PERSONAL or served.fits:
+        return
+    for dtype in offered_formats(job.architecture, engine(_PERSONAL, None, device), device):
+        patch = {"workload.engine": _PERSONAL, "workload.weight_dtype": dtype, "workload.weight_bits": None}
+        why = "made for one person's card; fewer bits can cost quality"
+        yield Change("engine", patch, f"llama.cpp with {dtype} weights", why, "quality")
 
 
 def _relaxations(served: Served) -> list[Remedy]:
@@ -135,10 +149,12 @@ def _tried(served: Served, change: Change) -> Remedy | None:
         return None
     now, size = (float(side.estimates.memory.total[side.entry]) for side in (served, other))
     before, after = (float(side.estimates.output_tokens_per_s[side.entry]) for side in (served, other))
+    lent = other.plan.cluster.beside is not None and served.plan.cluster.beside is None
     return Remedy(
         patch=dict(change.patch),
-        what=change.what,
+        what=f"{change.what}, some of them in host memory" if lent else change.what,
         why=change.why,
+        in_host_memory=lent,
         per_device_bytes=size,
         saves_bytes=now - size,
         fits=other.fits,

@@ -50,7 +50,7 @@ def _tried(served: Served, field: str, other: Any) -> Decisive | None:
     if not (neighbour.fits or served.fits) or (reads(served.job) and not reads(neighbour.job)):
         return None
     before, after = _figures(served), _figures(neighbour)
-    both = {name: (getattr(before, name), getattr(after, name)) for name in _MOVING}
+    both = {name: (getattr(before, name), getattr(after, name)) for name in _moving(served, before)}
     moved = {name: now / then - 1.0 for name, (then, now) in both.items() if then and now}
     if not moved:
         return None
@@ -66,11 +66,21 @@ def _tried(served: Served, field: str, other: Any) -> Decisive | None:
     )  # fmt: skip
 
 
+def _moving(served: Served, now: NeighbourFigures) -> tuple[str, ...]:
+    """The figures that are compared: of requests that are all there at once how long they take, since tokens a second
+    of answers of other lengths say nothing of it."""
+    if served.job.inference.scenario != "offline":
+        return _MOVING
+    return ("hours",) if now.hours else ("output_tokens_per_s",)
+
+
 def _figures(served: Served) -> NeighbourFigures:
-    latency, memory = latency_of(served), served.estimates.memory
+    latency, memory, rate = latency_of(served), served.estimates.memory, throughput_of(served)
+    requests = served.job.inference.requests if served.job.inference.scenario == "offline" else None
     return NeighbourFigures(
+        hours=requests / rate.requests_per_s / 3600.0 if requests and rate.requests_per_s else None,
         per_device_bytes=sum(float(values[served.entry]) for values in memory.components.values()),
         ttft_s=latency.ttft_s,
         tpot_s=latency.tpot_s,
-        output_tokens_per_s=throughput_of(served).output_tokens_per_s,
+        output_tokens_per_s=rate.output_tokens_per_s,
     )

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from scoring import Said, talk
 
-from planner.results import TrainingEstimate
+from pages.answers.plan import complete
+from planner.results import Limit, TrainingEstimate
+from planner.serving.results import ServingEstimate
 
 
 def arguments(turn: Said, tool: str) -> list[dict[str, Any]]:
@@ -103,3 +105,74 @@ def test_memory_of_the_host_is_read_beside_that_of_cards() -> None:
                         ("MacBook Pro with 64GB RAM, can it run Llama-3.1-70B?", None)):  # fmt: skip
         (turn,) = talk([words])
         assert (turn.plan.get("overrides") or {}).get("host_gib") == host
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        ("does Llama-3.1-70B fit on one H100 for inference?", {"weight_dtype": "fp8"}),
+        ("serve Llama-3.1-405B on 8 H100", {"weight_dtype": "fp8"}),
+        ("3060 12gb: Qwen3-14B?", {"weight_dtype": "q4_k_m", "engine": "llamacpp"}),
+        ("can I serve DeepSeek-V3 in bf16 on 8 H100?", {}),
+        ("serve Qwen3-8B on one H100", {}),
+        ("serve Qwen3-14B with vllm on a 3060 12GB", {}),
+    ],
+)
+def test_weights_of_fewer_bits_are_taken_where_the_published_have_no_room(words: str, taken: dict[str, str]) -> None:
+    first, later = talk([words, "and with prompts of 2k?"])
+    told = arguments(first, "estimate_inference")
+    assert {name: value for name, value in told[-1].items() if told[0].get(name) != value} == taken
+    assert ("No weight format was named" in first.answer) is bool(taken)
+    kept = arguments(later, "estimate_inference")[-1]
+    assert {name: kept[name] for name in taken} == taken
+
+
+def test_a_longest_context_is_found_with_weights_that_fit() -> None:
+    (turn,) = talk(["serve Llama-4-Maverick on one 8xH100 node, what's the max context?"])
+    published, taken = (outcome.result for outcome in turn.outcomes if outcome.call.name == "find_limit")
+    assert isinstance(published, Limit)
+    assert published.value is None
+    assert isinstance(taken, Limit)
+    assert isinstance(taken.value, int)
+    assert taken.value > 100_000
+    assert complete(taken.plan).inference.weight_dtype == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("words", "clients"),
+    [("gemma 3 27b q4 on two 3090s", 1), ("Kimi-K2 on 4 mac studios with 512gb", 1), ("qwen3-32b on 2 L40S", 32)],
+)
+def test_what_people_have_at_home_serves_one_of_them(words: str, clients: int) -> None:
+    (turn,) = talk([f"serve {words}, how fast?"])
+    served = next(o.result for o in reversed(turn.outcomes) if isinstance(o.result, ServingEstimate))
+    assert complete(served.plan).inference.concurrency == clients
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("summarize 10 million documents of 2000 tokens each with Llama-3.1-8B on 4 L4s",
+         {"requests": 10_000_000, "input_len": 2000}),
+        ("translate 50k pages with Qwen3-32B on one H100, how long?", {"requests": 50_000}),
+        ("grade 300k essays with Llama-3.1-70B on 8 A100", {"requests": 300_000}),
+        ("how long to run Llama-3.1-70B over 500k prompts of 3k tokens with 200 token answers on 4 H100?",
+         {"requests": 500_000, "input_len": 3000, "output_len": 200}),
+        ("generate 100k samples of 1k tokens with Llama-3.1-70B on 8 H100", {"requests": 100_000, "output_len": 1024}),
+    ],
+)  # fmt: skip
+def test_a_job_on_texts_is_no_training(words: str, fields: dict[str, int]) -> None:
+    (turn,) = talk([words])
+    said = arguments(turn, "estimate_inference")[-1]
+    assert said["scenario"] == "offline"
+    assert {name: said[name] for name in fields} == fields
+    assert f"All {fields['requests']:,} requests take **" in turn.answer
+
+
+@pytest.mark.parametrize("words", [
+    "process 2T tokens of pretraining data with a 7B on 256 H100", "fine-tune Qwen3-8B to summarize 20k articles",
+    "generate the files to train Llama-3.1-8B on 100k samples of 1k tokens",
+])  # fmt: skip
+def test_a_training_that_names_a_job_stays_one(words: str) -> None:
+    (turn,) = talk([words])
+    assert {call.name for call in turn.calls} & {"estimate_training", "recommend_cluster"}
+    assert turn.plan.get("workload", {}).get("kind") != "inference"

@@ -10,6 +10,7 @@ from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
+from knowledge import figures
 from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.asked import with_named
 from pages.answers.plan import complete
@@ -32,7 +33,8 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     elif "sweep" in by_name:
         blocks = lead.short(sweep.describe(by_name["sweep"]))
     elif extent := result_of(outcomes, Limit):
-        blocks = lead.short(limit.serving(extent), 2)
+        head, *rest = limit.serving(extent)
+        blocks = lead.short([head, *_format_taken(outcomes), *rest], 2)
     else:
         blocks = deployment(outcomes, work)
     estimate = result_of(outcomes, ServingEstimate)
@@ -51,6 +53,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
     blocks: list[Block] = []
     fit, bill = result_of(outcomes, FitCheck), result_of(outcomes, CostEstimate)
+    if fit and estimate and estimate.memory.fits and not fit.fits:
+        fit = None  # It is of the format that has no room.
     helps = room.serving(fit, "faster" in intents) if fit else []
     if sized := result_of(outcomes, SizedServing):
         blocks += lead.short(choice.size(sized))
@@ -67,7 +71,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             # The changes that gain most stand at first, and all of them behind.
             rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
         first = with_named(head, [estimate], work.figures)
-        blocks += [*first, *changes(outcomes, work), *rest, *decisive]
+        blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     if bill and "api" in work.figures:
         blocks.insert(
             0, Prose(beside_api(bill.api) if bill.api else "No price of this model over an API is known here.")
@@ -87,6 +91,23 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         rest += helps[:1] if told else helps
     blocks += steps.serving(estimate, bool(intents & {"write", "render"})) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
+
+
+def _format_taken(outcomes: list[Outcome]) -> list[Block]:
+    """Why other weights are told than those that are published, where no format was named."""
+    fit = next((outcome.result for outcome in outcomes if isinstance(outcome.result, FitCheck)), None)
+    last = next(
+        (outcome.result for outcome in reversed(outcomes) if isinstance(outcome.result, ServingEstimate | Limit)), None
+    )
+    if fit is None or last is None:
+        return []
+    asked, answered = complete(fit.plan).inference, complete(last.plan).inference
+    before, taken = asked.weight_dtype, answered.weight_dtype
+    if before == taken:
+        return []
+    taken += "" if answered.engine == asked.engine else f" in {answered.engine}"
+    short = f"{figures.gib(fit.memory.per_device_bytes)} of {figures.gib(fit.memory.capacity_bytes)} per device"
+    return [Prose(f"No weight format was named: {taken} is taken, since {before} does not fit ({short}).")]
 
 
 def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[Block]:

@@ -12,6 +12,7 @@ from estimator.plan.schema import Inference, Plan, merge
 from knowledge.mlperf import benchmarks
 from pages.answers.plan import complete
 from planner.partial import flat, get
+from planner.results import FitCheck, Limit
 from planner.serving.results import BestServing, ServingEstimate, SizedServing
 from tools.registry import Tool
 
@@ -21,12 +22,17 @@ _GOALS = {"cost": "cost", "time": "latency", "throughput": "throughput"}
 COMMON_DEVICES = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 # Tools for training and serving alike are told which it is.
 _SERVING = {"workload": {"kind": "inference"}}
+_FORMAT, _ENGINE = "workload.weight_dtype", "workload.engine"
+# Formats that cost too much quality to be taken unasked.
+_COARSE = ("q2", "q3")
 
 
 def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
     """The calls that can be made now. What chooses a deployment runs first; the rest is about its choice."""
     arguments, intents = _arguments(plan), set(work.intents)
     own = work.own_price
+    if work.limit and work.format_open and outcomes:
+        return _limit_in_fewer_bits(plan, arguments, work.limit, outcomes)
     if alone := _alone(plan, arguments, work, own):
         return [] if outcomes else [alone]
     statistic = work.asked.get("slo_statistic")
@@ -44,6 +50,11 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     chosen = complete(result.plan)
     calls: Calls = []
     if isinstance(result, ServingEstimate):
+        if work.format_open and (taken := format_with_room(plan, outcomes)):
+            estimates = [outcome.call for outcome in outcomes if outcome.call.name == first]
+            arguments |= taken
+            if len(estimates) == 1:
+                return [(first, arguments | extra)]
         if intents & {"fit", "faster"} or not result.memory.fits:
             # What the layout leaves open stays so: more devices are laid out anew.
             calls.append(("check_fit", of_either(arguments)))
@@ -72,6 +83,46 @@ def _alone(
     if limit := work.limit:
         return "find_limit", limit_arguments(arguments, limit)
     return None
+
+
+def format_with_room(plan: Mapping[str, Any], outcomes: list[Outcome]) -> dict[str, str]:
+    """The widest format of weights that fits where the one that was looked at does not, with the engine that reads it
+    where none was named: on the devices themselves, before what the host's memory holds of it. Empty where that fits,
+    or none does that anybody would choose."""
+    fit = next((outcome.result for outcome in outcomes if isinstance(outcome.result, FitCheck)), None)
+    if fit is None or fit.fits:
+        return {}
+    left = set() if get(plan, _ENGINE) else {_ENGINE}
+    fitting = [
+        remedy for remedy in fit.remedies
+        if remedy.fits and _FORMAT in remedy.patch and set(remedy.patch) <= {_FORMAT, "workload.weight_bits", *left}
+        and not str(remedy.patch[_FORMAT]).startswith(_COARSE)
+    ]  # fmt: skip
+    # What the host holds of it is read slowly: there the fewest bits do best.
+    widest = max(
+        fitting,
+        key=lambda way: (
+            not way.in_host_memory, _ENGINE not in way.patch,
+            -way.slowdown if way.in_host_memory else way.per_device_bytes,
+        ),
+        default=None,
+    )  # fmt: skip
+    if widest is None:
+        return {}
+    return {path.rpartition(".")[2]: str(value) for path, value in widest.patch.items() if value}
+
+
+def _limit_in_fewer_bits(
+    plan: Mapping[str, Any], arguments: Mapping[str, Any], limit: Mapping[str, Any], outcomes: list[Outcome]
+) -> Calls:
+    """Where nothing fits with the weights as they are published: the limit with the widest that do."""
+    result = outcomes[0].result
+    if not isinstance(result, Limit) or result.value is not None or result.goal == "model":
+        return []
+    if len(outcomes) == 1:
+        return [("check_fit", of_either(left_open(arguments, result.goal)))]
+    taken = format_with_room(plan, outcomes) if len(outcomes) == 2 else {}
+    return [("find_limit", limit_arguments({**arguments, **taken}, limit))] if taken else []
 
 
 def limit_arguments(arguments: Mapping[str, Any], limit: Mapping[str, Any]) -> dict[str, Any]:

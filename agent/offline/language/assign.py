@@ -20,11 +20,15 @@ _AGAIN = 1.1
 _STRANGER = 2.5
 # What it costs less that it is said to be for them.
 _SERVED = -2.0
+# What it costs that what it counts are texts, which a model is to do something with.
+_TEXTS = 0.5
 # What it costs that only a part of a field's name is meant.
 _INNER = 2.3
 # What it costs that a field's name is a small word beside a number without unit.
 _WEAK = 2.0
 _MOST_ROWS = 48
+# Tokens between a verb and what it does something with.
+_VERB = 4
 # Devices that are counted apart, beside two.
 _MOST_DEVICES = 6
 # From here on a share without a sign is one in percent; between that and 1 it is none.
@@ -196,7 +200,8 @@ def _costs(
 ) -> dict[str, _Cost]:
     """{Field: (cost, where its name stands)} of the fields that the row may fill."""
     near = _near(found, row, named)
-    strange = _STRANGER if _counts_stranger(found, row) else 0.0
+    strange = _STRANGER if counts_stranger(found, row) else 0.0
+    worked = (strange or row.amounts[-1].unit("samples", "requests")) and is_worked_on(found, row)
     costs: dict[str, _Cost] = {}
     beside = is_beside_devices(found, row)
     for name, quantity in found.lexicon.quantities.items():
@@ -206,8 +211,10 @@ def _costs(
         if cost is not None:
             # '25 nurses' are served where they are whom it is for.
             people = strange and "users" in quantity.of and _is_for(found, row)
-            counted = _SERVED if people else strange
+            counted = _SERVED if people or (name == "requests" and worked) else strange
             costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + counted, cost[1]
+    if worked and strange and mode == "serving":
+        costs["requests"] = _TEXTS, None
     spans = [span for _, span in costs.values() if span]
     return {name: (cost + _INNER * _is_inner(span, spans), span) for name, (cost, span) in costs.items()}
 
@@ -271,12 +278,32 @@ def _is_weak(found: Found, named: Named) -> bool:
     return small and quantity.per is None and bool({"usd", "time"} & set(quantity.of))
 
 
-def _counts_stranger(found: Found, row: Row) -> bool:
+def counts_stranger(found: Found, row: Row) -> bool:
     """Whether a word stands behind a number that nothing is known about: it is what the number counts."""
     last, at = row.amounts[-1], row.end
-    if last.units or last.names or last.scale or at >= len(found.text):
+    if last.units or last.names or last.is_size or at >= len(found.text):
         return False
     return found.text[at].kind == "word" and not (at in found.words or at in found.names)
+
+
+def is_worked_on(heard: Found, row: Row) -> bool:
+    """Whether a row stands behind what a model does with texts ('summarize about 20,000 letters'), or right behind a
+    word for going through them ('over 2M prompts') or for making them ('generate 100k samples')."""
+    if is_made(heard, row) or "texts" in _applied(heard, range(max(row.start - _VERB, 0), row.start)):
+        return True
+    through = row.start > 0 and heard.sense(row.start - 1, "through") is not None
+    return through and "run" in _applied(heard, range(max(row.start - 2 * _FAR, 0), row.start))
+
+
+def is_made(heard: Found, row: Row) -> bool:
+    """Whether a model is to write what a row counts: 'generate 100k samples'."""
+    return "made" in _applied(heard, range(max(row.start - 2, 0), row.start))
+
+
+def _applied(heard: Found, places: range) -> set[str]:
+    """What a model is to do with texts, by words that begin at some tokens."""
+    words = [word for at in places for word in heard.words.get(at, ())]
+    return {sense.name for word in words for sense in word.all("asked") if sense.value == "applied"}
 
 
 def _is_for(found: Found, row: Row) -> bool:

@@ -225,6 +225,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
         return tool if set_beside or listed(page) else _estimate(page)
     if tool in _WRITES:
         return _of_files(page)
+    if tool == "search_playbook" and has_model(page) and (page.values("requests") or page.values("total_tokens")):
+        # 'The cheapest way to translate 2M pages with an 8B model'
+        return _estimate(page) if read.of("accelerator", "instance") else "recommend_cluster"
     if estimates := _of_no_facts(page, tool):
         return estimates
     bill = "cost" in read.asked("focus") and "hourly" not in read.asked("wish")

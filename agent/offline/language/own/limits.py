@@ -99,13 +99,16 @@ def any_goal(page: Page) -> str | None:
 
 
 def _how_many(page: Page) -> bool:
-    """Whether 'how many' stands right before a device."""
-    for at, end, name in page.read.asked_at("focus"):
-        if name in ("size", "least") and any(
-            at <= name.start <= end + 3 for name in page.read.of("accelerator", "instance")
-        ):
-            return True
-    return False
+    """Whether 'how many' stands right before a device, and not before its hours."""
+    counted = [name for name in page.read.of("accelerator", "instance") if not _has_hours(page, name.end)]
+    asks = [(at, end) for at, end, name in page.read.asked_at("focus") if name in ("size", "least")]
+    return any(at <= name.start <= end + 3 for name in counted for at, end in asks)
+
+
+def _has_hours(page: Page, at: int) -> bool:
+    """Whether the token behind a device, or behind a hyphen there, is a time: 'how many H100 hours'."""
+    hyphen = at < len(page.read.tokens) and page.read.tokens[at].text == "-"
+    return page.read.found.has_unit(at + hyphen, "time")
 
 
 def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:

@@ -202,6 +202,10 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     return Edit(name, "set", number, span, note)
 
 
+# What a run goes through.
+_DATA = ("dataset_tokens", "dataset_samples", "requests", "total_tokens")
+
+
 def _as_said(page: Page, one: Filled) -> str | None:
     """What is told of 'at least' and 'at most' beside a number of what a plan holds no limit of."""
     start = one.name[0] if one.name and one.name[0] < one.row.start else one.row.start
@@ -213,7 +217,9 @@ def _as_said(page: Page, one: Filled) -> str | None:
         named = one.name is not None and one.name[0] <= at < one.name[1] and one.field not in _LIMITED
         # '3 epochs over 20k examples'
         passes = [each for each in page.filled if each.field == "epochs" and each.row.end == at]
-        goes_over = bool(passes) and one not in passes
+        goes_over = (bool(passes) and one not in passes) or (
+            one.field in _DATA and page.read.found.sense(at, "through")
+        )
         if beside and not (natural or named or goes_over):
             words = page.read.said(min(at, one.row.start), max(end, one.row.end))
             return f"{words!r} is read as {as_number(one.field, one.values[-1]):,}: the plan holds no such limit"

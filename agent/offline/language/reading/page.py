@@ -13,7 +13,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
 from agent.offline.language.amounts import Amount
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Filled, Row, assigned
+from agent.offline.language.assign import Filled, Row, assigned, counts_stranger, is_made, is_worked_on
 from agent.offline.language.calendar import Window, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
@@ -23,6 +23,7 @@ from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
+from knowledge.machines.catalogue import find_accelerator
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -284,7 +285,7 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
     assists = {"assistant", "home"} & set(read.asked("whose")) or "bought" in read.asked("wish")
-    served = _goes_in_and_out(read) or _limits_latency(read) or _is_read_along(read) or assists
+    served = assists or any(told(read) for told in _OF_SERVING)
     if not context.plan and served and all(value.mode != TRAINING for value in read.values):
         return SERVING
     bare = all(row.amounts[-1].is_size for row in read.rows) and not shows(read, TRAINING)
@@ -316,6 +317,24 @@ def _limits_latency(read: Mentions) -> bool:
         if at not in read.named_tokens and at not in read.telling
         for sense in words[0].all("field")
     ) and any(row.amounts[-1].unit("time") for row in read.rows)
+
+
+def _is_worked_through(read: Mentions) -> bool:
+    """Whether a model is to do something with so many texts, or tokens of them: 'summarize 10 million documents'."""
+    texts = [row for row in read.rows if any(row.amounts[-1].unit(name) for name in ("samples", "requests", "tokens"))]
+    if texts and "texts" in read.asked("applied"):
+        return True
+    return any(is_worked_on(read.found, row) for row in read.rows if row in texts or counts_stranger(read.found, row))
+
+
+def _is_at_home(read: Mentions) -> bool:
+    """Whether all that is named to run it on is one person's, and nothing is said of training: 'qwen 32b on a 4090'."""
+    devices = read.of("accelerator")
+    personal = all(name.id and find_accelerator(str(name.id)).value.personal for name in devices)
+    told = [row.amounts[-1] for row in read.rows]
+    sizes = [amount for amount in told if amount.unit("bytes")]
+    cards = len(sizes) == 1 and not any(amount.unit("devices", "nodes") for amount in told)
+    return (personal if devices else cards) and not shows(read, TRAINING)
 
 
 def _is_read_along(read: Mentions) -> bool:
@@ -372,5 +391,12 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
     cards = [str(name.id) for name in read.of("accelerator")]
     if cards and not any(card.startswith("apple") for card in cards):
         found["host_gib"] = -0.8
+    if mode == SERVING and any(is_made(read.found, row) for row in read.rows):
+        # 'Generate 100k samples of 1k tokens'
+        found["output_len"] = -1.2
     found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
     return found
+
+
+# What says of a first question without a verb that a model is to be used.
+_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_read_along, _is_worked_through, _is_at_home)
