@@ -78,7 +78,8 @@ $(VENV)/.ready-dev: $(VENV)/.ready requirements-dev.lock
 # Pins every dependency with hashes for all platforms; needs uv.
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra serve --extra web --extra pdf pyproject.toml -o requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra serve --extra web --extra pdf --extra openai --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra serve --extra web --extra pdf --extra openai --extra team --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --extra serve --extra team -c requirements.lock pyproject.toml -o requirements-team.lock
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from agent.store import folder
 from estimator.errors import PlanError
+from knowledge.own import database as team
 from knowledge.own.files import refusal
 
 try:
@@ -28,6 +29,10 @@ _LOOK_S = 0.05
 @asynccontextmanager
 async def alone(session_id: str) -> AsyncIterator[None]:
     """Holds the session meanwhile; the lock goes with the process. Raises PlanError when another run keeps it long."""
+    if team.address():
+        async with _alone_in_team(session_id):
+            yield
+        return
     if fcntl is None:
         yield
         return
@@ -42,6 +47,33 @@ async def alone(session_id: str) -> AsyncIterator[None]:
         os.close(handle)
 
 
+def _busy() -> PlanError:
+    return PlanError("session", "is answering something else; wait for that", ["another session", "a fork"])
+
+
+@asynccontextmanager
+async def _alone_in_team(session_id: str) -> AsyncIterator[None]:
+    """A lock of the database, which goes with the connection: whoever holds it may be on another machine."""
+    import psycopg  # only where there is a database
+
+    deadline = time.monotonic() + _PATIENCE_S
+    try:
+        connecting = psycopg.AsyncConnection.connect(team.address(), autocommit=True, connect_timeout=int(_PATIENCE_S))
+        async with await connecting as connection:
+            while True:
+                cursor = await connection.execute(
+                    "SELECT pg_try_advisory_lock(hashtextextended('shardwise ' || %s, 0))", (session_id,)
+                )
+                if (row := await cursor.fetchone()) and row[0]:
+                    break
+                if time.monotonic() > deadline:
+                    raise _busy()
+                await asyncio.sleep(_LOOK_S)
+            yield
+    except psycopg.Error as error:
+        raise team.refused(error) from None
+
+
 async def _held(path: Path) -> int:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -53,7 +85,7 @@ async def _held(path: Path) -> int:
             return handle
         os.close(handle)
         if time.monotonic() > deadline:
-            raise PlanError("session", "is answering something else; wait for that", ["another session", "a fork"])
+            raise _busy()
         await asyncio.sleep(_LOOK_S)
 
 

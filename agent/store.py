@@ -1,4 +1,4 @@
-"""Where sessions live: one SQLite file in the user's data folder, readable by the user alone.
+"""Where sessions live: one SQLite file in the user's data folder, readable by the user alone, or a team's database.
 
 It holds the graph's checkpoints (what the models go by, shortened as a conversation grows), the list of sessions, and
 every turn as it was said, which is what is shown, exported and searched. Nothing here needs LangGraph.
@@ -23,6 +23,7 @@ from pydantic import BaseModel
 
 from agent.unkept import folders, unkept
 from estimator.errors import PlanError, nearest
+from knowledge.own import database as team
 from knowledge.own.files import data_folder, refusal
 from pages.rendering.clean import plain
 
@@ -43,6 +44,9 @@ _MIGRATIONS = (
 )
 # The checkpointer's own tables, there once a first turn has run.
 CHECKPOINT_TABLES = ("checkpoints", "writes")
+TEAM_CHECKPOINT_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+_Connection = sqlite3.Connection | team.Transaction
+_NEW_SESSION = "INSERT INTO sessions (id, title, created, last_used) VALUES (?, ?, ?, ?)"
 
 
 @dataclass(frozen=True)
@@ -95,21 +99,23 @@ _BLANK: dict[str, Any] = {"answer": "", "calls": [], "plan": {}, "asked": [], "f
 
 
 def new_id() -> str:
-    return secrets.token_hex(4)
+    # In a team's database ids are everybody's.
+    return secrets.token_hex(16 if team.address() else 4)
 
 
 def list_sessions(query: str = "") -> list[SessionRow]:
     """Every session, the one used last first; with a `query`, those whose title or turns hold all its words."""
     words = [f"%{_literal(word)}%" for word in plain(query).split()]
+    like, answer = ("ILIKE", "t.answer") if team.address() else ("LIKE", "json_extract(t.told, '$.answer')")
     matches = "".join(
-        " AND (s.title LIKE ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id"
-        " AND (t.said LIKE ? ESCAPE '\\' OR json_extract(t.told, '$.answer') LIKE ? ESCAPE '\\')))"
+        f" AND (s.title {like} ? ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id"
+        f" AND (t.said {like} ? ESCAPE '\\' OR {answer} {like} ? ESCAPE '\\')))"
         for _ in words
     )
     with _reading() as connection:
         rows = connection.execute(
             "SELECT s.id, s.title, s.created, s.last_used, (SELECT count(*) FROM turns t WHERE t.session = s.id)"
-            f" FROM sessions s WHERE 1{matches} ORDER BY s.last_used DESC, s.rowid DESC",
+            f" FROM sessions s WHERE 1 = 1{matches} ORDER BY s.last_used DESC, s.rowid DESC",
             [word for word in words for _ in range(3)],
         )
         return [SessionRow(*row) for row in rows]
@@ -160,7 +166,7 @@ def fork_session(session_id: str, title: str | None = None) -> str:
     moment = datetime.now().astimezone().isoformat(timespec="seconds")
     named = _title(title or "") or _title(f"{old.title[: _TITLE_LENGTH - 7]} (fork)")
     with _writing() as connection:
-        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (copy, named, moment, moment))
+        connection.execute(_NEW_SESSION, (copy, named, moment, moment))
         _copy_rows(connection, "turns", "session", session_id, copy)
         for table in _present(connection):
             _copy_rows(connection, table, "thread_id", session_id, copy)
@@ -184,9 +190,10 @@ def begin_turn(session_id: str, text: str, now: datetime) -> int:
     with _writing() as connection:
         _use(connection, session_id, text, moment)
         row = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM turns WHERE session = ?", (session_id,))
-        number = int(row.fetchone()[0])
+        number = int(next(iter(row))[0])
         connection.execute(
-            "INSERT INTO turns VALUES (?, ?, ?, ?, 'open', '{}')", (session_id, number, moment, plain(text))
+            "INSERT INTO turns (session, number, moment, said, state, told) VALUES (?, ?, ?, ?, 'open', '{}')",
+            (session_id, number, moment, plain(text)),
         )
     return number
 
@@ -196,24 +203,29 @@ def go_on(session_id: str, now: datetime) -> int:
     with _writing() as connection:
         _use(connection, session_id, "", now.isoformat(timespec="seconds"))
         row = connection.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session_id,))
-        return int(row.fetchone()[0])
+        return int(next(iter(row))[0])
 
 
 def end_turn(session_id: str, number: int, state: str, told: dict[str, Any]) -> None:
     """Keeps how a turn stands: its state and what was told, as JSON data. Nothing for a session deleted meanwhile."""
     text = json.dumps(told, ensure_ascii=True, allow_nan=True)
+    # What is searched stands beside it where a database reads no JSON with the numbers that ours may hold.
+    column, answer = (", answer = ?", [plain(str(told.get("answer", "")))]) if team.address() else ("", [])
     with _writing() as connection:
         connection.execute(
-            "UPDATE turns SET state = ?, told = ? WHERE session = ? AND number = ?", (state, text, session_id, number)
+            f"UPDATE turns SET state = ?, told = ?{column} WHERE session = ? AND number = ?",
+            [state, text, *answer, session_id, number],
         )
 
 
-def _use(connection: sqlite3.Connection, session_id: str, text: str, moment: str) -> None:
-    connection.execute(
-        "INSERT INTO sessions VALUES (?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET last_used = excluded.last_used,"
-        " title = iif(title = '', excluded.title, title)",
-        (session_id, _title(text), moment, moment),
+def _use(connection: _Connection, session_id: str, text: str, moment: str) -> None:
+    title = _title(text)
+    done = connection.execute(
+        "UPDATE sessions SET last_used = ?, title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
+        (moment, title, session_id),
     )
+    if not done.rowcount:
+        connection.execute(_NEW_SESSION, (session_id, title, moment, moment))
 
 
 def _title(text: str) -> str:
@@ -225,17 +237,19 @@ def _literal(word: str) -> str:
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _copy_rows(connection: sqlite3.Connection, table: str, key: str, old: str, new: str) -> None:
+def _copy_rows(connection: _Connection, table: str, key: str, old: str, new: str) -> None:
     """Copies the rows of `old` with `new` in their key, whatever other columns the table has."""
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    columns = [column[0] for column in connection.execute(f"SELECT * FROM {table} WHERE 1 = 0").description or ()]
     values = ", ".join("?" if column == key else column for column in columns)
     connection.execute(
         f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {key} = ?", (new, old)
     )
 
 
-def _present(connection: sqlite3.Connection) -> list[str]:
+def _present(connection: _Connection) -> Sequence[str]:
     """Those of the checkpointer's tables that are there."""
+    if isinstance(connection, team.Transaction):
+        return TEAM_CHECKPOINT_TABLES
     there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     return [table for table in CHECKPOINT_TABLES if table in there]
 
@@ -258,6 +272,9 @@ def folder() -> Path:
 def ready() -> str:
     """Sees to it that a turn can be kept: where the data folder cannot be written, until this process ends, and why is
     said (once). Raises PlanError where there is no room even for that."""
+    if team.address():
+        with team.transaction():
+            return ""
     if _aside.folder is not None:
         return ""
     try:
@@ -318,7 +335,11 @@ def _file() -> Path:
 
 
 @contextmanager
-def _reading() -> Iterator[sqlite3.Connection]:
+def _reading() -> Iterator[_Connection]:
+    if team.address():
+        with team.transaction() as shared:
+            yield shared
+        return
     try:
         connection = _open()
     except PlanError:
@@ -365,8 +386,12 @@ def _refused(path: Path, error: Exception | None) -> PlanError:
 
 
 @contextmanager
-def _writing() -> Iterator[sqlite3.Connection]:
-    """A connection within one transaction; what is deleted in it is overwritten."""
+def _writing() -> Iterator[_Connection]:
+    """A connection within one transaction; what is deleted in it is overwritten on a disk of one's own."""
+    if team.address():
+        with team.transaction() as shared:
+            yield shared
+        return
     with closing(_open()) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         try:

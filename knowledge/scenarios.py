@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from knowledge.data_files import FOLDER
-from knowledge.own.files import file_stem, parsed, read_text, scenario_folder, yaml_files
+from knowledge.own.files import file_stem, parsed, read_text, scenario_folder, scenario_folders, yaml_files
 
 _EXAMPLES = FOLDER / "examples"
 
@@ -35,8 +35,9 @@ class StoredScenario:
 
 
 def scenarios() -> list[StoredScenario]:
-    """Those of the user by name, then the examples."""
-    return [*(StoredScenario(path.stem, path, False) for path in yaml_files(scenario_folder())), *_examples().values()]
+    """Those of the user by name, those that others share, then the examples."""
+    saved = [path for folder in scenario_folders() for path in yaml_files(folder)]
+    return [*(StoredScenario(path.stem, path, False) for path in saved), *_examples().values()]
 
 
 def find_scenario(name: str, field: str = "name") -> StoredScenario:

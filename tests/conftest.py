@@ -8,7 +8,11 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
+from collections.abc import Iterator
 
+import pytest
+import throwaway_postgres
 from hypothesis import HealthCheck, settings
 from samples import examples
 
@@ -25,7 +29,8 @@ settings.load_profile("shardwise")
 gc.disable()
 _EMPTY = tempfile.mkdtemp(prefix="shardwise-tests-")
 os.environ["SHARDWISE_HOME"] = os.environ["SHARDWISE_CONFIG"] = _EMPTY
-os.environ.pop("SHARDWISE_DATA", None)
+for name in ("SHARDWISE_DATA", "SHARDWISE_DATABASE", "SHARDWISE_USER"):
+    os.environ.pop(name, None)
 # Processes that tests start read our modules as the first of them compiled them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -44,3 +49,30 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server with our tables, of this run of the tests alone."""
+    with throwaway_postgres.running() as address, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARDWISE_DATABASE", address)
+        from server.team.schema import upgrade  # takes seconds, which few tests need
+
+        upgrade()
+        patch.undo()
+        yield address
+
+
+@pytest.fixture
+def team_database(postgres: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The database, and in it a user whom no other test has been."""
+    monkeypatch.setenv("SHARDWISE_DATABASE", postgres)
+    monkeypatch.setenv("SHARDWISE_USER", f"user-{uuid.uuid4().hex[:12]}")
+    return postgres
+
+
+@pytest.fixture(params=["on disk", "in a database"])
+def either_store(request: pytest.FixtureRequest) -> None:
+    """What is kept is kept on disk, and then in a team's database."""
+    if request.param == "in a database":
+        request.getfixturevalue("team_database")

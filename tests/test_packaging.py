@@ -109,7 +109,7 @@ def test_the_core_is_small_and_what_few_commands_need_is_an_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = brought_by(project["dependencies"])
     assert len(core) <= 120, sorted(core)
-    assert core.isdisjoint({"httptools", "uvloop", "aiohttp", "textual-serve", "fpdf2", "openai"})
+    assert core.isdisjoint({"httptools", "uvloop", "aiohttp", "textual-serve", "fpdf2", "openai", "psycopg", "alembic"})
     assert "fastmcp" in core
     said = re.search(r"The core is (\d+) packages", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
     assert said
@@ -118,11 +118,12 @@ def test_the_core_is_small_and_what_few_commands_need_is_an_extra() -> None:
 
 CORE_ALONE = """
 import sys
-for name in "httptools uvloop aiohttp textual_serve fpdf openai".split():
+for name in "httptools uvloop aiohttp textual_serve fpdf openai psycopg".split():
     sys.modules[name] = None
 from tui.cli import main
 import tui.app
-print([main(words.split()) for words in ("fit gpt2 h100", "serve --port 0", "web --port 8999")], file=sys.stderr)
+print([main(words.split()) for words in ("fit gpt2 h100", "serve --port 0", "web --port 8999",
+    "database list --database postgresql:///x")], file=sys.stderr)
 """
 
 
@@ -130,5 +131,5 @@ def test_without_the_extras_commands_say_which_brings_what_they_need(tmp_path: P
     done = subprocess.run([sys.executable, "-c", CORE_ALONE], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, timeout=120)  # fmt: skip
     *said, codes = done.stderr.splitlines()
-    assert codes == "[0, 2, 2]", done.stderr
-    assert [line.partition("shardwise[")[2].partition("]")[0] for line in said] == ["serve", "web"]
+    assert codes == "[0, 2, 2, 2]", done.stderr
+    assert [line.partition("shardwise[")[2].partition("]")[0] for line in said] == ["serve", "web", "team"]

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from estimator.errors import PlanError, nearest
+from knowledge.own.database import seen_once
 from knowledge.own.files import looked_at_once
 from planner.requests import parsed
 
@@ -67,7 +68,8 @@ class Tool:
 
     def run(self, arguments: Mapping[str, Any]) -> BaseModel:
         if not self.read_only:
-            return self.function(self.parse(arguments))
+            with seen_once():
+                return self.function(self.parse(arguments))
         with looked_at_once():
             return self.function(self.parse(arguments))
 

@@ -281,8 +281,9 @@ def _add_servers(commands: Any) -> None:
     )
     serve.add_argument("--full", action="store_true", help=full)
     serve.add_argument("--no-log", action="store_true", help="no access log (JSON lines on standard error)")
-    serve.set_defaults(run="tui.commands.serve")
+    serve.set_defaults(run="tui.commands.servers.serve")
 
+    _add_database(commands)
     web = commands.add_parser("web", help="the same app in a browser, on this machine")
     web.add_argument("--host", default="127.0.0.1", help="address to listen on; others than 127.0.0.1 need --anyone")
     web.add_argument("--port", type=int, default=8080, help="default: 8080")
@@ -293,6 +294,25 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--model", choices=_THINKERS, default="auto", help="who thinks")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
+
+
+_DATABASE = "the team's database, postgresql://user@host/name (or SHARDWISE_DATABASE, which other users cannot see)"
+
+
+def _add_database(commands: Any) -> None:
+    database = commands.add_parser("database", help="a team's database: its tables, and what in it is shared")
+    what = database.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
+    upgrade = what.add_parser("upgrade", help="make its tables, or bring them up to date")
+    shown = what.add_parser("list", help="what is yours in it, and what others share")
+    shown.add_argument("--json", action="store_true", help="print the rows as one JSON list")
+    share = what.add_parser("share", help="let the others use something of yours")
+    unshare = what.add_parser("unshare", help="keep it for yourself again")
+    for each in (share, unshare):
+        each.add_argument("kind", choices=("hardware", "models", "prices", "scenarios", "runs"), help="what it is")
+        each.add_argument("name", help="its name, as `database list` has it")
+    for action, each in (("upgrade", upgrade), ("list", shown), ("share", share), ("unshare", unshare)):
+        each.add_argument("--database", metavar="ADDRESS", help=_DATABASE)
+        each.set_defaults(run="tui.commands.servers.database", action=action)
 
 
 def _add_portfolio(commands: Any) -> None:
@@ -527,7 +547,7 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 
 
 # What only some commands need, and the extra that brings it.
-_EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web"}
+_EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web", "psycopg": "team", "alembic": "team"}
 
 
 def _failed(error: Exception) -> int:

@@ -14,7 +14,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Files": ("configs", "report", "check", "import", "matrix", "matrix-results"),
     "What it knows": ("models", "hardware", "prices", "measure", "trust"),
     "What you keep": ("scenarios", "sessions", "config"),
-    "For other programs": ("call", "mcp", "serve", "completion"),
+    "For other programs": ("call", "mcp", "serve", "database", "completion"),
 }
 _EXAMPLES = """\
 examples:

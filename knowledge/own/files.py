@@ -6,6 +6,8 @@ below ./.shardwise, the nearer of which wins; SHARDWISE_CONFIG names the one fol
 
 Rows below ./.shardwise may be anybody's, as those of a repository that was cloned: they count once the person has said
 that they trust the folder, for as long as its files stay as they were then.
+
+Where a team has a database, scenarios and rows are in it instead, under paths of their own (knowledge.own.database).
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from estimator.errors import PlanError
+from knowledge.own import database
 
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
 _TRUSTS = "trusted.json"
 CALIBRATION = "calibration.yaml"
+HISTORY = "runs.sqlite"
 LARGEST_BYTES = 1_000_000
 _MOST_FILES = 2000
 _DEEPEST = 64
@@ -87,8 +91,13 @@ def data_folder() -> Path:
 
 
 def scenario_folder() -> Path:
-    """Where scenarios are kept; it may not be there yet."""
-    return _data_folder() / "scenarios"
+    """Where the user's scenarios are kept; it may not be there yet."""
+    return database.folder("scenarios") if database.address() else _data_folder() / "scenarios"
+
+
+def scenario_folders() -> tuple[Path, ...]:
+    """Where scenarios are looked for, the user's own first."""
+    return (scenario_folder(), *((database.shared_folder("scenarios"),) if database.address() else ()))
 
 
 def user_folder() -> Path:
@@ -100,14 +109,21 @@ def user_folder() -> Path:
     return _platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
 
 
+def own_folder() -> Path:
+    """Where rows are kept that the user has for all projects: in the team's database, else in their folder."""
+    return database.home() if database.address() else user_folder()
+
+
 def project_folder() -> Path:
     """Where rows are kept for the project in the working folder."""
-    return user_folder() if os.environ.get("SHARDWISE_CONFIG") else working_folder() / PROJECT_FOLDER
+    if database.address() or os.environ.get("SHARDWISE_CONFIG"):
+        return own_folder()
+    return working_folder() / PROJECT_FOLDER
 
 
 def trusted(folder: Path) -> bool:
     """Whether rows of a project's folder may be used: the user's own are, others after `trust`."""
-    if folder == user_folder():
+    if folder == user_folder() or database.holds(folder):
         return True
     held = _digest(folder, _rows_stamp(folder))
     return not held or _trusts().get(str(folder)) == held
@@ -168,6 +184,8 @@ _PLACES = ("SHARDWISE_CONFIG", "SHARDWISE_HOME", "XDG_CONFIG_HOME", "HOME")
 
 def row_folders(kind: str) -> tuple[Path, ...]:
     """Where rows of a kind are, the nearer last."""
+    if database.address():
+        return database.shared_folder(kind), database.folder(kind)
     return _row_folders(kind, str(working_folder()), *map(os.environ.get, _PLACES))
 
 
@@ -201,7 +219,8 @@ def looked_at_once() -> Iterator[None]:
     """Within it files with the user's rows are looked at once: all parts of an answer see the same rows."""
     before = _looked.set({})
     try:
-        yield
+        with database.seen_once():
+            yield
     finally:
         _looked.reset(before)
 
@@ -211,7 +230,7 @@ def stamp(kind: str) -> Stamp:
     looked = _looked.get()
     if looked is None:
         return _stamp_now(kind)
-    surroundings = (kind, *map(os.environ.get, _PLACES))
+    surroundings = (kind, database.address() and database.user(), *map(os.environ.get, _PLACES))
     if surroundings not in looked:
         looked[surroundings] = _stamp_now(kind)
     return looked[surroundings]
@@ -226,7 +245,10 @@ def _stamp_now(kind: str) -> Stamp:
 
 def stamp_of_all() -> tuple[Stamp, ...]:
     """Of every file that the answer of a tool can depend on."""
-    return (*(stamp(kind) for kind in ROW_KINDS), _stamp_of(scenario_folder()), calibration_stamp())
+    with looked_at_once():
+        saved = tuple(row for folder in scenario_folders() for row in _stamp_of(folder))
+        runs = database.stamps(database.folder("runs")) if database.address() else _stat(_data_folder() / HISTORY)
+        return (*(stamp(kind) for kind in ROW_KINDS), saved, runs, calibration_stamp())
 
 
 def calibration_stamp() -> Stamp:
@@ -239,6 +261,12 @@ def follow(kind: str, path: Path) -> None:
     _followed[kind].add(path)
 
 
+def written_at(path: Path) -> float | None:
+    """When a file was written, in seconds since 1970; None where it is gone."""
+    rows = _stamp_of(path.parent) if database.holds(path) else _stat(path)
+    return next((moment / 1e9 for place, moment, size in rows if place == str(path) and size >= 0), None)
+
+
 def yaml_files(folder: Path) -> list[Path]:
     """The .yaml files of a folder by name, hidden ones left out; none where the folder cannot be read."""
     return [Path(path) for path, _, _ in _stamp_of(folder)]
@@ -248,6 +276,10 @@ def read_text(path: Path, field: str | None = None, largest_bytes: int = LARGEST
     """The text of a file that stands on disk. Raises PlanError(field, else the path) for one that cannot be read, is
     larger than `largest_bytes`, or is no regular file: a device never ends, and a pipe waits for its writer."""
     field, name = field or str(path), f"{path} " if field else ""
+    if database.holds(path):
+        if (text := database.read(path)) is None:
+            raise PlanError(field, f"{name}is not there any more")
+        return text
     with open_regular(path, field) as file:
         content = file.read(largest_bytes + 1)
     if len(content) > largest_bytes:
@@ -339,6 +371,9 @@ def file_stem(name: str, field: str) -> str:
 def write_file(path: Path, text: str, overwrite: bool, field: str) -> None:
     """Puts `text` at `path` at once: others see the old file or the new one. Without `overwrite` a file that is there
     stays, also one that another program makes at this moment. Raises PlanError(field)."""
+    if database.holds(path):
+        database.write(path, text, overwrite, field)
+        return
     new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -367,6 +402,9 @@ def write_file(path: Path, text: str, overwrite: bool, field: str) -> None:
 
 
 def remove_file(path: Path, field: str) -> None:
+    if database.holds(path):
+        database.remove(path, field)
+        return
     try:
         path.unlink()
     except OSError as error:
@@ -408,6 +446,8 @@ def _platform_folder(what: str, *_surroundings: str | None) -> Path:
 
 
 def _stamp_of(folder: Path) -> Stamp:
+    if database.holds(folder):
+        return database.stamps(folder)
     try:
         with os.scandir(folder) as entries:
             named = sorted(e.path for e in entries if e.name.endswith((".yaml", ".yml")) and not e.name.startswith("."))

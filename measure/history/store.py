@@ -1,4 +1,4 @@
-"""The history of one's own runs: an SQLite file in the data folder.
+"""The history of one's own runs: an SQLite file in the data folder, or a team's database.
 
 Every run is kept whole as JSON; beside it stand the few columns that lists are filtered by. A run has the id of what
 was measured, so that adding it again changes nothing but its name, tags and note.
@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from estimator.errors import PlanError, nearest
-from knowledge.own.files import data_folder, refusal
+from knowledge.own import database as team
+from knowledge.own.files import HISTORY, data_folder, refusal
 from measure.history.run import MeasuredRun
 
-_FILE = "runs.sqlite"
 _TABLE = """
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, added TEXT NOT NULL, date TEXT, name TEXT, kind TEXT, model TEXT, accelerator TEXT,
@@ -27,16 +27,21 @@ CREATE TABLE IF NOT EXISTS runs (
 )"""
 _COLUMNS = ("id", "added", "date", "name", "kind", "model", "accelerator", "devices", "software", "outcome", "document")
 _WAIT_S = 20.0
+_Connection = sqlite3.Connection | team.Transaction
 MOST_RUNS = 100_000
 
 
 def history_file() -> Path:
-    return data_folder() / _FILE
+    return team.folder("runs") if team.address() else data_folder() / HISTORY
 
 
 @contextmanager
-def _opened() -> Iterator[sqlite3.Connection]:
+def _opened() -> Iterator[_Connection]:
     """The file, with its table; what is written within is kept whole or not at all."""
+    if team.address():
+        with team.transaction() as shared:
+            yield shared
+        return
     path = history_file()
     try:
         with closing(sqlite3.connect(path, timeout=_WAIT_S)) as connection, connection:
@@ -65,7 +70,7 @@ def _named_anew(kept: MeasuredRun, run: MeasuredRun) -> MeasuredRun:
     return kept.model_copy(update=update | {"tags": sorted({*kept.tags, *run.tags})})
 
 
-def _write(connection: sqlite3.Connection, run: MeasuredRun, now: str) -> None:
+def _write(connection: _Connection, run: MeasuredRun, now: str) -> None:
     row = (
         run.id,
         now,
@@ -79,11 +84,17 @@ def _write(connection: sqlite3.Connection, run: MeasuredRun, now: str) -> None:
         run.outcome,
         run.model_dump_json(exclude_defaults=True),
     )
-    marks = ", ".join("?" * len(_COLUMNS))
-    kept = "document = excluded.document, name = excluded.name"
-    connection.execute(
-        f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({marks}) ON CONFLICT(id) DO UPDATE SET {kept}", row
+    done = connection.execute(
+        f"UPDATE {_own()} SET document = ?, name = ? WHERE id = ?", (row[_COLUMNS.index("document")], run.name, run.id)
     )
+    if not done.rowcount:
+        marks = ", ".join("?" * len(_COLUMNS))
+        connection.execute(f"INSERT INTO {_own()} ({', '.join(_COLUMNS)}) VALUES ({marks})", row)
+
+
+def _own() -> str:
+    """The runs that one may change: of a team, not those that others share."""
+    return "own_runs" if team.address() else "runs"
 
 
 def _text(value: Any) -> str | None:
@@ -92,7 +103,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _read(connection: sqlite3.Connection, id: str) -> MeasuredRun | None:
+def _read(connection: _Connection, id: str) -> MeasuredRun | None:
     row = connection.execute("SELECT document FROM runs WHERE id = ?", (id,)).fetchone()
     return None if row is None else _run(row[0])
 
@@ -115,10 +126,10 @@ def runs(
 ) -> list[MeasuredRun]:
     """The runs that agree, the oldest first; texts are looked for anywhere in their column."""
     texts = {"model": model, "accelerator": accelerator, "software": software}
-    clauses, values = ["1"], []
+    clauses, values = ["1 = 1"], []
     for column, text in texts.items():
         if text:
-            clauses.append(f"instr(lower({column}), lower(?)) > 0")
+            clauses.append(f"{'strpos' if team.address() else 'instr'}(lower({column}), lower(?)) > 0")
             values.append(text)
     if since:
         clauses.append("coalesce(date, added) >= ?")
@@ -161,14 +172,6 @@ def remove(name: str) -> MeasuredRun:
     """Deletes a run; returns what it was. Raises PlanError."""
     run = find(name)
     with _opened() as connection:
-        connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
+        if not connection.execute(f"DELETE FROM {_own()} WHERE id = ?", (run.id,)).rowcount:
+            raise PlanError("run", f"{run.id} is shared by somebody else, who alone may delete it")
     return run
-
-
-def stamp() -> tuple[int, int]:
-    """Changes whenever the history does."""
-    try:
-        state = history_file().stat()
-    except OSError:
-        return 0, 0
-    return state.st_mtime_ns, state.st_size

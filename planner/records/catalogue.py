@@ -14,7 +14,7 @@ from estimator.machine.hardware import Accelerator
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
 from knowledge.models.catalogue import ModelFacts, models, models_left_out, own_facts, own_models, read_config
-from knowledge.own.files import file_stem, project_folder, trust, trusted, user_folder, write_file
+from knowledge.own.files import file_stem, own_folder, project_folder, trust, trusted, write_file
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
 from knowledge.prices.age import is_stale
@@ -103,7 +103,7 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     return CatalogueList(
         total=len(matching),
         left_out=[LeftOutFile(path=str(row.path), problem=str(row)) for row in left_out],
-        folders=list(dict.fromkeys(str(folder / request.kind) for folder in (user_folder(), project_folder()))),
+        folders=list(dict.fromkeys(str(folder / request.kind) for folder in (own_folder(), project_folder()))),
         **shown,
     )
 
@@ -245,7 +245,7 @@ def _added(shown: ShownRow, overwrite: bool) -> AddedRow:
     project = Path(shown.folder).parent
     keeps = trusted(project)
     write_file(Path(shown.folder) / file.path, file.text, overwrite, "id")
-    if keeps and project != user_folder():
+    if keeps and project != own_folder():
         # What the person writes there themselves they trust; what stood there untrusted stays so.
         trust(project)
     stored = StoredFile(path=file.path, bytes=len(file.text.encode()))
@@ -273,7 +273,7 @@ def _row_of(request: UserRow, row: type[UserRow]) -> Any:
 
 
 def _place(request: HardwareToShow | ModelToShow | PriceToShow, kind: str, name: str) -> Path:
-    folder = (user_folder() if request.where == "user" else project_folder()) / kind
+    folder = (own_folder() if request.where == "user" else project_folder()) / kind
     return folder / f"{file_stem(name, 'id')}.yaml"
 
 

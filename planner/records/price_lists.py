@@ -19,11 +19,11 @@ from estimator.errors import PlanError
 from knowledge.own.files import (
     LARGEST_BYTES,
     file_stem,
+    own_folder,
     project_folder,
     read_text,
     trust,
     trusted,
-    user_folder,
     write_file,
 )
 from knowledge.own.rows import Own, PriceRow, validated
@@ -135,7 +135,7 @@ def update_prices(
         why = "; ".join(f"{count} {reason}" for reason, count in _left_out(lists).items())
         raise PlanError("prices", f"has no price that can be used{f' ({why})' if why else ''}")
     rows = [_row(listed, day) for listed in kept]
-    folder = project_folder() if project else user_folder()
+    folder = project_folder() if project else own_folder()
     stem = file_stem("-".join(["list", *sorted({row.provider for row in rows})[:4]]), "provider")
     path = folder / "prices" / f"{stem}.yaml"
     _check(rows, path)
@@ -148,7 +148,7 @@ def update_prices(
         if len(text.encode()) > LARGEST_BYTES:
             raise PlanError("prices", f"are {len(rows)} rows, more than a file of one's own may hold: name regions")
         write_file(path, text, True, "prices")
-        if keeps and folder != user_folder():
+        if keeps and folder != own_folder():
             trust(folder)
     return PricesUpdated(
         path=str(path),

@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
-from knowledge.own.files import parsed, remove_file, scenario_folder, write_file
+from knowledge.own.files import parsed, remove_file, scenario_folder, write_file, written_at
 from knowledge.scenarios import StoredScenario, find_scenario, own_path, scenarios
 from planner.fields import leaves
 from planner.records.figures import FigureChange, PlanFigures, changes, estimated, in_words
@@ -113,9 +113,8 @@ def save_scenario(request: SaveRequest) -> SavedScenario:
     rendered = _rendered(_plan_of(request), "yaml")
     path, text = scenario_folder() / rendered.files[0].path, rendered.files[0].text
     # A file that was put there under the other ending has the same name.
-    other = next(
-        (scenario.path for scenario in scenarios() if scenario.name == rendered.name and scenario.path != path), None
-    )
+    same = [each.path for each in scenarios() if each.name == rendered.name and each.path.parent == path.parent]
+    other = next((there for there in same if there != path), None)
     if other and not request.overwrite:
         raise PlanError("name", f"{other} is there already; say overwrite to replace it")
     write_file(path, text, request.overwrite, "name")
@@ -194,10 +193,9 @@ def _row(scenario: StoredScenario, plan: Plan) -> ScenarioRow | None:
         what = f"{workload.stage} {workload.method}"
     else:
         what = f"{workload.engine} {workload.weight_dtype}"
-    try:
-        moment = datetime.datetime.fromtimestamp(scenario.path.stat().st_mtime, datetime.UTC)
-    except OSError:
+    if (written := written_at(scenario.path)) is None:
         return None
+    moment = datetime.datetime.fromtimestamp(written, datetime.UTC)
     model = plan.model if isinstance(plan.model, str) else str(plan.model.get("name") or "inline model")
     return ScenarioRow(
         name=scenario.name,

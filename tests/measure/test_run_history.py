@@ -30,12 +30,14 @@ def run(step_s: float = 1.0, **fields: object) -> MeasuredRun:
     return MeasuredRun.model_validate({"plan": plan, "figures": {"step_s": step_s}, "date": "2026-11-20"} | fields)
 
 
+@pytest.mark.usefixtures("either_store")
 def test_a_run_is_kept_once_and_takes_a_new_name_and_tags() -> None:
     first = store.add([run(name="a", tags=["x"])])
     assert store.add([run(name="b", tags=["y"])]) == first
     assert [(kept.name, kept.tags) for kept in store.runs()] == [("b", ["x", "y"])]
 
 
+@pytest.mark.usefixtures("either_store")
 def test_runs_are_filtered_and_come_in_the_order_of_their_days() -> None:
     store.add([run(2.0, date="2026-11-22"), run(1.0, date="2026-11-21", tags=["best"]), run(3.0, outcome="oom")])
     assert [kept.figures["step_s"] for kept in store.runs()] == [3.0, 1.0, 2.0]
@@ -44,6 +46,7 @@ def test_runs_are_filtered_and_come_in_the_order_of_their_days() -> None:
     assert store.runs(model="qwen") == store.runs(kind="serving") == []
 
 
+@pytest.mark.usefixtures("either_store")
 def test_a_run_is_found_by_name_id_or_the_beginning_of_one_and_no_other_is() -> None:
     (id,) = store.add([run(name="mine")])
     assert store.find("mine").id == store.find(id).id == store.find(id[:5]).id == id

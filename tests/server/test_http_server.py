@@ -262,7 +262,9 @@ def test_a_token_is_required_on_every_address(
     host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guards: list[Guard] = []
-    monkeypatch.setattr("tui.commands.serve.serve", lambda root, host, port, guard, log, ready: guards.append(guard))
+    monkeypatch.setattr(
+        "tui.commands.servers.serve.serve", lambda root, host, port, guard, log, ready: guards.append(guard)
+    )
     monkeypatch.delenv("SHARDWISE_TOKEN", raising=False)
     assert main(["serve", "--host", host]) == 0
     assert len(guards[0].token or "") >= 32

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from agent import settings
+from knowledge.own import database
 from knowledge.own.files import data_folder
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
@@ -49,6 +50,8 @@ def _show(as_json: bool) -> None:
     print(table(("SETTING", "IN FORCE", "FROM", "VARIABLE", "WHAT IT IS"), rows_shown, width=screen_width()))
     print(f"\nsettings file  {path}{'' if path.exists() else ' (not there yet)'}")
     print(f"data folder    {data}")
+    if database.address():
+        print(f"kept in        {database.shown()}, for {one_line(database.user())}")
     print(f"Gemini key     {f'set in {variable}' if variable else 'not set (GEMINI_API_KEY)'}")
     print("\nshardwise config set KEY VALUE writes the file; a variable of the environment wins over it.")
 

@@ -12,6 +12,7 @@ import yaml
 from tool_calls import FLAT, steady
 
 from estimator.errors import PlanError
+from knowledge.own.files import own_folder, read_text, yaml_files
 from server.mcp.writes import Shown
 from server.service import Service
 from tools import call
@@ -44,15 +45,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.usefixtures("either_store")
 @pytest.mark.parametrize("what", ROWS)
 def test_what_is_shown_is_what_is_written_and_only_then(what: str, home: Path) -> None:
     shown = call(f"preview_{what}", ROWS[what])
     assert not home.exists()
+    assert yaml_files(own_folder() / FOLDERS[what]) == []
     added = call(f"add_{what}", ROWS[what])
     path = Path(added["folder"]) / added["files"][0]["path"]
-    assert path.parent == home / FOLDERS[what]
-    assert path.read_text() == shown["files"][0]["text"]
-    row = yaml.safe_load(path.read_text())
+    assert path.parent == own_folder() / FOLDERS[what]
+    assert read_text(path) == shown["files"][0]["text"]
+    row = yaml.safe_load(read_text(path))
     assert json.loads(json.dumps(row)) == ROWS[what]
     (mine,) = call("list_catalogue", {"kind": FOLDERS[what], "only_own": True})[FOLDERS[what]]
     assert mine["own"]
@@ -62,6 +65,7 @@ def test_what_is_shown_is_what_is_written_and_only_then(what: str, home: Path) -
     call(f"add_{what}", ROWS[what] | {"overwrite": True})
 
 
+@pytest.mark.usefixtures("either_store")
 def test_an_own_accelerator_is_estimated_and_paid_for() -> None:
     added = call("add_hardware", CHIP)
     assert any("no run was measured" in warning for warning in added["warnings"])
@@ -96,6 +100,7 @@ def test_a_twin_of_a_catalogue_accelerator_has_its_figures() -> None:
         assert len(mine["evidence"]) == len(theirs["evidence"])
 
 
+@pytest.mark.usefixtures("either_store")
 def test_an_own_model_is_planned_with() -> None:
     call("add_model", ROWS["model"])
     found = call("estimate_training", {"model": "me/tiny", "accelerator": "h100-sxm"})

@@ -18,6 +18,7 @@ from tool_calls import FLAT, NESTED, steady
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import usd
+from knowledge.own.files import read_text, scenario_folder, write_file, yaml_files
 from knowledge.scenarios import scenarios
 from server.mcp.resources import KINDS
 from server.mcp.writes import CannotAsk, Shown
@@ -62,15 +63,17 @@ def test_the_examples_are_the_layouts_that_they_name() -> None:
     assert layouts["mixtral-8x7b-ep8"]["ep"] == 8
 
 
-def test_a_saved_plan_comes_back_as_it_was_given(home: Path) -> None:
+@pytest.mark.usefixtures("either_store")
+def test_a_saved_plan_comes_back_as_it_was_given() -> None:
     saved = call("save_scenario", FLAT | {"name": "First try"})
-    assert (saved["name"], saved["folder"]) == ("first-try", str(home / "scenarios"))
-    file = home / "scenarios" / "first-try.yaml"
-    assert saved["files"] == [{"path": file.name, "bytes": file.stat().st_size}]
+    assert (saved["name"], saved["folder"]) == ("first-try", str(scenario_folder()))
+    file = scenario_folder() / "first-try.yaml"
+    text = read_text(file)
+    assert saved["files"] == [{"path": file.name, "bytes": len(text.encode())}]
     loaded = call("load_scenario", {"name": "First Try"})
     assert loaded["plan"] == Plan.parse(NESTED | {"name": "First try"}).given()
-    assert loaded["files"] == [{"path": file.name, "text": file.read_text()}]
-    assert Plan.from_yaml(file.read_text()).given() == loaded["plan"]
+    assert loaded["files"] == [{"path": file.name, "text": text}]
+    assert Plan.from_yaml(text).given() == loaded["plan"]
     exported = call("load_scenario", {"name": "first-try", "format": "json"})["files"][0]
     assert json.loads(exported["text"]) == loaded["plan"]
     assert exported["path"] == "first-try.json"
@@ -91,6 +94,7 @@ def test_the_figures_are_those_of_the_estimate_and_stand_at_the_top() -> None:
     assert figures["price"]
 
 
+@pytest.mark.usefixtures("either_store")
 def test_a_scenario_is_named_wherever_a_plan_is_taken() -> None:
     call("save_scenario", FLAT | {"name": "a"})
     for tool in ("estimate_training", "check_fit", "estimate_cost", "best_parallelism"):
@@ -104,19 +108,20 @@ def test_a_scenario_is_named_wherever_a_plan_is_taken() -> None:
     assert "there is no scenario 'aa'" in str(caught.value)
 
 
-def test_nothing_is_replaced_unless_it_is_said(home: Path) -> None:
+@pytest.mark.usefixtures("either_store")
+def test_nothing_is_replaced_unless_it_is_said() -> None:
     call("save_scenario", FLAT | {"name": "a"})
-    before = (home / "scenarios" / "a.yaml").read_text()
+    before = read_text(scenario_folder() / "a.yaml")
     with pytest.raises(PlanError, match=r"name: .*say overwrite"):
         call("save_scenario", FLAT | {"name": "A", "count": 4})
-    assert (home / "scenarios" / "a.yaml").read_text() == before
+    assert read_text(scenario_folder() / "a.yaml") == before
     call("save_scenario", FLAT | {"name": "A", "count": 4, "overwrite": True})
     assert call("load_scenario", {"name": "a"})["plan"]["cluster"]["count"] == 4
-    (home / "scenarios" / "b.yml").write_text("model: gpt2\n")
+    write_file(scenario_folder() / "b.yml", "model: gpt2\n", False, "b")
     with pytest.raises(PlanError, match="say overwrite"):
         call("save_scenario", FLAT | {"name": "b"})
     call("save_scenario", FLAT | {"name": "b", "overwrite": True})
-    assert sorted(path.name for path in (home / "scenarios").iterdir()) == ["a.yaml", "b.yaml"]
+    assert [path.name for path in yaml_files(scenario_folder())] == ["a.yaml", "b.yaml"]
 
 
 def test_text_is_imported_as_yaml_and_as_json() -> None:
@@ -168,12 +173,13 @@ def test_bad_arguments_are_refused_in_words(
     assert not home.exists()
 
 
-def test_the_list_has_the_saved_ones_first_and_says_what_cannot_be_read(home: Path) -> None:
+@pytest.mark.usefixtures("either_store")
+def test_the_list_has_the_saved_ones_first_and_says_what_cannot_be_read() -> None:
     call("save_scenario", FLAT | {"name": "mine"})
     call("save_scenario", {**SERVED, "name": "served"})
-    (home / "scenarios" / "broken.yaml").write_text("model: [")
-    (home / "scenarios" / "old.yaml").write_text("model: gpt2\nshape: 3\n")
-    (home / "scenarios" / ".a.yaml.new").write_text("")
+    write_file(scenario_folder() / "broken.yaml", "model: [", False, "broken")
+    write_file(scenario_folder() / "old.yaml", "model: gpt2\nshape: 3\n", False, "old")
+    write_file(scenario_folder() / ".a.yaml.new", "", False, "new")
     found = call("list_scenarios", {})
     assert [row["name"] for row in found["scenarios"]] == ["mine", "served", *EXAMPLES]
     assert [row["read_only"] for row in found["scenarios"]] == [False] * 2 + [True] * 4
@@ -196,11 +202,12 @@ def test_a_field_that_is_not_valid_any_more_is_left_out_with_a_note(home: Path) 
         call("load_scenario", {"name": "worse"})
 
 
-def test_deleting_takes_the_file_and_no_other(home: Path) -> None:
+@pytest.mark.usefixtures("either_store")
+def test_deleting_takes_the_file_and_no_other() -> None:
     call("save_scenario", FLAT | {"name": "a"})
     call("save_scenario", FLAT | {"name": "b"})
     assert call("delete_scenario", {"name": "A"})["files"][0]["path"] == "a.yaml"
-    assert [path.name for path in (home / "scenarios").iterdir()] == ["b.yaml"]
+    assert [path.name for path in yaml_files(scenario_folder())] == ["b.yaml"]
 
 
 def test_a_plan_does_not_differ_from_itself() -> None:
