@@ -16,9 +16,10 @@ from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price
 from planner.money.break_even import break_evens
 from planner.money.choice import Chosen
+from planner.money.hardware import hardware_bill
 from planner.money.offers import offer, rentable
 from planner.money.owned import owned_cost
-from planner.money.results import BreakEven
+from planner.money.results import BreakEven, HardwareBill
 from planner.money.terms import CostTerms
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
@@ -71,7 +72,11 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
 
 class HardwareQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm, 'A100 80GB', 4090, v5e.")
+    accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
+    count: int | None = Field(None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
+    hours: float | None = Field(None, gt=0, le=1e6, description="For so long.")
+    usd_per_kwh: float | None = Field(None, ge=0, le=100)
+    region: str | None = Field(None, max_length=100, description="Country or cloud region.")
 
 
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
@@ -101,6 +106,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         cores=device.cores,
         announced=device.announced,
         break_even=_bought_or_rented(device),
+        bill=_bill(device, request),
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
         kin=list(kin.kin) if kin else [],
@@ -108,6 +114,14 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )
+
+
+def _bill(device: Accelerator, request: HardwareQuestion) -> HardwareBill | None:
+    """What so many devices cost for so long, where either is asked."""
+    if request.count is None and request.hours is None:
+        return None
+    terms = CostTerms.model_validate({"usd_per_kwh": request.usd_per_kwh, "region": request.region})
+    return hardware_bill(device, request.count or 1, request.hours or 1.0, terms)
 
 
 def _bought_or_rented(device: Accelerator) -> list[BreakEven]:

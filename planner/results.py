@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planner.money.results import BreakEven
+from planner.money.results import BreakEven, HardwareBill
 from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
@@ -358,6 +358,7 @@ class HardwareDescription(Result):
     kin_high_usd_per_hour: float | None = Field(None, description="The dearest of them. An assumption, no offer.")
     kin: list[str] = Field(default_factory=list, description="The devices that the range is of.")
     break_even: list[BreakEven] = Field(default_factory=list, description="Of a node, bought or reserved.")
+    bill: HardwareBill | None = Field(None, description="Of the count and hours that were asked about.")
     source: str
     assumptions: list[Assumption]
     notes: list[str]

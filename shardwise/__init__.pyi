@@ -52,6 +52,15 @@ from planner.serving.results import SizedServing as SizedServing
 
 __version__: str
 
+class _HardwareQuestion(TypedDict, total=False):
+    count: int | None
+    """To rent, buy and power so many."""
+    hours: float | None
+    """For so long."""
+    usd_per_kwh: float | None
+    region: str | None
+    """Country or cloud region."""
+
 class _PlanArguments(TypedDict, total=False):
     plan: Mapping[str, Any] | str | None
     """A whole or partial Plan, or the name of a saved scenario; flat arguments win over it."""
@@ -1032,8 +1041,9 @@ def describe_model(model: str | Mapping[str, Any]) -> ModelDescription:
     """Exact parameter count and dimensions of a model from the catalogue or any Hugging Face config.json: active
     parameters, layers, heads, experts, context, KV cache per token and the tensor-parallel sizes that divide it."""
 
-def describe_hardware(accelerator: str) -> HardwareDescription:
-    """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue."""
+def describe_hardware(accelerator: str, **arguments: Unpack[_HardwareQuestion]) -> HardwareDescription:
+    """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue, and what
+    so many of it cost to rent, buy or power."""
 
 def estimate_training(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_EstimateRequest]) -> TrainingEstimate:
     """Memory by component, fit, step time, throughput, MFU, what limits the step and run length of one training or
@@ -1139,8 +1149,7 @@ def auto_configure(model: str | Mapping[str, Any] | None = None, accelerator: st
     length, batch, framework, cluster and layout for training (dataset_tokens, budget_usd, deadline_h), or engine,
     weight format, devices and layout for serving (request_rate or concurrency, ttft_slo_ms, tpot_slo_ms). What is
     given (accelerator, count, method …) is kept. Use it for "set it all up", "I have 8 A100 and want to fine-
-    tune", "what can I do for 500 USD"; it gives reasons, what else was considered, and what to relax where nothing
-    meets the goal."""
+    tune", "what can I do for 500 USD"; where nothing meets the goal it says what to relax."""
 
 def advise(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_AdviseRequest]) -> Advice:
     """What an experienced engineer would tell about a plan for training or serving: the entries of the playbook that
@@ -1178,8 +1187,7 @@ def render_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str
 def benchmark_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_WriteMatrixRequest]) -> WrittenMatrix:
     """Writes a benchmark suite below the working folder: every model under every named strategy or custom layout on
     every accelerator, each with its launch files, a script that runs them one after another, and a manifest with
-    what is predicted. Use it when the user wants to measure platforms or layouts against each other on real
-    machines; matrix_results reads back what was measured."""
+    what is predicted. Use it to measure platforms or layouts against each other."""
 
 def matrix_results(folder: str, **arguments: Unpack[_MatrixQuestion]) -> MatrixResults:
     """What was measured of a benchmark matrix (the result.json files in its folders, else what the programs' own logs
@@ -1262,9 +1270,9 @@ def describe_machine(**arguments: Unpack[_MachineQuestion]) -> MachineDescriptio
     "this machine"."""
 
 def render_benchmark(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_BenchmarkRequest]) -> RenderedBenchmark:
-    """A training plan as a PyTorch program with synthetic data that times its steps (full or LoRA, dense or MoE, DDP,
-    FSDP2, tensor parallel; layers scaled when asked), with how it is started. Nothing is run: `shardwise measure
-    training` runs it. Use it for "benchmark this plan", "how would I measure it myself"."""
+    """A training plan as a PyTorch program that times its steps on synthetic data, with how it is started: DDP, FSDP2
+    or tensor parallel; layers scaled when asked. Nothing is run: `shardwise measure training` runs it. Use it for
+    "benchmark this plan", "how would I measure it myself"."""
 
 def benchmark_result(folder: str) -> TrainingMeasurement:
     """What was measured of a training benchmark (step time with its spread, tokens/s, MFU, peak memory, power) beside

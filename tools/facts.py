@@ -17,5 +17,6 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
 
 @tool(title="Describe an accelerator", read_only=True)
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
-    """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue."""
+    """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue, and what so
+    many of it cost to rent, buy or power."""
     return planner_facts.describe_hardware(request)

@@ -59,8 +59,7 @@ def render_matrix(request: MatrixRequest) -> RenderedMatrix:
 def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
     """Writes a benchmark suite below the working folder: every model under every named strategy or custom layout on
     every accelerator, each with its launch files, a script that runs them one after another, and a manifest with what
-    is predicted. Use it when the user wants to measure platforms or layouts against each other on real machines;
-    matrix_results reads back what was measured."""
+    is predicted. Use it to measure platforms or layouts against each other."""
     return matrix_render.benchmark_matrix(request)
 
 

@@ -18,9 +18,9 @@ def describe_machine(request: MachineQuestion) -> MachineDescription:
 
 @tool(title="Show the benchmark of a training plan", read_only=True)
 def render_benchmark(request: BenchmarkRequest) -> RenderedBenchmark:
-    """A training plan as a PyTorch program with synthetic data that times its steps (full or LoRA, dense or MoE, DDP,
-    FSDP2, tensor parallel; layers scaled when asked), with how it is started. Nothing is run: `shardwise measure
-    training` runs it. Use it for "benchmark this plan", "how would I measure it myself"."""
+    """A training plan as a PyTorch program that times its steps on synthetic data, with how it is started: DDP, FSDP2
+    or tensor parallel; layers scaled when asked. Nothing is run: `shardwise measure training` runs it. Use it for
+    "benchmark this plan", "how would I measure it myself"."""
     return training.render_benchmark(request)
 
 

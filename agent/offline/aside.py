@@ -30,6 +30,8 @@ _MOST_BYTES = 1 << 20
 _FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
 # Tools that keep or show a plan: without one there is nothing to keep.
 _OF_A_PLAN = ("save_scenario", "render_scenario", "report", "render_report", "preview_report")
+# What electricity costs, and where hardware is.
+_WHERE = ("usd_per_kwh", "region")
 _NOTHING = "none"
 _LIMITS = {"budget_usd", "deadline_h"}
 _SAID = {"thanks": talk.WELCOME, "help": talk.HELP, "out_of_scope": talk.OUT_OF_SCOPE}
@@ -60,7 +62,7 @@ def answer(
         if not names:
             questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
             return _asked(reading, questions, topic)
-        facts = [[reading.tool, {argument: name}] for name in names]
+        facts = [[reading.tool, {argument: name} | _paid_for(reading, name)] for name in names]
         providers = [
             *reading.own.get("providers", []),
             *reading.pricing.get("providers", []),
@@ -85,6 +87,13 @@ def answer(
     else:
         return None
     return turn.plan, topic | {"turn": asdict(TurnWork(**common(turn, start, reading), **work))}
+
+
+def _paid_for(reading: Reading, name: str) -> dict[str, Any]:
+    """How many of a device for how long, where it is asked what they cost by themselves."""
+    told = reading.own.get("paid_for", {}).get(name, {})
+    where = {argument: value for argument, value in reading.pricing.items() if argument in _WHERE}
+    return {**told, **where} if told else {}
 
 
 def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:

@@ -9,7 +9,7 @@ from knowledge import figures
 from pages.answers.asked import named_figures
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
-from pages.results.facts import device_facts, model_facts, prices
+from pages.results.facts import billed, device_facts, model_facts, prices
 from pages.results.money import break_even
 from pages.results.records import rows
 from planner.results import HardwareDescription, ModelDescription
@@ -33,6 +33,8 @@ def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence
     figures that were named."""
     name = f"**{facts.name}** (`{facts.id}`), {facts.vendor} {facts.family}."
     bought = _bought(facts) if "break_even" in asked else []
+    if facts.bill:
+        return [*billed(facts, providers, asked), Prose(name), *device_facts(facts), *_notes(facts)]
     priced = [(offer.usd_per_hour, offer) for offer in facts.prices if offer.usd_per_hour is not None]
     offers = [offer for _, offer in sorted(priced, key=lambda pair: pair[0])]
     known = [offer for offer in offers if not providers or offer.provider in providers]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from knowledge.figures import NONE, count, number, shown, usd
-from pages.blocks import Block, Headline, Table, value_of
+from estimator.money.ownership import HOURS_PER_YEAR
+from knowledge.figures import NONE, count, hours, known, number, shown, usd, whole
+from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table
-from pages.results.money import dated
+from pages.results.money import dated, rented
 from planner.money.offers import of_strangers
+from planner.money.results import HardwareBill, OwnedCost
 from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
 
 _MOST_PRICES = 12
+_SPANS = {1.0: "an hour", 730.0: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
 
 
@@ -69,6 +72,7 @@ def accelerator(result: HardwareDescription) -> list[Block]:
     title = "Prices of an instance" if len(offers) <= _MOST_PRICES else f"The {_MOST_PRICES} cheapest of {len(offers)}"
     return [
         Headline(f"{result.id}: {result.name}."),
+        *billed(result),
         *device_facts(result),
         *prices(offers[:_MOST_PRICES], title),
         *notes("Notes", result.notes),
@@ -78,6 +82,54 @@ def accelerator(result: HardwareDescription) -> list[Block]:
 
 def device_facts(result: HardwareDescription) -> list[Block]:
     return listed(result, _HARDWARE)
+
+
+def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Sequence[str] = ()) -> list[Block]:
+    """What so many devices cost by themselves; `asked` are the figures that were named, which come first."""
+    bill = facts.bill
+    if bill is None:
+        return []
+    offers = [row for row in bill.rented if not providers or row.provider in providers]
+    span = _SPANS.get(bill.hours) or hours(bill.hours)
+    devices = f"{whole(bill.count)} x {facts.id}"
+    texts = {"usd": _rented(offers[0], devices, span) if offers else f"No price is known to rent {devices}."}
+    if bill.kwh is not None and bill.power_usd is not None:
+        texts["kwh"] = (
+            f"**Electricity of {devices} for {span}: {usd(bill.power_usd)}**, {shown('kwh', bill.kwh)} at "
+            f"{usd(bill.usd_per_kwh)} per kWh: always at full load, hosts and cooling included."
+        )
+    if bill.owned:
+        texts["capex_usd"] = f"To buy them costs **{usd(bill.owned.capex_usd)}**, with their part of hosts and network."
+    even = next((row.hours_per_year for row in facts.break_even if row.what == "owned"), None)
+    if bill.owned and offers and even:
+        texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, even)
+    order = dict.fromkeys([*(name for name in asked if name in texts), *texts])
+    told = [f"{item.field} {number(item.value)}: {item.why}" for item in bill.assumptions]
+    return [
+        *(Prose(texts[name]) for name in order),
+        *rented(offers[:_MOST_PRICES]),
+        *notes("Assumed", told, quiet=True),
+    ]
+
+
+def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even_hours: float) -> str:
+    """Whether to rent or to buy for so long, by the hours of a year from which to own costs less."""
+    choice = "Rent" if min(bill.hours, HOURS_PER_YEAR) < even_hours else "Buy"
+    span = _SPANS.get(bill.hours) or hours(bill.hours)
+    return (
+        f"**{choice} {devices} for {span}**: renting costs {known(row.usd, usd)} at {row.provider}, buying "
+        f"{usd(owned.capex_usd)}, which pays from {whole(round(even_hours))} hours of use a year for "
+        f"{owned.years:.0f} years."
+    )
+
+
+def _rented(row: ProviderCost, devices: str, span: str) -> str:
+    """'8 x h200-sxm for 7.0 days cost $5,363 at Hyperstack, on demand ($31.92 an hour); $2,000 on spot.'"""
+    text = f"**{devices} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
+    text += f" ({known(row.usd_per_hour, usd)} an hour)" if row.usd != row.usd_per_hour else ""
+    ways = [f"{usd(paid)} {how}" for paid, how in ((row.spot_usd, "on spot"), (row.reserved_usd, "reserved")) if paid]
+    age = "undated" if row.price_date is None else f"of {row.price_date}"
+    return f"{'; '.join([text, *ways])}.{f' Its price is {age}.' if row.stale else ''}"
 
 
 def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:

@@ -56,9 +56,18 @@ def cost(result: CostEstimate) -> list[Block]:
 
 
 def providers(rows: Sequence[ProviderCost]) -> list[Block]:
+    return _by_provider(rows, "spot_usd_with_interruptions")
+
+
+def rented(rows: Sequence[ProviderCost]) -> list[Block]:
+    """Of hardware without a run, which no interruption makes longer."""
+    return _by_provider(rows, "spot_usd")
+
+
+def _by_provider(rows: Sequence[ProviderCost], spot: str) -> list[Block]:
     columns: list[Column] = [
         ("from", "provider"), ("machines", lambda row: f"{row.instances} x {row.instance}"), "usd_per_hour", "usd",
-        "spot_usd_with_interruptions", "reserved_usd", "reserved_3y_usd", ("price of", dated),
+        spot, "reserved_usd", "reserved_3y_usd", ("price of", dated),
     ]  # fmt: skip
     strange = [row for row in rows if of_strangers(row.seller)]
     clouds = [row for row in rows if not of_strangers(row.seller)]

@@ -40,6 +40,20 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class HardwareBill(Result):
+    """What devices cost by themselves, whatever runs on them."""
+
+    count: int
+    hours: float
+    rented: list[ProviderCost] = Field(description="Offers for so many of them, the cheapest on demand first.")
+    owned: OwnedCost | None = Field(description="The same bought; null where their price or power is not known.")
+    kw: float | None = Field(description="At the meter under full load, with hosts and cooling.")
+    kwh: float | None
+    usd_per_kwh: float
+    power_usd: float | None
+    assumptions: list[Assumption]
+
+
 class CreditUse(Result):
     """What a person's credits pay of a bill, all parts of it."""
 

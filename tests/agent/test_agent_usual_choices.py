@@ -176,3 +176,23 @@ def test_a_training_that_names_a_job_stays_one(words: str) -> None:
     (turn,) = talk([words])
     assert {call.name for call in turn.calls} & {"estimate_training", "recommend_cluster"}
     assert turn.plan.get("workload", {}).get("kind") != "inference"
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "first"),
+    [
+        ("rent 8 H200 for a week, how much?", {"count": 8, "hours": 168.0}, "8 x h200-sxm for 7.0 days cost $"),
+        ("what is the electricity cost per month of 8 4090s at full load at $0.30 per kWh",
+         {"count": 8, "hours": 730.0, "usd_per_kwh": 0.3}, "Electricity of 8 x rtx-4090 for a month: $"),
+        ("what's cheaper for 3 months of nonstop training: renting 64 H100 or buying them?",
+         {"count": 64, "hours": 2190.0}, "Rent 64 x h100-sxm for"),
+        ("what does an 8xH100 node cost per month on AWS?", {"count": 8, "hours": 730.0}, "at AWS"),
+        ("price of a 4090", {}, "GeForce RTX 4090"),
+    ],
+)  # fmt: skip
+def test_hardware_has_a_bill_without_a_run(words: str, asked: dict[str, Any], first: str) -> None:
+    (turn,) = talk([words])
+    (call,) = arguments(turn, "describe_hardware")
+    assert {name: value for name, value in call.items() if name != "accelerator"} == asked
+    lead = next(line for line in turn.answer.splitlines() if line.startswith("**"))
+    assert first in lead

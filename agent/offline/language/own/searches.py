@@ -104,6 +104,36 @@ def facts_of(kind: str, field: str) -> Callable[[Page, Reading], dict[str, Any]]
     return make
 
 
+_HOUR_S, _MONTH_H = 3600, 730.0
+
+
+def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
+    """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
+    hours, priced = _hours(page), "cost" in page.read.asked("focus")
+    paid: dict[str, dict[str, float]] = {}
+    for device in page.devices:
+        name = str(device.name.id)
+        number = device.count or (device.nodes or 0) * (device.per_node or page.catalogue.per_node(name)) or 1
+        if hours or (priced and number > 1):
+            paid[name] = {"count": number} | ({"hours": hours} if hours else {})
+    kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
+    told = {"paid_for": paid, "providers": list(dict.fromkeys(kept))}
+    return facts_of("accelerators", "accelerator")(page, reading) | {name: each for name, each in told.items() if each}
+
+
+def _hours(page: Page) -> float | None:
+    """How long hardware is paid for: 'for a week', 'per month'. A month is the 730 hours that bills count."""
+    if told := page.values("deadline_h"):
+        return _MONTH_H * (float(told[-1]) / 720) if float(told[-1]) % 720 == 0 else float(told[-1])
+    for at in range(len(page.read.tokens)):
+        behind = page.read.found.does(at, "per")
+        units = [sense for word in page.read.found.words.get(behind or -1, ()) for sense in word.all("unit")]
+        size = next((float(sense.value) for sense in units if sense.name == "time"), 0.0)
+        if size > _HOUR_S and not any(row.start < at < row.end for row in page.read.rows):
+            return _MONTH_H if size == 720 * _HOUR_S else size / _HOUR_S
+    return None
+
+
 def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
     """What restricts a search for hardware: vendors, providers, and how much it may be."""
     own: dict[str, Any] = {}

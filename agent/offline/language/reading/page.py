@@ -35,6 +35,8 @@ _SURE = 0.7
 # What may as well be what was measured, and how many words before it say so.
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _REACH = 14
+# Of training; of serving they are said of many users, whom a card at home has not.
+_BATCHES = ("batch", "micro_batch", "global_batch")
 _NEAR = 3
 _MINUTE_S = 60
 # Tools of a chain by the last of their intents that is no figure.
@@ -334,7 +336,8 @@ def _is_at_home(read: Mentions) -> bool:
     told = [row.amounts[-1] for row in read.rows]
     sizes = [amount for amount in told if amount.unit("bytes")]
     cards = len(sizes) == 1 and not any(amount.unit("devices", "nodes") for amount in told)
-    return (personal if devices else cards) and not shows(read, TRAINING)
+    batches = any(sense.kind == "field" and sense.name in _BATCHES for sense in read.senses())
+    return (personal if devices else cards) and not (batches or shows(read, TRAINING))
 
 
 def _is_read_along(read: Mentions) -> bool:

@@ -1,0 +1,39 @@
+"""What devices cost by themselves, without a run: their rent, their purchase and their electricity."""
+
+from __future__ import annotations
+
+from estimator.machine.hardware import Accelerator
+from knowledge.machines.catalogue import machine
+from knowledge.prices.book import prices
+from knowledge.prices.energy import energy_assumptions
+from planner.money.offers import OfferTerms, in_order, offer, rentable
+from planner.money.owned import owned_cost, owned_kw
+from planner.money.results import HardwareBill
+from planner.money.terms import CostTerms
+from planner.result import Assumption
+
+
+def hardware_bill(device: Accelerator, count: int, hours: float, terms: CostTerms) -> HardwareBill:
+    """Of `count` devices that work for all `hours`, at full load. Raises PlanError for an unknown region."""
+    place, facts = terms.place, energy_assumptions()
+    cluster, _ = machine(device.id, count)
+    asked = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
+    listed = rentable(prices(device.id), min(cluster.per_node, count))
+    usd_per_kwh, kw = place.usd_per_kwh.value if terms.usd_per_kwh is None else terms.usd_per_kwh, owned_kw(device)
+    metered = None if kw is None else kw * count * facts["pue"].value
+    assumed = [Assumption(field="pue", value=facts["pue"].value, why=facts["pue"].source)]
+    if not any(row.power_kw for row in prices(device.id, "owned")):
+        assumed.append(Assumption(field="host_share", value=facts["host_share"].value, why=facts["host_share"].source))
+    if terms.usd_per_kwh is None:
+        assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
+    return HardwareBill(
+        count=count,
+        hours=hours,
+        rented=in_order([offer(price, count, hours, asked) for price in listed if price.usd_per_hour is not None]),
+        owned=owned_cost(cluster, terms, place, (hours, hours, hours)),
+        kw=metered,
+        kwh=None if metered is None else metered * hours,
+        usd_per_kwh=usd_per_kwh,
+        power_usd=None if metered is None else metered * hours * usd_per_kwh,
+        assumptions=assumed,
+    )

@@ -1,0 +1,46 @@
+"""What devices cost by themselves: rent, purchase and electricity of so many for so long."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import examples
+
+from estimator.errors import PlanError
+from planner.facts import HardwareQuestion, describe_hardware
+from planner.money.results import HardwareBill
+
+
+def bill(device: str, **asked: float | str) -> HardwareBill:
+    told = describe_hardware(HardwareQuestion.model_validate({"accelerator": device, **asked})).bill
+    assert told is not None
+    return told
+
+
+@given(st.sampled_from(["h100-sxm", "mi300x", "l40s", "rtx-4090"]), st.integers(1, 64), st.floats(1, 9000))
+@settings(max_examples=examples(40), deadline=None)
+def test_a_bill_is_made_of_its_hours(device: str, count: int, hours: float) -> None:
+    told = bill(device, count=count, hours=hours, usd_per_kwh=0.2)
+    assert told.kw is not None
+    assert told.kwh == pytest.approx(told.kw * hours)
+    assert told.power_usd == pytest.approx(0.2 * told.kw * hours)
+    for row in told.rented:
+        assert row.usd == pytest.approx((row.usd_per_hour or 0.0) * hours)
+    assert [row.usd for row in bill(device, count=count, hours=2 * hours).rented] == pytest.approx(
+        [2.0 * (row.usd or 0.0) for row in told.rented]
+    )
+    if told.owned:
+        assert told.owned.capex_usd == pytest.approx(count * (bill(device, count=1).owned or told.owned).capex_usd)
+
+
+def test_a_machine_draws_what_its_maker_says() -> None:
+    # NVIDIA DGX H200 user guide: 10.2 kW at most for eight of them; the Uptime Institute's building on top.
+    told = bill("h200-sxm", count=8, hours=1.0)
+    assert told.kw == pytest.approx(10.2 * next(item.value for item in told.assumptions if item.field == "pue"))
+
+
+def test_without_a_number_or_a_time_there_is_no_bill() -> None:
+    assert describe_hardware(HardwareQuestion.model_validate({"accelerator": "h100-sxm"})).bill is None
+    with pytest.raises(PlanError, match="region"):
+        bill("h100-sxm", count=8, region="Atlantis")
