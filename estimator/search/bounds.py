@@ -86,7 +86,7 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
         return bases.zeros()
     modes = np.unique(every.rows["recompute"])
     if RECOMPUTE.index("block") in modes:
-        return _least_resident(job, bases) * _ROUNDED
+        return least_resident(job, bases) * _ROUNDED
     count, last = len(bases), bases.pp - 1
     stages = [np.zeros_like(last), last] if bases.max_of("pp") > 1 else [np.zeros_like(last)]
     each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
@@ -95,7 +95,7 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
     return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
 
 
-def _least_resident(job: Job, bases: Layouts) -> Floats:
+def least_resident(job: Job, bases: Layouts) -> Floats:
     """Bytes of weights, optimizer states, gradients and device context on the stage that has most of them."""
     resident = bases.zeros()
     for stage in fullest_stages(job, bases):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import RECOMPUTE, Ints, Layouts
+from estimator.plan.layouts import RECOMPUTE, Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
-from estimator.search.bounds import least_seconds
+from estimator.search.bounds import least_resident, least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
-from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated
+from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated, leanest
 from estimator.training.estimates import Estimates, estimate, step_seconds, totals
 from estimator.training.memory import fits
 
@@ -57,7 +57,7 @@ def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Sea
     PlanError where no layout is valid.
     """
     result, refusal = None, None
-    for each in _spaces(job, space, offload):
+    for each in spaces(job, space, offload):
         try:
             result = _searched(job, enumerated(job, each))
         except PlanError as error:
@@ -71,19 +71,32 @@ def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Sea
     return result
 
 
-def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> tuple[float, bool]:
-    """Memory per device of the layout that needs least of those that `search_whole` looks at, without any times: that
-    of the first space in which one fits, and whether that is one that offloads unasked. Raises PlanError where no
-    layout is valid."""
+@dataclass(frozen=True)
+class Least:
+    """Memory per device of the layout that needs least of those that `search_whole` looks at, and whether that is one
+    that offloads unasked. `space` has all layouts of the first space in which one fits, or of the last."""
+
+    bytes: float
+    offloads: bool
+    space: Enumerated
+
+    def hopeful(self, job: Job) -> Layouts:
+        """All layouts of the bases of which the leanest fit; what fits is among them."""
+        return self.space.layouts(_hopeful(job, self.space)[0])
+
+
+def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Least:
+    """The least memory that a layout takes, without any times. Raises PlanError where no layout is valid."""
     least, refusal = None, None
-    for each in _spaces(job, space, offload):
+    for each in spaces(job, space, offload):
         try:
             every = enumerated(job, each)
         except PlanError as error:
             refusal = refusal or error
             continue
-        total = totals(job, every.layouts(np.flatnonzero(_lean(job, every)))).min()
-        least = float(total), job.plan.layout.offload is None and each.offloads != space.offloads
+        total = totals(job, lightest_layouts(job, every)).min()
+        unasked = job.plan.layout.offload is None and each.offloads != space.offloads
+        least = Least(float(total), unasked, every)
         if fits(job, total):
             break
     if least is None:
@@ -92,7 +105,24 @@ def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> tupl
     return least
 
 
-def _spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
+def roomy(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Layouts:
+    """The bases of all layouts that `search_whole` looks at, as lean as can be, that leave out those whose weights and
+    states alone are too large for the devices: whatever else a run keeps, and how it computes its loss, makes no
+    difference to that. Raises PlanError where no layout is valid."""
+    *_, widest = every = list(spaces(job, space, offload))
+    offloads = dict.fromkeys(name for each in every for name in each.offloads)
+    bases = leanest(job, replace(widest, offloads=tuple(offloads)))
+    if job.overridden_bytes:
+        return bases
+    return bases.take(np.flatnonzero(fits(job, least_resident(job, bases))))
+
+
+def lightest_layouts(job: Job, every: Enumerated) -> Layouts:
+    """Layouts than the lightest of which none takes less memory."""
+    return every.layouts(np.flatnonzero(_lean(job, every)))
+
+
+def spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
     """`space`, then wider ones; the first that holds all that the plan asks for comes first, so that naming a field of
     the best layout leaves the search where that was found."""
     layout, limits = job.plan.layout, job.framework.limits
@@ -120,11 +150,12 @@ def _searched(job: Job, every: Enumerated) -> SearchResult:
         else:
             estimates = estimate(job, every.layouts(index), misfit_times=False)
     order = objective_order(estimates)
-    finer = _finer(estimates, order)
-    if finer is not None:
-        estimates = estimates.joined(estimate(job, finer))
+    fitting = order[estimates.fits[order]]
+    between = finer(job, every, estimates.layouts.take(fitting), estimates.step.seconds[fitting])
+    if between is not None:
+        estimates = estimates.joined(estimate(job, between))
         order = objective_order(estimates)
-    return SearchResult(estimates, order, len(every) + (0 if finer is None else len(finer)))
+    return SearchResult(estimates, order, len(every) + (0 if between is None else len(between)))
 
 
 def _hopeful(job: Job, every: Enumerated) -> tuple[np.ndarray, np.ndarray]:
@@ -221,25 +252,24 @@ def _firsts(values: np.ndarray) -> np.ndarray:
     return order[rank < _OF_EACH]
 
 
-def _finer(estimates: Estimates, order: np.ndarray) -> Layouts | None:
-    """Every number of recomputed blocks between the quarters that were tried, for those that fit and may yet be best.
+def finer(job: Job, every: Enumerated, fitting: Layouts, seconds: Floats) -> Layouts | None:
+    """Every number of recomputed blocks between the quarters that `every` has, for those of the `fitting` that may yet
+    be best; these come in order, with the seconds of their steps.
 
     More blocks take more time and less memory, so between a number that fits and the next smaller quarter the fewest
     blocks that fit are the best, and none is better than one block more than that quarter.
     """
-    job, layouts = estimates.job, estimates.layouts
-    if job.plan.layout.recompute is not None or not (layouts.recompute == RECOMPUTE.index("block")).any():
+    block, full = RECOMPUTE.index("block"), RECOMPUTE.index("full")
+    if job.plan.layout.recompute is not None or not (every.rows["recompute"] == block).any():
         return None
-    block = RECOMPUTE.index("block")
-    some = (layouts.recompute == block) | (layouts.recompute == RECOMPUTE.index("full"))
-    best = order[(some & estimates.fits)[order]]
+    some = np.flatnonzero((fitting.recompute == block) | (fitting.recompute == full))
     if job.plan.goal.objective == "memory":
-        best = best[:_REFINED]
-    if not len(best):
+        some = some[:_REFINED]
+    if not len(some):
         return None
-    chosen, lower, gaps = _gaps(job, layouts.take(best))
+    chosen, lower, gaps = _gaps(job, fitting.take(some))
     if job.plan.goal.objective != "memory":
-        chosen, lower, gaps = _hopeful_gaps(estimates, order, chosen, lower, gaps)
+        chosen, lower, gaps = _hopeful_gaps(job, float(seconds[0]), chosen, lower, gaps)
     row = np.repeat(np.arange(len(gaps)), gaps)
     if not len(row):
         return None
@@ -263,12 +293,10 @@ def _gaps(job: Job, chosen: Layouts) -> tuple[Layouts, Ints, Ints]:
     return chosen.take(kept), lower[kept], gaps[kept]
 
 
-def _hopeful_gaps(
-    estimates: Estimates, order: np.ndarray, chosen: Layouts, lower: Ints, gaps: Ints
-) -> tuple[Layouts, Ints, Ints]:
+def _hopeful_gaps(job: Job, best_s: float, chosen: Layouts, lower: Ints, gaps: Ints) -> tuple[Layouts, Ints, Ints]:
     """Of `_gaps` those whose fewest blocks would be faster than the best there is."""
     if not len(gaps):
         return chosen, lower, gaps
     least = replace(chosen, recompute=np.full_like(lower, RECOMPUTE.index("block")), recompute_layers=lower + 1)
-    kept = np.flatnonzero(step_seconds(estimates.job, least) < estimates.step.seconds[order[0]])
+    kept = np.flatnonzero(step_seconds(job, least) < best_s)
     return chosen.take(kept), lower[kept], gaps[kept]

@@ -91,17 +91,8 @@ def candidates(job: Job, space: Space = USUAL) -> Layouts:
 
 
 def enumerated(job: Job, space: Space) -> Enumerated:
-    """As `candidates`, by base and group. Sequences are cut shorter than is worth it only where nothing else deals a
-    small batch to all devices."""
-    check_given(job)
-    bases = _dealt(job, _splits(job, space, _FEWER_TOKENS if space.whole else _LEAST_TOKENS))
-    if not len(bases["dp"]):
-        bases = _dealt(job, _splits(job, space, 1))
-    if not len(bases["dp"]):
-        raise _none_valid(job, space)
-    bases = _offloads(job, space, bases)
-    bases = _shardings(job, space, bases)
-    bases = _schedules(job, space, bases)
+    """As `candidates`, by base and group."""
+    bases = _bases(job, space)
     rows = {name: bases[name] for name in ("tp", "pp", "dp", "schedule")}
     rows["base"] = np.arange(len(rows["tp"]))
     rows = _micro_batches(job, space, rows)
@@ -113,6 +104,25 @@ def enumerated(job: Job, space: Space) -> Enumerated:
         raise _none_valid(job, space)
     every = Enumerated(bases, rows)
     return Enumerated(bases, _kept(rows, agreeing(job, every.layouts()))) if asked_for(job) else every
+
+
+def leanest(job: Job, space: Space) -> Layouts:
+    """Each base with one micro-batch of one sequence a step, nothing else varied. Raises PlanError when there is
+    none."""
+    return Enumerated(_bases(job, space), {}).leanest()
+
+
+def _bases(job: Job, space: Space) -> Rows:
+    """Sequences are cut shorter than is worth it only where nothing else deals a small batch to all devices."""
+    check_given(job)
+    bases = _dealt(job, _splits(job, space, _FEWER_TOKENS if space.whole else _LEAST_TOKENS))
+    if not len(bases["dp"]):
+        bases = _dealt(job, _splits(job, space, 1))
+    if not len(bases["dp"]):
+        raise _none_valid(job, space)
+    bases = _offloads(job, space, bases)
+    bases = _shardings(job, space, bases)
+    return _schedules(job, space, bases)
 
 
 def _units(job: Job, bases: Rows) -> Ints:

@@ -8,18 +8,18 @@ from typing import Any
 from planner.change import OPEN_LAYOUT
 from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
-from planner.training.neighbours import neighbour, other_frameworks
+from planner.training.neighbours import faster_on, neighbour, other_frameworks
 from planner.training.planned import Planned, throughput_of
 from planner.training.run import run_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
 _LEAST = 0.03
-_CHOICES = ("workload.framework", "workload.compile", "workload.attention")
+_CHOICES = ("workload.compile", "workload.attention")
 
 
 def decides(planned: Planned) -> list[Decisive]:
     """Those that matter most first: what loses or wins the fit, then by the change of time; each field once."""
-    tried = (_tried(planned, field, other) for field, other in _others(planned))
+    tried = [*(_tried(planned, field, other) for field, other in _others(planned)), _faster_framework(planned)]
     return ranked(tried, planned.fits, _LEAST, "tokens_per_s")
 
 
@@ -42,8 +42,6 @@ def _others(planned: Planned) -> Iterator[tuple[str, Any]]:
         yield "workload.attention", "flash3"
     if "cluster.interconnect" in assumed and (slower := _slower(job.machine.network.name)) and job.machine.nodes > 1:
         yield "cluster.interconnect", slower
-    if "workload.framework" in assumed:
-        yield from (("workload.framework", name) for name in other_frameworks(job))
 
 
 def _slower(network: str) -> str | None:
@@ -55,21 +53,38 @@ def _slower(network: str) -> str | None:
 
 def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
     """None where that cannot be, or where its time was never measured and the plan's own was."""
-    relaid = field == "workload.framework"
-    other_plan = neighbour(planned, {field: other} | (OPEN_LAYOUT if relaid else {}))
-    if planned.fits and other_plan is not None and not other_plan.fits and not relaid:
+    relaid, other_plan = False, neighbour(planned, {field: other})
+    if planned.fits and other_plan is not None and not other_plan.fits:
         # The same layout has no room for it; another one may have.
         anew = neighbour(planned, {field: other} | OPEN_LAYOUT)
         relaid, other_plan = (True, anew) if anew is not None and anew.fits else (False, other_plan)
     if other_plan is None:
         return None
-    before, after = _figures(planned), _figures(other_plan)
-    faster = (after.tokens_per_s or 0.0) > (before.tokens_per_s or 0.0) and other_plan.job.calibration.time_measured
+    faster = throughput_of(other_plan).tokens_per_s > throughput_of(planned).tokens_per_s
+    faster = faster and other_plan.job.calibration.time_measured
     if field in _CHOICES and not (other_plan.fits and faster):
         # What is a free choice is told where there is a better one.
         return None
     if not (planned.fits or other_plan.fits):
         return None
+    return _decisive(planned, field, other, other_plan, relaid)
+
+
+def _faster_framework(planned: Planned) -> Decisive | None:
+    """The fastest of the other frameworks that people would take, if it decides anything; each has to be faster than
+    those before it."""
+    if not any(item.field == "workload.framework" for item in planned.assumptions):
+        return None
+    best, tokens_per_s = None, (1.0 + _LEAST) * throughput_of(planned).tokens_per_s
+    for name in other_frameworks(planned.job):
+        other = faster_on(planned, name, tokens_per_s)
+        if other is not None and other.job.calibration.time_measured:
+            best, tokens_per_s = other, throughput_of(other).tokens_per_s
+    return best and _decisive(planned, "workload.framework", best.job.framework.name, best, relaid=True)
+
+
+def _decisive(planned: Planned, field: str, other: Any, other_plan: Planned, relaid: bool) -> Decisive:
+    before, after = _figures(planned), _figures(other_plan)
     section, _, name = field.partition(".")
     value = planned.job.machine.network.name if name == "interconnect" else planned.complete_plan[section][name]
     return Decisive(

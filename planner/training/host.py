@@ -71,6 +71,14 @@ def hosted_first(job: Job, estimates: Estimates, order: Ints) -> Ints:
     return np.concatenate([fitting[~lacking], fitting[lacking], order[len(fitting) :]])
 
 
+def holds_any(job: Job, layouts: Layouts) -> bool:
+    """Whether a node has the host memory that one of the layouts needs, as far as that is known."""
+    capacity = _capacity(job)
+    if capacity is None:
+        return True
+    return bool((host_memory(job, layouts, host_facts(job.framework.name)).peak <= capacity.bytes).any())
+
+
 def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:
     """Of candidate `index` of `layouts`, whose device memory is `memory`; `trains` says whether that fits."""
     layout = layouts.take(np.array([index]))

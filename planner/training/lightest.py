@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.layouts import OFFLOAD, RECOMPUTE
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
-from estimator.search.layouts import least_bytes
+from estimator.search.layouts import Least, least_bytes, roomy
 from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, choices
+from planner.training.host import holds_any
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,28 @@ class Lightest:
 
     `offloads` says whether it has in host memory what the plan does not put there."""
 
-    framework: str
-    bytes: float
+    job: Job
+    least: Least
     high_bytes: float
     fits: bool
-    offloads: bool
+
+    @property
+    def framework(self) -> str:
+        return self.job.framework.name
+
+    @property
+    def bytes(self) -> float:
+        return self.least.bytes
+
+    @property
+    def offloads(self) -> bool:
+        return self.least.offloads
+
+    @cached_property
+    def hosted(self) -> bool:
+        """Whether hosts may have the memory that it takes there to fit, as far as that is known: of most plans that
+        they cannot hold this says so before any layout is timed."""
+        return not self.offloads or holds_any(self.job, self.least.hopeful(self.job))
 
 
 def lightest(plan: Plan, offload: bool = False) -> Lightest:
@@ -34,8 +55,7 @@ def lightest(plan: Plan, offload: bool = False) -> Lightest:
     PlanError where no framework has a valid layout."""
     first = job_of(plan)
     best, refusal = None, None
-    others = choices(plan, first.machine.accelerator, first.machine.count)[1:]
-    for choice in (None, *(others if plan.training.framework == "auto" else ())):
+    for choice in _usual(plan, first):
         try:
             light = lightest_of(job_of(plan, choice) if choice else first, offload)
         except PlanError as error:
@@ -51,9 +71,36 @@ def lightest(plan: Plan, offload: bool = False) -> Lightest:
     return best
 
 
+def any_hosted(plan: Plan) -> bool:
+    """Whether it fits on a usual framework, or the one that is named, with host memory that nodes may have."""
+    first = job_of(plan)
+    for choice in _usual(plan, first):
+        with suppress(PlanError):
+            light = lightest_of(job_of(plan, choice) if choice else first, offload=True)
+            if light.fits and light.hosted:
+                return True
+    return False
+
+
+def may_fit(job: Job) -> bool:
+    """Whether weights and states alone leave a chance to fit, on the devices or with the host memory that there is;
+    sooner known than `lightest_of`. Raises PlanError where no layout is valid."""
+    bases = roomy(job)
+    usual = OFFLOAD.index(job.plan.layout.offload or job.framework.recipe.offload)
+    if ((bases.offload == 0) | (bases.offload == usual)).any():
+        return True
+    fewest = np.full_like(bases.recompute, RECOMPUTE.index("full"))
+    return len(bases) > 0 and holds_any(job, replace(bases, recompute=fewest))
+
+
+def _usual(plan: Plan, first: Job) -> list[tuple[str, str] | None]:
+    """The framework of `first`, and the other usual ones where the plan leaves it open."""
+    others = choices(plan, first.machine.accelerator, first.machine.count)[1:]
+    return [None, *(others if plan.training.framework == "auto" else ())]
+
+
 def lightest_of(job: Job, offload: bool) -> Lightest:
     """The same of one framework."""
     check_offered(job)
-    size, offloads = least_bytes(job, offload=offload)
-    high = size * (1.0 + job.memory_above)
-    return Lightest(job.framework.name, size, high, bool(fits(job, np.array(size))), offloads)
+    least = least_bytes(job, offload=offload)
+    return Lightest(job, least, least.bytes * (1.0 + job.memory_above), bool(fits(job, np.array(least.bytes))))

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from estimator.errors import PlanError
 from estimator.plan.training.job import Job
+from estimator.search.fastest import fastest
+from estimator.search.layouts import SearchResult
+from estimator.training.estimates import estimate
 from knowledge.fitted.training import timed_framework
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import facts_of, models
-from knowledge.offers import able_frameworks
-from planner.training.planned import Planned, plan_training
+from knowledge.offers import able_frameworks, check_offered
+from planner.change import OPEN_LAYOUT
+from planner.training.planned import Planned, plan_training, throughput_of
 
 # So many of the frameworks that have the run, the most used ones, are worth a move.
 _MOST_FRAMEWORKS = 4
@@ -26,6 +33,25 @@ def neighbour(planned: Planned, patch: Mapping[str, Any]) -> Planned | None:
         return plan_training(planned.plan.patch(dict(patch)), offload=False)
     except PlanError:
         return None
+
+
+def faster_on(planned: Planned, framework: str, tokens_per_s: float) -> Planned | None:
+    """The run moved to another framework, in the layout that is best there, without host memory, where that fits and
+    is faster than `tokens_per_s`; None where it is not, or cannot be."""
+    moved: dict[str, Any] = {"workload.framework": framework} | OPEN_LAYOUT
+    if planned.job.plan.goal.objective == "memory":
+        other = neighbour(planned, moved)
+        return other if other and other.fits and throughput_of(other).tokens_per_s > tokens_per_s else None
+    try:
+        job = job_of(planned.plan.patch(moved))
+        check_offered(job)
+    except PlanError:
+        return None
+    layout = fastest(job, job.tokens_per_step / tokens_per_s, offload=False)
+    if layout is None:
+        return None
+    estimates = estimate(job, layout)
+    return Planned(job, estimates, 0, SearchResult(estimates, np.zeros(1, dtype=np.int64), 1))
 
 
 def other_frameworks(job: Job) -> list[str]:

@@ -16,6 +16,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.defaults import option_words, recipe_options
 from estimator.plan.training.job import Job
 from estimator.plan.training.options import decided
+from estimator.search.fastest import fastest
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, stages_of, warnings
@@ -39,7 +40,7 @@ from planner.results import (
 )
 from planner.training.concessions import CONCESSIONS
 from planner.training.host import HostNeeds, host_needs, hosted_first
-from planner.training.lightest import lightest, lightest_of
+from planner.training.lightest import Lightest, any_hosted, lightest, lightest_of, may_fit
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -211,6 +212,9 @@ def plan_training(
     if beyond and not best.fits:
         if conceded := _conceded(plan, best.job.framework.name, every_framework):
             return conceded
+        if lightest(plan, offload=True).fits:
+            # More host memory than there is helps nobody.
+            return best
         hosted = _of_usual(plan, every_framework, offload=True)[0] or best
         return hosted if hosted.has_host_memory else best
     if best.fits and not (best.fits_on_device or best.has_host_memory):
@@ -269,15 +273,17 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
         if not (concession.same_training and concession.left_open(_named(plan))):
             continue
         told = tuple(Assumption(field=path, value=value, why=_WHY) for path, value in concession.changes.items())
-        jobs = list(_hopeful(plan, concession.changes, names))
-        for offload in (False, True):
-            if offload and not concession.changes and lightest(plan, offload=True).fits:
-                hosted = _of_usual(plan, every_framework, offload=True)[0]
-                if hosted and hosted.fits and hosted.has_host_memory:
-                    return hosted
-            able = [job for job, offloads in jobs if offload or not offloads]
-            if chosen := _first_that_fits(able, offload):
+        beyond_devices = []
+        for light in _hopeful(plan, concession.changes, names):
+            if not light.offloads and (chosen := _first_that_fits([light], offload=False)):
                 return replace(chosen, conceded=told)
+            beyond_devices.append(light)
+        if not concession.changes and any_hosted(plan):
+            hosted = _of_usual(plan, every_framework, offload=True)[0]
+            if hosted and hosted.fits and hosted.has_host_memory:
+                return hosted
+        if chosen := _first_that_fits(beyond_devices, offload=True):
+            return replace(chosen, conceded=told)
     return None
 
 
@@ -291,24 +297,25 @@ def _named(plan: Plan) -> set[str]:
 
 def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Planned | None:
     """Of these frameworks the first that has the changed plan and on which it fits, hosts included."""
-    return _first_that_fits((job for job, _ in _hopeful(plan, changes, names)), offload=True)
+    return _first_that_fits(_hopeful(plan, changes, names), offload=True)
 
 
-def _hopeful(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[Job, bool]]:
-    """Jobs of the changed plan on those of the frameworks on whose devices it fits with as much in host memory as
-    helps, and whether it has to be there."""
+def _hopeful(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Iterator[Lightest]:
+    """The lightest layouts of the changed plan on those of the frameworks on whose devices it fits with as much in host
+    memory as helps."""
     for name in names:
         with suppress(PlanError):
             job = job_of(plan.patch(changes), (name, "more usual ones do not fit"))
-            light = lightest_of(job, offload=True)
-            if light.fits:
-                yield job, light.offloads
+            if may_fit(job) and (light := lightest_of(job, offload=True)).fits:
+                yield light
 
 
-def _first_that_fits(jobs: Iterable[Job], offload: bool) -> Planned | None:
-    for job in jobs:
+def _first_that_fits(hopeful: Iterable[Lightest], offload: bool) -> Planned | None:
+    for light in hopeful:
+        if offload and not light.hosted:
+            continue
         with suppress(PlanError):
-            chosen = _choose(job, offload)
+            chosen = _choose(light.job, offload)
             if chosen.fits and (not offload or chosen.has_host_memory):
                 return chosen
     return None
@@ -327,6 +334,18 @@ def _choose(job: Job, offload: bool) -> Planned:
     if job.plan.layout.offload is None:
         searched = replace(searched, order=hosted_first(job, searched.estimates, searched.order))
     return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
+
+
+def best_layout(plan: Plan) -> tuple[Job, Layouts]:
+    """The job and the layout, alone, that `plan_training` has on the devices alone; sooner known where one fits on the
+    usual framework, as what cannot be the best is not estimated. Raises PlanError."""
+    if plan.goal.objective != "memory":
+        job = job_of(plan)
+        check_offered(job)
+        if (layout := fastest(job, offload=False)) is not None:
+            return job, layout
+    planned = plan_training(plan, offload=False)
+    return planned.job, planned.estimates.layouts.take(np.array([planned.index]))
 
 
 def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Planned | None:

@@ -295,10 +295,10 @@ def test_the_whole_space_is_never_worse_than_the_usual_one(case: Any, objective:
 def test_the_least_memory_is_that_of_the_search_for_it(case: Any, offload: bool) -> None:
     job = small_job(*case, goal_objective="memory")
     found = search_whole(job, offload=offload)
-    size, offloads = least_bytes(job, offload=offload)
+    least = least_bytes(job, offload=offload)
     best = int(found.order[0])
-    assert size == pytest.approx(found.estimates.memory.total[best], rel=1e-12)
-    assert offloads == (found.estimates.fits[best] and OFFLOAD[found.estimates.layouts.offload[best]] != "none")
+    assert least.bytes == pytest.approx(found.estimates.memory.total[best], rel=1e-12)
+    assert least.offloads == (found.estimates.fits[best] and OFFLOAD[found.estimates.layouts.offload[best]] != "none")
 
 
 def test_offloading_is_tried_only_where_nothing_fits_without() -> None:

@@ -10,7 +10,7 @@ from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
 from planner.money.offers import offers
-from planner.training.planned import Planned, memory_of, plan_training
+from planner.training.planned import Planned, best_layout, memory_of, plan_training
 from planner.training.run import run_of
 
 
@@ -20,9 +20,8 @@ def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
     price = candidate.best.price if candidate.best else None
     usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
-    searched = plan_training(ask.plan.patch(shape.changes | network), offload=False)
-    layouts, index = searched.estimates.layouts, searched.index
-    changes = shape.changes | network | chosen(searched.job, layouts.row(index), int(layouts.micro_batch[index]))
+    job, layout = best_layout(ask.plan.patch(shape.changes | network))
+    changes = shape.changes | network | chosen(job, layout.row(0), int(layout.micro_batch[0]))
     if price is not None:
         changes["goal.provider"] = price.provider
     planned = plan_training(ask.plan.patch(changes))

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from estimator.plan.schema import merge
-from tools.registry import find
+from planner.change import OPEN_LAYOUT
+from planner.requests import PlanRequest
+from planner.training.deciding import decides
+from planner.training.neighbours import neighbour, other_frameworks
+from planner.training.planned import plan_training, throughput_of
+from tools.registry import find, parsed
 
 TRAINING: tuple[dict[str, Any], ...] = (
     {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "stage": "sft", "dataset_tokens": 1e9},
@@ -75,6 +80,32 @@ def test_a_better_choice_is_better_and_what_loses_the_fit_comes_first() -> None:
                 assert row.after.tokens_per_s > row.before.tokens_per_s
         flips = [row.fits != found.memory.fits for row in found.decides]
         assert flips == sorted(flips, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8},
+        {"model": "qwen2.5-7b", "accelerator": "a100", "count": 8, "seq_len": 16384},
+        {"model": "mixtral-8x7b", "accelerator": "h100", "count": 32},
+        {"model": "llama-3.1-70b", "accelerator": "h100", "count": 16, "method": "lora"},
+        {"model": "llama-3.1-70b", "accelerator": "h200", "count": 64, "stage": "pretrain"},
+        {"model": "qwen3-30b-a3b", "accelerator": "b200", "count": 64, "stage": "pretrain"},
+        {"model": "llama-3.1-8b", "accelerator": "mi300x", "count": 8, "objective": "memory"},
+    ],
+)
+def test_the_framework_that_is_told_is_the_fastest_of_all_that_people_would_take(arguments: dict[str, Any]) -> None:
+    planned = plan_training(parsed(PlanRequest, arguments).to_plan())
+    usual = throughput_of(planned).tokens_per_s
+    rates = {}
+    for name in other_frameworks(planned.job):
+        other = neighbour(planned, {"workload.framework": name} | OPEN_LAYOUT)
+        if other is not None and other.fits:
+            rates[name] = throughput_of(other).tokens_per_s
+    told = {row.other: row.after.tokens_per_s for row in decides(planned) if row.field == "workload.framework"}
+    faster = {name: rate for name, rate in rates.items() if rate >= 1.03 * usual}
+    assert rates
+    assert told == {name: rate for name, rate in faster.items() if rate == max(faster.values())}
 
 
 def test_a_deadline_that_decides_is_told_with_what_twice_as_much_brings() -> None:

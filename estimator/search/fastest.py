@@ -1,0 +1,100 @@
+"""The best layout of a job where it beats a time that is known already: what cannot is left out before it is estimated,
+so that asking whether another framework is faster costs less than a search of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.errors import PlanError
+from estimator.plan.layouts import Floats, Ints, Layouts
+from estimator.plan.training.job import Job
+from estimator.search.bounds import least_memory, least_seconds
+from estimator.search.layouts import finer, lightest_layouts, spaces
+from estimator.search.ranking import TIE_S, fitting_order
+from estimator.search.space import WHOLE, Enumerated, enumerated
+from estimator.training.memory import fits, fitting
+from estimator.training.schedule import step_time
+
+# Layouts up to which a bound costs more than it saves; groups that are estimated first, and how many times as many each
+# time after.
+_FEW, _FIRST, _MORE = 200, 50, 4
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """Layouts that fit, with seconds of a step, bytes of a device, and their places in the enumeration."""
+
+    layouts: Layouts
+    seconds: Floats
+    total: Floats
+    place: Ints
+
+    @staticmethod
+    def of(job: Job, layouts: Layouts, place: Ints) -> _Fitting:
+        inside, total = fitting(job, layouts)
+        layouts = layouts.take(inside)
+        return _Fitting(layouts, step_time(job, layouts).seconds if len(inside) else total, total, place[inside])
+
+    def joined(self, *more: _Fitting) -> _Fitting:
+        parts = [self, *more]
+        return _Fitting(
+            self.layouts.joined(*(part.layouts for part in more)),
+            np.concatenate([part.seconds for part in parts]),
+            np.concatenate([part.total for part in parts]),
+            np.concatenate([part.place for part in parts]),
+        )
+
+    def order(self, job: Job) -> np.ndarray:
+        """From best to worst; of equal ones that which is enumerated first."""
+        first = np.argsort(self.place, kind="stable")
+        total = self.total[first] * (1.0 + job.memory_above)
+        return first[fitting_order(job, self.layouts.take(first), self.seconds[first], total)]
+
+
+def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Layouts | None:
+    """The layout that `search_whole` would have, alone, where it fits and takes less than `slowest_s`; else None. The
+    goal has to be speed."""
+    for space in spaces(job, WHOLE, offload):
+        try:
+            every = enumerated(job, space)
+        except PlanError:
+            continue
+        able = _candidates(job, every, slowest_s)
+        if len(able.layouts):
+            order = able.order(job)
+            between = finer(job, every, able.layouts.take(order), able.seconds[order])
+            if between is not None:
+                able = able.joined(_Fitting.of(job, between, len(every) + np.arange(len(between))))
+                order = able.order(job)
+            first = order[:1]
+            return able.layouts.take(first) if able.seconds[first[0]] < slowest_s else None
+        if len(fitting(job, lightest_layouts(job, every))[0]):
+            return None
+    return None
+
+
+def _candidates(job: Job, every: Enumerated, slowest_s: float) -> _Fitting:
+    """What fits of the groups that may be faster than that and than the best of those with a lower bound."""
+    if len(every) <= _FEW:
+        return _Fitting.of(job, every.layouts(), np.arange(len(every)))
+    group = every.rows["group"]
+    heads = np.flatnonzero(np.diff(group, prepend=-1))
+    sizes = np.diff(heads, append=len(group))
+    able = fits(job, least_memory(job, every))[every.rows["base"][heads]]
+    heads, sizes = heads[able], sizes[able]
+    bound = least_seconds(job, every, heads) if len(heads) else np.zeros(0)
+    order = np.argsort(bound, kind="stable")
+    order = order[: int(np.searchsorted(bound[order], slowest_s, side="right"))]
+    none = np.zeros(0, dtype=np.int64)
+    parts = [_Fitting.of(job, every.layouts(none), none)]
+    best, done, step = slowest_s, 0, _FIRST
+    while done < (most := int(np.searchsorted(bound[order], best, side="right"))):
+        some = order[done : min(most, done + step)]
+        done, step = done + len(some), _MORE * step
+        before = np.cumsum(sizes[some]) - sizes[some]
+        rows = np.repeat(heads[some] - before, sizes[some]) + np.arange(sizes[some].sum())
+        parts.append(_Fitting.of(job, every.layouts(rows), rows))
+        best = min(best, float(parts[-1].seconds.min(initial=np.inf)) + TIE_S)
+    return parts[0].joined(*parts[1:])
