@@ -75,7 +75,7 @@ class HardwareQuestion(BaseModel):
     accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
     count: int | None = Field(None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
     hours: float | None = Field(None, gt=0, le=1e6, description="For so long.")
-    usd_per_kwh: float | None = Field(None, ge=0, le=100)
+    usd_per_kwh: float | None = Field(None, ge=0, le=100, description="Of electricity.")
     region: str | None = Field(None, max_length=100, description="Country or cloud region.")
 
 

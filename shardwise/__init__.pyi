@@ -58,6 +58,7 @@ class _HardwareQuestion(TypedDict, total=False):
     hours: float | None
     """For so long."""
     usd_per_kwh: float | None
+    """Of electricity."""
     region: str | None
     """Country or cloud region."""
 
@@ -462,7 +463,7 @@ class _StrategiesRequest(_PlanRequest, total=False):
     models: list[str] | None
     """Models; the plan's model unless given."""
     custom_layout: Mapping[str, Any] | None
-    """For custom: sizes such as {tp: 4, pp: 2, recompute: full, micro_batch: 1}."""
+    """For custom, e.g. {tp: 4, pp: 2, recompute: full}."""
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
 
@@ -1007,7 +1008,7 @@ class _ReadRequest(_PlanRequest, total=False):
     text: str | None
     """The text of a log, in place of a path."""
 
-class _RateRequest(_PlanRequest, total=False):
+class _RateRequest(_EitherRequest, total=False):
     tokens_per_s: float | None
     """Measured tokens per second of all devices together."""
     tokens_per_s_per_device: float | None
@@ -1020,6 +1021,8 @@ class _RateRequest(_PlanRequest, total=False):
     """Measured model FLOP utilisation: 0.4, or 40 for percent."""
     tflops_per_device: float | None
     """Measured model TFLOP/s per device."""
+    tpot_s: float | None
+    """Of serving: measured seconds per output token."""
     run: str | None
     """A run of the history by its id or name, in place of a figure."""
 
@@ -1077,9 +1080,9 @@ def sweep(model: str | Mapping[str, Any] | None = None, accelerator: str | None 
     accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step
     time, tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate,
     input_len, weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once,
-    memory and cost. Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k", "compare
-    frameworks", "throughput against concurrency". What the layout leaves open is chosen anew at every point; a
-    point that cannot be says why."""
+    memory and cost. Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k",
+    "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that
+    cannot be says why."""
 
 def apply_strategies(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_StrategiesRequest]) -> AppliedStrategies:
     """The layout that each named strategy takes for a training plan, for every model on every accelerator, with its
@@ -1095,7 +1098,7 @@ def project_scaling(model: str | Mapping[str, Any] | None = None, accelerator: s
 def peak_throughput(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_PeakRequest]) -> PeakThroughput:
     """What models reach at best in training on each accelerator and precision, each with its best layout: tokens/s
     per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against measured
-    runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
+    runs. Use it for "how fast can it get", "tokens per day on MI300X against H100"."""
 
 def estimate_inference(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_InferenceRequest]) -> ServingEstimate:
     """Memory, fit, KV cache room, most requests at once, time to first token, time per output token, request latency,
@@ -1149,7 +1152,7 @@ def auto_configure(model: str | Mapping[str, Any] | None = None, accelerator: st
     length, batch, framework, cluster and layout for training (dataset_tokens, budget_usd, deadline_h), or engine,
     weight format, devices and layout for serving (request_rate or concurrency, ttft_slo_ms, tpot_slo_ms). What is
     given (accelerator, count, method …) is kept. Use it for "set it all up", "I have 8 A100 and want to fine-
-    tune", "what can I do for 500 USD"; where nothing meets the goal it says what to relax."""
+    tune", "what can I do for 500 USD"."""
 
 def advise(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_AdviseRequest]) -> Advice:
     """What an experienced engineer would tell about a plan for training or serving: the entries of the playbook that
@@ -1260,8 +1263,8 @@ def add_price(provider: str, instance: str, accelerator: str, count: int, **argu
 def search_playbook(**arguments: Unpack[_PlaybookRequest]) -> PlaybookFound:
     """Practical knowledge on training and serving LLMs at scale, with sources: parallelism, ZeRO and FSDP, OOM,
     precision, networks, NCCL and Slurm settings, fine-tuning, troubleshooting (hangs, NaN, slow nodes), serving.
-    Use it for "how do I set", "what is NCCL_IB_HCA for", and questions of practice that need no plan; use advise
-    for tips on a plan."""
+    Use it for "how do I set", "what is NCCL_IB_HCA for" and practice that needs no plan; advise has tips on a
+    plan."""
 
 def describe_machine(**arguments: Unpack[_MachineQuestion]) -> MachineDescription:
     """What the machine that Shardwise runs on is: accelerators by their drivers' programs and which of the
@@ -1285,10 +1288,9 @@ def read_run(model: str | Mapping[str, Any] | None = None, accelerator: str | No
     logs, TensorBoard, wandb, MLflow. Use it for "read this log"; plan fields fill what it lacks."""
 
 def rate_run(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_RateRequest]) -> RunRating:
-    """Whether a measured training speed is good: the interval that is expected of the plan, the percentile among
-    measured runs like it, the likely cause where it is low, and what a change would give. Use it for "my run makes
-    40,000 tokens/s, is that good?", "is 35 % MFU normal?", "3 s a step, why so slow?"; one measured figure, or a
-    run of the history."""
+    """Whether a measured speed of training or serving is good: what is expected, the percentile among runs like it,
+    the likely cause where it is low, and what a change would give. Use it for "40,000 tokens/s, is that good?",
+    "is 35 % MFU normal?", "why only 15 tok/s?"."""
 
 def list_runs(**arguments: Unpack[_HistoryRequest]) -> RunHistory:
     """The history of the user's own measured runs, each beside what is estimated of it now, and how far estimates are

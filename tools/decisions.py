@@ -54,7 +54,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     length, batch, framework, cluster and layout for training (dataset_tokens, budget_usd, deadline_h), or engine,
     weight format, devices and layout for serving (request_rate or concurrency, ttft_slo_ms, tpot_slo_ms). What is given
     (accelerator, count, method …) is kept. Use it for "set it all up", "I have 8 A100 and want to fine-tune", "what can
-    I do for 500 USD"; where nothing meets the goal it says what to relax."""
+    I do for 500 USD"."""
     return configure.auto_configure(request)
 
 

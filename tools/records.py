@@ -126,6 +126,5 @@ def add_price(request: PriceToAdd) -> AddedRow:
 def search_playbook(request: PlaybookRequest) -> PlaybookFound:
     """Practical knowledge on training and serving LLMs at scale, with sources: parallelism, ZeRO and FSDP, OOM,
     precision, networks, NCCL and Slurm settings, fine-tuning, troubleshooting (hangs, NaN, slow nodes), serving. Use it
-    for "how do I set", "what is NCCL_IB_HCA for", and questions of practice that need no plan; use
-    advise for tips on a plan."""
+    for "how do I set", "what is NCCL_IB_HCA for" and practice that needs no plan; advise has tips on a plan."""
     return playbook.search_playbook(request)

@@ -21,10 +21,9 @@ def read_run(request: ReadRequest) -> RunReading:
 
 @tool(title="Rate a measured speed", read_only=True)
 def rate_run(request: RateRequest) -> RunRating:
-    """Whether a measured training speed is good: the interval that is expected of the plan, the percentile among
-    measured runs like it, the likely cause where it is low, and what a change would give. Use it for "my run makes
-    40,000 tokens/s, is that good?", "is 35 % MFU normal?", "3 s a step, why so slow?"; one measured figure, or a run of
-    the history."""
+    """Whether a measured speed of training or serving is good: what is expected, the percentile among runs like it, the
+    likely cause where it is low, and what a change would give. Use it for "40,000 tokens/s, is that good?", "is 35 %
+    MFU normal?", "why only 15 tok/s?"."""
     return rating.rate_run(request)
 
 

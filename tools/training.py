@@ -64,7 +64,7 @@ def sweep(request: SweepRequest) -> Sweep:
     accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step time,
     tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate, input_len,
     weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once, memory and cost.
-    Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k", "compare frameworks",
+    Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k",
     "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that cannot be
     says why."""
     return compare_sweep.sweep(request)
@@ -91,5 +91,5 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
 def peak_throughput(request: PeakRequest) -> PeakThroughput:
     """What models reach at best in training on each accelerator and precision, each with its best layout:
     tokens/s per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against
-    measured runs. Use it for "how fast can it get", "tokens per day on MI300X against H100", "what MFU is good"."""
+    measured runs. Use it for "how fast can it get", "tokens per day on MI300X against H100"."""
     return peak.peak_throughput(request)

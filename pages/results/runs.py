@@ -22,6 +22,10 @@ _BESIDE_THE_PLAN = (
     "No setting of the plan explains it: look at short samples that are padded, the data loader, evaluation and "
     "checkpoints within the time, another job on the devices, clocks and temperature."
 )
+_BESIDE_A_DEPLOYMENT = (
+    "No setting of the plan explains it: look at longer prompts than were said, fewer requests under way, a client "
+    "that waits, another program on the devices, clocks and temperature."
+)
 _TOLD = 2
 
 
@@ -38,8 +42,10 @@ def verdict(result: RunRating) -> Headline:
         "impossible": "That cannot be",
     }[result.verdict]
     expected = f"{rate(result.tokens_low_per_s)} to {rate(result.tokens_high_per_s)} tokens/s are expected"
+    measured = f"{rate(result.tokens_per_s)} tokens/s"
+    measured += "" if result.mfu is None else f" ({percent(result.mfu)} MFU)"
     return Headline(
-        f"{words}. {rate(result.tokens_per_s)} tokens/s ({percent(result.mfu)} MFU); {expected}.",
+        f"{words}. {measured}; {expected}.",
         _VERDICTS[result.verdict],
         beware=bool(result.findings),
         more=_reasons(result) if result.verdict == "low" else "",
@@ -48,7 +54,8 @@ def verdict(result: RunRating) -> Headline:
 
 def _reasons(result: RunRating) -> str:
     """Why a run is slow, as far as a plan says, and what would help most."""
-    likely = "Likely: " + "; ".join(map(_cause, result.causes[:_TOLD])) + "." if result.causes else _BESIDE_THE_PLAN
+    beside = _BESIDE_THE_PLAN if result.mfu is not None else _BESIDE_A_DEPLOYMENT
+    likely = "Likely: " + "; ".join(map(_cause, result.causes[:_TOLD])) + "." if result.causes else beside
     gains = " · ".join(f"{row.what} ({percent(row.gain)} more)" for row in result.gains[:_TOLD])
     return f"{likely} Faster in any case: {gains}." if gains else likely
 
@@ -58,7 +65,7 @@ def rated(result: RunRating) -> list[Block]:
     rows: list[Row] = [
         ("measured over expected", ratio(result.ratio)),
         ("per device", f"{rate(result.tokens_per_s_per_device)} tokens/s"),
-        ("step", seconds(result.step_s)),
+        *([] if result.step_s is None else [("step", seconds(result.step_s))]),
     ]
     if result.percentile is not None:
         rows.append(("percentile", f"{100 * result.percentile:.0f} of {result.alike} measured runs like it"))

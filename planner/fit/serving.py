@@ -20,7 +20,7 @@ from planner.serving.warnings import reads, warnings_of
 _PERSONAL = "llamacpp"
 _MORE_DEVICES = (2, 4, 8, 16)
 # What nothing takes by itself, for what it costs in quality.
-_FEWEST_BITS = ("q3_k_m", "q2_k")
+FEWEST_BITS = ("q3_k_m", "q2_k")
 _SIZES = ("layout.tp", "layout.pp", "layout.ep", "layout.dp")
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
 _GAIN = 0.99
@@ -86,7 +86,7 @@ def changes(served: Served) -> Iterator[Change]:
             patch = {f"layout.{name}": size} | ({"layout.ep": None} if name == "tp" else {})
             yield Change(name, patch, f"{what} over {size}", "each device holds less of weights and cache")
     weights = job.inference.weight_dtype
-    few_bits = [kind for kind in _FEWEST_BITS if reads_format(job.engine, kind)]
+    few_bits = [kind for kind in FEWEST_BITS if reads_format(job.engine, kind)]
     for dtype in (*offered_formats(job.architecture, job.engine, job.machine.accelerator), *few_bits):
         if dtype != weights:
             why = "weights take fewer bits; quality can suffer"

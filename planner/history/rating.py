@@ -16,8 +16,9 @@ from measure.history.run import MeasuredRun
 from measure.history.store import find
 from planner.evidence import evidence_of
 from planner.history.results import LikelyCause, RunRating
+from planner.history.served import served_rating
 from planner.layouts.improvements import improvements
-from planner.requests import PlanRequest
+from planner.requests import EitherRequest
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, varied, warnings_of
 
 _ALIKE = 16
@@ -25,10 +26,10 @@ _LEAST_ALIKE = 5
 # A setting explains a speed that its estimate is this near to, as a factor less one.
 _EXPLAINS = 0.2
 _MOST_CAUSES, _MOST_GAINS = 4, 3
-_FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "step_s", "mfu", "tflops_per_device", "samples_per_s")
+_FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "step_s", "mfu", "tflops_per_device", "samples_per_s", "tpot_s")
 
 
-class RateRequest(PlanRequest):
+class RateRequest(EitherRequest):
     """A measured speed in one of its units, with the plan; or a run of the history."""
 
     tokens_per_s: float | None = Field(None, gt=0, description="Measured tokens per second of all devices together.")
@@ -37,6 +38,7 @@ class RateRequest(PlanRequest):
     step_s: float | None = Field(None, gt=0, description="Measured seconds per optimizer step.")
     mfu: float | None = Field(None, gt=0, description="Measured model FLOP utilisation: 0.4, or 40 for percent.")
     tflops_per_device: float | None = Field(None, gt=0, description="Measured model TFLOP/s per device.")
+    tpot_s: float | None = Field(None, gt=0, description="Of serving: measured seconds per output token.")
     run: str | None = Field(None, description="A run of the history by its id or name, in place of a figure.")
 
 
@@ -61,9 +63,11 @@ def _over(known: Mapping[str, Any], request: RateRequest) -> Plan:
 
 
 def rating_of(plan: Plan, figures: Mapping[str, float], findings: Sequence[str]) -> RunRating:
-    """How good a measured speed of a training plan is."""
+    """How good a measured speed of a plan is."""
     if not isinstance(plan.workload, Training):
-        raise PlanError("workload.kind", "is serving; speeds of training can be rated", ["training"])
+        return served_rating(plan, figures, findings)
+    if "tpot_s" in figures:
+        raise PlanError("tpot_s", "is a figure of serving", [name for name in _FIGURES if name != "tpot_s"])
     planned = plan_training(plan, offload=False)
     expected, time = throughput_of(planned), time_of(planned)
     rate = _tokens_per_s(planned, figures)

@@ -24,10 +24,10 @@ class RunRating(Result):
 
     plan: dict[str, Any]
     verdict: str = Field(description="good, as expected, low, or impossible: more than the devices can.")
-    tokens_per_s: float = Field(description="Measured, of all devices.")
+    tokens_per_s: float = Field(description="Measured, of all devices; of serving those of answers.")
     tokens_per_s_per_device: float
-    step_s: float
-    mfu: float
+    step_s: float | None = Field(default=None, description="Of training.")
+    mfu: float | None = Field(default=None, description="Of training.")
     expected_tokens_per_s: float
     tokens_low_per_s: float = Field(description="Of the 80 % interval of what is expected.")
     tokens_high_per_s: float
@@ -36,9 +36,11 @@ class RunRating(Result):
         description="Of measured runs like it, the share that reach less of what is estimated of them."
     )
     alike: int = Field(description="How many runs like it that is of.")
-    mfu_lower: float | None = Field(description="Lower quartile of what the best runs on such devices reach.")
-    mfu_median: float | None
-    mfu_upper: float | None
+    mfu_lower: float | None = Field(
+        default=None, description="Lower quartile of what the best runs on such devices reach."
+    )
+    mfu_median: float | None = None
+    mfu_upper: float | None = None
     reached_by: str = Field(description="The devices that these quartiles are of, and how many setups.")
     causes: list[LikelyCause]
     gains: list[LikelyCause] = Field(description="What would make it faster by estimate, the most first.")

@@ -58,9 +58,7 @@ class StrategiesRequest(PlanRequest):
     )
     accelerators: list[str] | None = Field(None, description="Platforms; the plan's accelerator unless given.")
     models: list[str] | None = Field(None, description="Models; the plan's model unless given.")
-    custom_layout: dict[str, Any] | None = Field(
-        None, description="For custom: sizes such as {tp: 4, pp: 2, recompute: full, micro_batch: 1}."
-    )
+    custom_layout: dict[str, Any] | None = Field(None, description="For custom, e.g. {tp: 4, pp: 2, recompute: full}.")
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
     def _data(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import Found, amounts
 from agent.offline.language.asking import past, telling
 from agent.offline.language.assign import COUNTING, Row, rows
-from agent.offline.language.lexicon import Sense, lexicon, mended, together
+from agent.offline.language.lexicon import Phrase, Sense, lexicon, mended, together
 from agent.offline.language.names import Name, head_words, names
 from agent.offline.language.tokens import Glyphs, tokens
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -72,10 +72,15 @@ class Mentions:
     @cached_property
     def courtesies(self) -> frozenset[int]:
         """Tokens that are said for manners or while thinking."""
-        found = self.found.words.items()
+        longest = [(at, words[0]) for at, words in self.found.words.items() if words[0].get("courtesy")]
         return frozenset(
-            step for at, words in found for word in words[:1] if word.get("courtesy") for step in range(at, word.end)
+            step for at, word in longest if not self._is_judgement(at, word) for step in range(at, word.end)
         )
+
+    def _is_judgement(self, at: int, word: Phrase) -> bool:
+        """Whether a word for manners says how something is: 'is that ok?', not 'ok, and on 8?'."""
+        judges = any(sense.value == "judged" for sense in word.all("asked"))
+        return judges and at > 0 and not self.tokens[at - 1].ends_clause
 
     @cached_property
     def values(self) -> list[Value]:

@@ -33,8 +33,14 @@ def _read(words: str, plan: dict[str, Any] | None = None) -> Reading:
         ("is 400 TFLOPS per GPU realistic for llama 3 70b on 64 h100?", {"tflops_per_device": 400}),
         ("llama 3.1 8b full on 8 h100, global batch 64: step time is 4.2 s. expected?", {"step_s": 4.2}),
         ("llama 3.1 8b 全参微调 8张H100，每秒4万token，正常吗？", {"tokens_per_s": 40000}),
+        ("we're getting 3.2k tok/s per GPU on llama 8b pretraining with 64 H100s, is this ok?",
+         {"tokens_per_s_per_device": 3200}),
+        ("vllm gives me 900 tok/s for llama 70b on 4 H100 at 32 users, is that ok?", {"tokens_per_s": 900}),
+        ("my 4090 does 45 tok/s on qwen3 14b q4, is that normal?", {"tokens_per_s": 45}),
+        ("qwen3-32b on an L40S gives 20 tokens/s per user at 16 users, is that normal?", {"tpot_s": 0.05}),
+        ("vllm, llama 70b fp8 on 4xH100 with 64 users: 30 ms per token, good?", {"tpot_s": 0.03}),
     ],
-)
+)  # fmt: skip
 def test_a_speed_is_rated_in_its_own_unit(words: str, own: dict[str, float]) -> None:
     found = _read(words)
     assert (found.tool, found.own, found.lost) == ("rate_run", own, [])

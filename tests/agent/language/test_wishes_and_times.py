@@ -26,10 +26,12 @@ def test_a_speed_at_which_somebody_reads_is_a_deployments(wish: str) -> None:
     assert edits(f"{wish} from gpt-oss-120b")["tpot_slo_ms"] == pytest.approx(1000 / 30)
 
 
-def test_a_measured_speed_is_told_to_be_left_out() -> None:
+def test_a_measured_speed_is_no_wish() -> None:
     reading = read("I only get 15 tok/s with llama 70b q4 on 2x 3090, why", known(), {}, {}, NOW)
     assert "tpot_slo_ms" not in {edit.field for edit in reading.edits}
-    assert reading.lost == ["15 tok/s"]
+    assert (reading.tool, reading.own) == ("rate_run", {"tokens_per_s": 15.0})
+    told = read("I only get 15 tok/s with llama 70b q4 on 2x 3090, what would 3 cards give", known(), {}, {}, NOW)
+    assert told.lost == ["15 tok/s"]
 
 
 def test_a_large_speed_is_that_of_all() -> None:

@@ -18,7 +18,10 @@ _REACH = 5
 _BATCHES = ("global_batch", "batch", "batch_tokens", "accumulation")
 # In so many sentences from the number on it is asked how good it is.
 _NEXT = 3
-_NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s"}
+_NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s", "latency.tpot_s": "tpot_s"}
+_SEEN = ("seen", "steps_rate")
+# What a speed of serving is wished with.
+_WISHED = ("seen", "user_rate", "token_rate", "tpot_slo_ms")
 
 
 class MeasuredSpeed(NamedTuple):
@@ -30,16 +33,16 @@ class MeasuredSpeed(NamedTuple):
 
 
 def measured(page: Page) -> MeasuredSpeed | None:
-    """The first speed that is said in a text about training and that sets nothing of the plan."""
-    if page.mode == SERVING:
-        return None
-    free = [*page.left, *(number.row for number in page.filled if number.field in ("seen", "steps_rate"))]
+    """The first speed that is said and that sets nothing of the plan; of serving what would else be a wish for it."""
+    seen = _WISHED if page.mode == SERVING else _SEEN
+    free = [*page.left, *(number.row for number in page.filled if number.field in seen)]
     named = [(at, _NAMED[name]) for at, _, name in page.read.asked_at("figure") if name in _NAMED]
     for row in sorted(free, key=lambda row: row.start):
         if row.start in page.read.past:
             # 'The README says 14k tokens/s/GPU.'
             continue
-        if name := _figure(row, named):
+        figure = _of_serving if page.mode == SERVING else _of_training
+        if name := figure(row, named):
             return MeasuredSpeed(name, _in_units(row, name), row)
     return None
 
@@ -65,8 +68,20 @@ def is_of_a_known_batch(page: Page) -> bool:
     return "global_batch" in page.known or any(page.values(name) for name in _BATCHES)
 
 
-def _figure(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
-    """Of what a number is; `named` are the figures of the text by their tokens."""
+def _of_serving(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
+    """Of what a number is in a text about serving."""
+    last = row.amounts[-1]
+    per = {unit.name for unit in last.per}
+    if "time" in per and last.unit("tokens"):
+        return "tpot_s" if "users" in per else "tokens_per_s_per_device" if "devices" in per else "tokens_per_s"
+    if last.unit("time") and "tokens" in per:
+        return "tpot_s"
+    near = [name for at, name in named if row.start - _REACH <= at < row.end + _REACH]
+    return "tpot_s" if last.unit("time") and "tpot_s" in near else None
+
+
+def _of_training(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
+    """Of what a number is in a text about training; `named` are the figures of the text by their tokens."""
     last = row.amounts[-1]
     if last.value <= 0:
         return None
@@ -89,9 +104,11 @@ def _figure(row: Row, named: Sequence[tuple[int, str]]) -> str | None:
 def _in_units(row: Row, name: str) -> float:
     """The last value of a row in tokens or samples a second, seconds, a share, or TFLOP/s."""
     last = row.amounts[-1]
+    if name == "tpot_s" and last.unit("tokens"):
+        return round(next(unit.size for unit in last.per if unit.name == "time") / last.value, 9)
     if name == "step_s" and last.unit("steps"):
         return round(next(unit.size for unit in last.per if unit.name == "time") / last.value, 9)
-    wanted = {"step_s": "time", "mfu": "percent", "tflops_per_device": "flops"}.get(name)
+    wanted = {"step_s": "time", "tpot_s": "time", "mfu": "percent", "tflops_per_device": "flops"}.get(name)
     size = next((unit.size for unit in last.units if wanted in (None, unit.name)), 1.0)
     time = next((unit.size for unit in last.per if unit.name == "time"), 1.0)
     value = last.value * size / time

@@ -62,6 +62,7 @@ def read(
         if speed.name == "step_s" and not is_of_a_known_batch(page):
             page.needs.append(Need("workload.global_batch", "how many sequences are in a step?"))
         page.left = [row for row in page.left if row is not speed.row]
+        page.filled = [number for number in page.filled if number.row is not speed.row]
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
