@@ -65,7 +65,7 @@ class Phrase:
         return [sense for sense in self.senses if sense.kind == kind]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Node:
     """A step of the tree; `open`: forms whose last word goes on, by its beginning."""
 
@@ -343,9 +343,15 @@ def _insert(root: _Node, form: str, sense: Sense) -> list[str]:
     goes_on = form.endswith("*")
     if form.endswith("!"):
         form, sense = form[:-1], replace(sense, weak=True)
-    for first, second in compounds():
-        form = form.replace(f"{first} {second}", first + second)
-    parts = [one.norm for one in tokens(form.rstrip("*")) if not one.joins or len(form) < 3]
+    if " " in form:
+        for first, second in compounds():
+            form = form.replace(f"{first} {second}", first + second)
+    plain = form.rstrip("*").split(" ")
+    if form.isascii() and all(map(str.isalpha, plain)):
+        # Most forms: words alone, of which the tokens are the words.
+        parts = [part.lower() for part in plain]
+    else:
+        parts = [one.norm for one in tokens(form.rstrip("*")) if not one.joins or len(form) < 3]
     if not parts:
         return []
     variants = [parts]
@@ -355,10 +361,11 @@ def _insert(root: _Node, form: str, sense: Sense) -> list[str]:
         node = root
         for number, part in enumerate(variant):
             last = number == len(variant) - 1
-            if last and goes_on and part[-1:].isalpha() and len(part) > 1:
-                node = node.open.setdefault(part, _Node())
-            else:
-                node = node.next.setdefault(part, _Node())
+            open_ended = last and goes_on and part[-1:].isalpha() and len(part) > 1
+            steps = node.open if open_ended else node.next
+            if part not in steps:
+                steps[part] = _Node()
+            node = steps[part]
         if sense not in node.senses:
             node.senses.append(sense)
     return parts
