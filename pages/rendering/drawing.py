@@ -54,6 +54,7 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequenc
     own, its letters `outlined` where the reader has no fonts; `places` of its series in the palette, where they are not
     those in the plot. The same plot gives the same text."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
     from matplotlib.ticker import AutoLocator, MaxNLocator
 
@@ -75,7 +76,8 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequenc
         if len(plot.series) > 1:
             figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        # Not savefig, which draws all of it once more to find its layout.
+        FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     element = _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
     return re.sub(r' clip-path="[^"]*"', "", element) if outlined else element
 

@@ -4,13 +4,17 @@ The part is drawn by the same rules and the same seed each time, over all that t
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 THOROUGH = bool(os.environ.get("SHARDWISE_THOROUGH"))
 # Of examples of one property so many are always drawn, and of more than these a part.
 _LEAST, _PART = 12, 5
 
 
-def part(usual: int, whole: int) -> int:
+_Part = TypeVar("_Part")
+
+
+def part(usual: _Part, whole: _Part) -> _Part:
     return whole if THOROUGH else usual
 
 
