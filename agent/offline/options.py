@@ -13,7 +13,8 @@ Changed = dict[str, Any]
 """What an option changes: flat names and values; None takes a value back."""
 _MOST = 8
 # What can be on or off: what it is set beside where the plan does not say.
-_OFF: Mapping[str, Any] = {"recompute": "none", "offload": "none", "weight_dtype": "bf16"}
+_OFF: Mapping[str, Any] = {"recompute": "none", "offload": "none", "weight_dtype": "bf16", "attention": "eager",
+                           "compile": False}  # fmt: skip
 _OPEN = ("tp", "pp", "cp", "ep", "zero_stage")
 
 

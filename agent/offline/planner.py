@@ -146,6 +146,8 @@ def _taken_instead(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outco
     if work.methods and (method := training.method_taken(outcomes)):
         return {"workload.method": method}
     taken = serving.format_with_room(plan, outcomes) if work.format_open else {}
+    if work.formats and len(outcomes) > 1:
+        taken = work.formats[len(outcomes) - 2]
     return {ALL_PATHS[name]: value for name, value in taken.items()}
 
 
@@ -179,13 +181,14 @@ def _each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tool
 
 def _wish(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], turn: Turn) -> _Calls:
     tool, own = work.wish
-    method: dict[str, str] = {}
+    instead: dict[str, str] = {}
     if outcomes:
-        more, compared = work.methods[len(outcomes) - 1 :], outcomes[-1].result
+        more = [*({"method": method} for method in work.methods), *work.formats][len(outcomes) - 1 :]
+        compared = outcomes[-1].result
         if not more or not isinstance(compared, Comparison) or all(row.error or row.fits for row in compared.rows):
             return []
-        method = {"method": more[0]}
-    return [(tool, wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages) | method)]
+        instead = more[0]
+    return [(tool, wishes.arguments(tool, own, plan, work.pricing, turn.tools, turn.messages) | instead)]
 
 
 def _chain(next_calls: Callable[..., _Calls]) -> Callable[..., _Calls]:

@@ -15,6 +15,7 @@ from agent.offline.options import Changed, label
 from agent.offline.question import TurnQuestion
 from agent.offline.refusing import devices_left, frameworks
 from estimator.plan.schema import merge
+from knowledge.machines.catalogue import find_accelerator
 from launchers.targets import TARGETS
 from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
@@ -57,9 +58,11 @@ def work_of(
     if question.wish:
         tool, own = question.wish
         own = {"accelerators": left} | own if tool in SEARCHES_HARDWARE and left else own
-        methods = _methods(turn, plan, reading, left_out.get("method", ())) if tool == "compare" else []
+        compares = tool == "compare"
         return {
-            "kind": "wish", "wish": [tool, own], "pricing": pricing, "methods": methods, "intents": question.intents,
+            "kind": "wish", "wish": [tool, own], "pricing": pricing, "intents": question.intents,
+            "methods": _methods(turn, plan, reading, left_out.get("method", ())) if compares else [],
+            "formats": _formats(options, plan) if compares and _is_format_open(turn, plan, reading) else [],
         }  # fmt: skip
     serving = is_serving(plan)
     searched = left and not get(plan, "cluster.accelerator")
@@ -102,6 +105,19 @@ def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Seq
     if not (_is_first(turn) and tuned) or _named(reading) & {"method", "offload", "optimizer_in_backward"}:
         return []
     return [method for method in _METHODS[1:] if method not in refused]
+
+
+# Weights of fewer bits that every server reads, and that people run on cards of their own.
+_OF_SERVERS, _AT_HOME = {"weight_dtype": "fp8"}, {"weight_dtype": "q4_k_m", "engine": "llamacpp"}
+
+
+def _formats(options: Sequence[Changed], plan: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What deployments are compared with where not all have room for the published weights: the same for all."""
+    named = {str(value) for option in options for name, value in option.items() if name == "accelerator" and value}
+    names = named or {str(get(plan, "cluster.accelerator"))}
+    personal = any(find_accelerator(name).value.personal for name in names)
+    engines = get(plan, "workload.engine") or any("engine" in option for option in options)
+    return [] if personal and engines else [dict(_AT_HOME if personal else _OF_SERVERS)]
 
 
 def _is_format_open(turn: Turn, plan: Mapping[str, Any], reading: Reading) -> bool:

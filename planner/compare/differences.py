@@ -20,6 +20,8 @@ GIB = 2.0**30
 # Rows up to which each is told against the baseline; beyond, only the best.
 _TOLD = 8
 # A ratio nearer to 1 than this is no difference that matters.
+# More of a lead is told as so many times.
+_TIMES = 1.0
 _MATTERS = 0.01
 
 
@@ -145,7 +147,8 @@ def _of_the_best(
     near = [name for name in others if not _surely_faster(fastest, named[name], behind)]
     text = f"{'Of those that fit ' if missing else ''}{fastest.name} is the fastest"
     if others and min(leads) >= _MATTERS:
-        text += f": {percent(min(leads))} more tokens/s than {list(others)[leads.index(min(leads))]}"
+        than, lead = list(others)[leads.index(min(leads))], min(leads)
+        text += f": {percent(lead)} more tokens/s than {than}" if lead < _TIMES else f": {1 + lead:.1f} times {than}"
     if near:
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"

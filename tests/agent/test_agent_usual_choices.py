@@ -196,3 +196,40 @@ def test_hardware_has_a_bill_without_a_run(words: str, asked: dict[str, Any], fi
     assert {name: value for name, value in call.items() if name != "accelerator"} == asked
     lead = next(line for line in turn.answer.splitlines() if line.startswith("**"))
     assert first in lead
+
+
+@pytest.mark.parametrize(
+    ("words", "beside"),
+    [
+        ("Is it worth using FP8 for my 8B finetune on H100?", ("precision", ["bf16", "fp8"])),
+        ("would flash attention help for Llama-3.1-8B at 32k on 8 H100?", ("attention", ["eager", "flash"])),
+        ("does gradient checkpointing slow down training of Llama-3.1-8B on 4 A100 much?",
+         ("recompute", ["none", "full"])),
+    ],
+)  # fmt: skip
+def test_whether_a_setting_pays_is_a_comparison(words: str, beside: tuple[str, list[str]]) -> None:
+    (turn,) = talk([words])
+    (asked,) = arguments(turn, "compare")
+    assert asked["over"] == dict([beside])
+    assert beside[0] not in turn.plan.get("workload", {})
+
+
+def test_a_way_to_spread_is_set_beside_sharded_weights() -> None:
+    (turn,) = talk(["4 nodes of 8xA100 with 100Gb ethernet: would pipeline parallel help vs FSDP for a 30B?"])
+    (asked,) = arguments(turn, "compare")
+    told = [{name: value for name, value in row.items() if name != "name" and value} for row in asked["scenarios"]]
+    assert told == [{"pp": 4}, {"framework": "fsdp2"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        ("is it worth upgrading my 3090 to a 5090 for running qwen3 32b?", "q4_k_m"),
+        ("llama 70b serving: one H100 or 2 L40S?", "fp8"),
+        ("qwen3-8b serving: one H100 or 2 L40S?", None),
+    ],
+)
+def test_deployments_are_compared_in_a_format_that_all_have_room_for(words: str, taken: str | None) -> None:
+    (turn,) = talk([words])
+    assert arguments(turn, "compare")[-1].get("weight_dtype") == taken
+    assert ("No weight format was named" in turn.answer) is bool(taken)

@@ -10,7 +10,7 @@ from agent.offline.calls.training import method_taken
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
-from pages.blocks import Block, Folded
+from pages.blocks import Block, Folded, Prose
 from pages.results import measured, runs
 from planner.compare.scenarios import Comparison
 
@@ -54,7 +54,10 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     else:
         told = ANSWERS.get(name, files.row)(result)
     blocks = lead.short(told)
-    if len(outcomes) > 1 and (taken := method_taken(outcomes)):
+    if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))
+    elif work.formats and len(outcomes) > 1:
+        taken, why = " in ".join(work.formats[-1].values()), "since not all have room for the published weights"
+        blocks.insert(1, Prose(f"No weight format was named: {taken} is taken for all, {why}."))
     rest = [*assumptions.warnings([result]), *assumptions.assumed([result] if name in _ASSUMING else [], readings)]
     return joined([*blocks, Folded(rest)], work), []

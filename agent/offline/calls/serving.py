@@ -9,6 +9,7 @@ from agent.offline.calls.training import SOLVED, Calls, payment
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference, Plan, merge
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.mlperf import benchmarks
 from pages.answers.plan import complete
 from planner.partial import flat, get
@@ -23,8 +24,9 @@ COMMON_DEVICES = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "
 # Tools for training and serving alike are told which it is.
 _SERVING = {"workload": {"kind": "inference"}}
 _FORMAT, _ENGINE = "workload.weight_dtype", "workload.engine"
-# Formats that cost too much quality to be taken unasked.
+# Formats that cost too much quality to be taken unasked, on a person's own card and on servers.
 _COARSE = ("q2", "q3")
+_FOUR_BITS = (*_COARSE, "q4", "awq", "gptq", "int4", "nvfp4", "mxfp4", "nf4")
 
 
 def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
@@ -88,15 +90,16 @@ def _alone(
 def format_with_room(plan: Mapping[str, Any], outcomes: list[Outcome]) -> dict[str, str]:
     """The widest format of weights that fits where the one that was looked at does not, with the engine that reads it
     where none was named: on the devices themselves, before what the host's memory holds of it. Empty where that fits,
-    or none does that anybody would choose."""
+    or none does that people take unasked: 8 bits on servers, 4 on a card of their own."""
     fit = next((outcome.result for outcome in outcomes if isinstance(outcome.result, FitCheck)), None)
     if fit is None or fit.fits:
         return {}
     left = set() if get(plan, _ENGINE) else {_ENGINE}
+    device = find_accelerator(str(complete(fit.plan).cluster.accelerator)).value
     fitting = [
         remedy for remedy in fit.remedies
         if remedy.fits and _FORMAT in remedy.patch and set(remedy.patch) <= {_FORMAT, "workload.weight_bits", *left}
-        and not str(remedy.patch[_FORMAT]).startswith(_COARSE)
+        and not str(remedy.patch[_FORMAT]).startswith(_COARSE if device.personal else _FOUR_BITS)
     ]  # fmt: skip
     # What the host holds of it is read slowly: there the fewest bits do best.
     widest = max(

@@ -31,6 +31,10 @@ _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
 _WRITES = ("write_configs", "render_configs")
 _FACTS = ("describe_model", "describe_hardware")
+# Settings that one asks about whether they pay; of others one asks which value is best.
+SWITCHES = ("precision", "fp8_attention", "packing", "attention", "compile", "fused_loss", "tiled_mlp", "cuda_graph",
+            "optimizer_in_backward", "optimizer", "recompute", "offload", "zero_stage", "sequence_parallel",
+            "speculative", "speculative_tokens", "kv_dtype", "weight_dtype", "prefix_hit", "interconnect")  # fmt: skip
 # What hardly any other words ask for.
 _NAMED = ("compare", "search_playbook", "diff_scenarios", "apply_strategies")
 # Searches that alternatives narrow.
@@ -95,7 +99,17 @@ def _said_outright(page: Page) -> str | None:
     """The tool of a question about a run that is of no other by its words."""
     if explained(page) and has_model(page):
         return "explain"
+    if _asks_whether_it_pays(page):
+        return "compare"
     return "estimate_cost" if weighs_an_api(page) else None
+
+
+def _asks_whether_it_pays(page: Page) -> bool:
+    """Whether a first question is what a setting does to a run: 'would packing help?', 'does it slow down training?'"""
+    read = page.read
+    set_ = any(value.field in SWITCHES and value.start not in page.refused.things for value in page.kept)
+    asked = "pays" in read.asked("wish") and has_model(page) and not page.plan
+    return asked and bool(set_ or read.network) and asks(read.found, [])
 
 
 def weighs_an_api(page: Page) -> bool:

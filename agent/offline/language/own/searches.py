@@ -111,7 +111,7 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
     hours, priced = _hours(page), "cost" in page.read.asked("focus")
     paid: dict[str, dict[str, float]] = {}
-    for device in page.devices:
+    for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
         number = device.count or (device.nodes or 0) * (device.per_node or page.catalogue.per_node(name)) or 1
         if hours or (priced and number > 1):

@@ -14,7 +14,7 @@ from agent.offline.language.reading.machines import of_devices, of_network, side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
-from agent.offline.language.reading.spread import over_all, spread
+from agent.offline.language.reading.spread import over_all, sharded, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
 from agent.offline.language.relative import exchanged, factors
@@ -92,7 +92,7 @@ def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[
     if numbers := side_by_side(page):
         options = [option for number in numbers for option in _each_value(page, number)]
         return options, {number.row.start for number in numbers}
-    return spread(page, [edit for _, each in said for edit in each]), set()
+    return spread(page, [edit for _, each in said for edit in each]), {value.start for value in sharded(page)}
 
 
 def _each_value(page: Page, number: Filled) -> list[list[Edit]]:

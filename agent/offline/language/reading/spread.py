@@ -7,12 +7,19 @@ from collections.abc import Sequence
 
 from agent.offline.form import Edit
 from agent.offline.language.assign import Named, single
-from agent.offline.language.mentions import SERVING
+from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import free_names
 from planner.partial import get
 
 _WAYS = ("tp", "pp", "dp")
+_SHARDED = {
+    ("framework", "fsdp1"),
+    ("framework", "fsdp2"),
+    ("framework", "deepspeed"),
+    ("zero_stage", 3),
+    ("zero_stage", 2),
+}
 # Tokens between a number of devices and the way that they are for: 'for', 'across all'.
 _BESIDE = 2
 # Numbers of devices, and names of ways, that are looked at.
@@ -20,11 +27,21 @@ _MOST = 8
 
 
 def ways(page: Page) -> list[Named]:
-    """The ways to spread a deployment that are set against one another, each once."""
-    if page.mode != SERVING or not page.read.does("or", "versus", "compare", "contrast"):
+    """The ways to spread a model that are set against one another, each once; of training beside weights that are
+    sharded."""
+    if not page.read.does("or", "versus", "compare", "contrast"):
         return []
     named = {way.field: way for way in _free(page) if way.start not in page.refused.things}
-    return list(named.values()) if len(named) > 1 else []
+    least = 0 if page.mode != SERVING and sharded(page) else 1
+    return list(named.values()) if len(named) > least and (page.mode == SERVING or least == 0) else []
+
+
+def sharded(page: Page) -> list[Value]:
+    """What shards weights over all devices, where it is named in a text about training."""
+    return [
+        value for value in page.kept
+        if (value.field, value.value) in _SHARDED and value.start not in page.refused.things
+    ][:1]  # fmt: skip
 
 
 def _free(page: Page) -> list[Named]:
@@ -44,9 +61,15 @@ def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
         return []
     stages = nodes if nodes > 1 else devices
     sizes = {"tp": {"tp": devices, "pp": 1}, "pp": {"tp": devices // stages, "pp": stages}, "dp": {"dp": devices}}
+    if page.mode != SERVING:
+        # How the rest is spread is the search's.
+        sizes = {"tp": {"tp": devices // nodes}, "pp": {"pp": stages}, "dp": {"dp": devices}}
+    told = [(way.start, way.end, sizes[way.field]) for way in ways(page)]
+    if told and page.mode != SERVING:
+        told += [(value.start, value.end, {value.field: value.value}) for value in sharded(page)]
     return [
-        [Edit(name, "set", size, page.read.span(way.start, way.end)) for name, size in sizes[way.field].items()]
-        for way in ways(page)
+        [Edit(name, "set", size, page.read.span(start, end)) for name, size in each.items()]
+        for start, end, each in sorted(told, key=lambda one: one[0])
     ]
 
 

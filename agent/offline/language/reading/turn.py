@@ -10,7 +10,7 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
-from agent.offline.language.choice import about_the_answer, asks_what_it_is, chosen, weighs_an_api
+from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_it_is, chosen, weighs_an_api
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
@@ -26,10 +26,6 @@ from planner.requests import ALL_PATHS
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
 _FACTS = ("describe_model", "describe_hardware")
-# Settings that one asks about whether they pay; of others one asks which value is best.
-_SWITCHES = ("precision", "fp8_attention", "packing", "attention", "compile", "fused_loss", "tiled_mlp", "cuda_graph",
-             "optimizer_in_backward", "optimizer", "recompute", "offload", "zero_stage", "sequence_parallel",
-             "speculative", "speculative_tokens", "kv_dtype", "weight_dtype", "prefix_hit")  # fmt: skip
 # Signs and spaces between two questions.
 _BETWEEN = " ,;-\n"
 
@@ -79,7 +75,7 @@ def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit]
     if weighed := [edit for edit in edits if edit.op == "set" and edit.span[0] in against]:
         return [edit for edit in edits if edit not in weighed], [weighed]
     # 'Is fp8 worth it for …?': the first setting that a run could be without.
-    switches = [] if page.plan else [edit for edit in edits if edit.op == "set" and edit.field in _SWITCHES][:1]
+    switches = [] if page.plan else [edit for edit in edits if edit.op == "set" and edit.field in SWITCHES][:1]
     return [edit for edit in edits if edit not in switches], [switches] if switches else []
 
 
