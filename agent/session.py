@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -46,7 +46,7 @@ from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.errors import PlanError
 from knowledge.own.files import working_folder
 from pages.rendering.clean import plain
-from tools.registry import OnDemand
+from tools.registry import OnDemand, Tool
 
 ModelName = Literal["auto", "offline", "gemini", "openai"]
 _MODEL_NAMES = ("auto", "offline", "gemini", "openai")
@@ -71,6 +71,7 @@ class Session:
     root: Path
     folder: str | None = None
     clock: datetime | None = None
+    tools: Mapping[str, Tool] = field(default_factory=OnDemand, compare=False)
 
     async def send(self, text: str) -> AsyncGenerator[Event, None]:
         """Says `text`. Ends with an `Approval` (go on with `resume`) or `Done`."""
@@ -96,7 +97,7 @@ class Session:
         for name in _TRACING:
             os.environ[name] = "false"
         surroundings = Surroundings(
-            model_of(self.model), OfflinePlanner(), OnDemand(), self.root, self.folder, self.now
+            model_of(self.model), OfflinePlanner(), self.tools, self.root, self.folder, self.now
         )
         return build(surroundings)
 
@@ -237,11 +238,13 @@ def open_session(
     *,
     output: str | Path | None = None,
     now: datetime | None = None,
+    tools: Mapping[str, Tool] | None = None,
 ) -> Session:
     """A new session, or the one with `session_id`.
 
-    Files go into `output`, by default into a folder of their own below the working folder. `auto` is what the settings
-    say, and without that the first language model of their order that is configured, else offline.
+    `tools` are those that may be called, all unless others are named. Files go into `output`, by default into a folder
+    of their own below the working folder. `auto` is what the settings say, and without that the first language model of
+    their order that is configured, else offline.
     Raises PlanError for an unknown session or model name, an unusable output folder, unusable settings, or a language
     model that is not configured.
     """
@@ -263,7 +266,7 @@ def open_session(
         if not 1970 < now.year < 2200:
             raise PlanError("now", f"{now.year} is no year to plan in", ["1971 to 2199"])
         now = now if now.tzinfo else now.astimezone()
-    return Session(session_id or new_id(), model, root, "." if output else None, now)
+    return Session(session_id or new_id(), model, root, "." if output else None, now, tools or OnDemand())
 
 
 def ask(

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from estimator.errors import PlanError
+from knowledge.own import database
 from knowledge.own.files import stamp_of_all
 from planner.files.render import written_below
 from server import workers
@@ -59,6 +60,10 @@ _PROCESSES = min(max((os.cpu_count() or 1) + 1, 3), 9)
 CLIENT: ContextVar[str] = ContextVar("client", default="")
 # Under this name a request of HTTP knows when whoever made it has gone.
 GONE = "shardwise.gone"
+# And under these who made it, and over which face.
+CALLED_BY, FACE = "shardwise.caller", ContextVar("face", default="")
+# The trace that a request says it is part of, as W3C writes it.
+TRACE: ContextVar[str] = ContextVar("trace", default="")
 Made = TypeVar("Made")
 
 
@@ -109,7 +114,8 @@ class Calls:
             or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments))
         ):
             return await self._compute(tool, arguments)
-        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {self._stamp()}".encode()).digest()
+        stamp = self._stamp() if not database.address() else [database.user(), await self.other(stamp_of_all)]
+        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
         kept = self._kept.get(key)
         if kept is None or not kept.is_good:
             task = asyncio.create_task(self._compute(tool, arguments))
@@ -176,6 +182,8 @@ class Calls:
         async with self._places.taken(CLIENT.get(), is_long):
             ticket = workers.Ticket()
             run = partial(workers.run, tool.name, arguments, written_below(), ticket)
+            # In the name of whoever calls.
+            run = partial(contextvars.copy_context().run, run)
             work = asyncio.get_running_loop().run_in_executor(self._waits, run)
             try:
                 made, self._seconds[tool.name] = await asyncio.shield(work)

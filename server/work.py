@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.own import database
 from planner.files.render import writing_below
 from tools.registry import Tool, find
 
@@ -63,6 +64,14 @@ def bug_of(tool: Tool) -> CallAnswer:
     reference = secrets.token_hex(4)
     _log.exception("tool %s failed (%s)", tool.name, reference)
     return CallAnswer(bug=f"{tool.name}: an error inside Shardwise (reference {reference} in the server's log)")
+
+
+def outward(error: PlanError) -> PlanError:
+    """What is wrong with the database is for whoever runs the server, in its log; others learn that it is."""
+    if error.field != database.ADDRESS:
+        return error
+    _log.error("%s", error)
+    return PlanError("database", "cannot be used at the moment; try again, or tell whoever runs this server")
 
 
 def dumps(value: Any) -> str:

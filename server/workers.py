@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from knowledge.own import database
 from knowledge.own.files import working_folder
 
 try:
@@ -166,11 +167,12 @@ def _surroundings() -> tuple[str, dict[str, str]]:
 
 
 def _variables() -> dict[str, str]:
+    named = {"SHARDWISE_USER": database.user()} if database.address() else {}
     return {
         name: value
         for name, value in os.environ.items()
         if name.startswith(("SHARDWISE_", "XDG_")) or name in ("HOME", "PWD")
-    }
+    } | named
 
 
 def _limit(seconds: float) -> None:

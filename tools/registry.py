@@ -41,6 +41,8 @@ _MODULES = {
     "tools.measuring": "describe_machine render_benchmark benchmark_result",
     "tools.runs": "read_run rate_run list_runs",
 }
+# What these read is looked up; all others plan.
+_LOOKED_UP = frozenset({"tools.facts", "tools.records", "tools.runs"})
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}
 
@@ -61,6 +63,13 @@ class Tool:
     function: Callable[[Any], BaseModel]
     preview: str | None = None
     """Of a tool that writes: the tool that shows what it would write, from the same arguments where it has them."""
+
+    @property
+    def role(self) -> str:
+        """What a caller must be allowed to do: read, plan or write."""
+        if not self.read_only:
+            return "write"
+        return "read" if self.function.__module__ in _LOOKED_UP else "plan"
 
     def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
         """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""

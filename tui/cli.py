@@ -283,6 +283,7 @@ def _add_servers(commands: Any) -> None:
     )
     serve.add_argument("--full", action="store_true", help=full)
     serve.add_argument("--no-log", action="store_true", help="no access log (JSON lines on standard error)")
+    _add_team(serve)
     serve.set_defaults(run="tui.commands.servers.serve")
 
     _add_database(commands)
@@ -296,6 +297,16 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--model", choices=_THINKERS, default="auto", help="who thinks")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
+
+
+def _add_team(serve: argparse.ArgumentParser) -> None:
+    """Flags of a team's server (docs/team.md)."""
+    team = serve.add_argument_group("for a team")
+    team.add_argument("--database", metavar="ADDRESS", help=_DATABASE)
+    team.add_argument("--workers", type=int, default=1, metavar="N", help="processes that serve as one (default: 1)")
+    team.add_argument("--tokens", metavar="FILE", help="who may call: NAME ROLE TOKEN a line; roles: read, plan, write")
+    team.add_argument("--oidc-issuer", metavar="URL", help="an identity provider whose tokens are taken, too")
+    team.add_argument("--oidc-audience", metavar="NAME", help="whom its tokens must be for")
 
 
 _DATABASE = "the team's database, postgresql://user@host/name (or SHARDWISE_DATABASE, which other users cannot see)"

@@ -18,7 +18,7 @@ from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
 from estimator.plan.schema import merge
-from knowledge.own.files import read_text
+from knowledge.own.files import ELSEWHERE, read_text
 from pages.blocks import offered
 from planner.partial import get
 from planner.requests import ALL_PATHS
@@ -198,6 +198,8 @@ def _import(
 
 def _content(path: str) -> str | None:
     """The text of a file of at most 1 MiB, or None where there is none that can be read as text."""
+    if ELSEWHERE.get():
+        return None
     try:
         return read_text(Path(path).expanduser(), "file", _MOST_BYTES)
     except (ValueError, RuntimeError):

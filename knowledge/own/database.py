@@ -35,7 +35,8 @@ _SHARED = _ROOT / "shared"
 _MOST_IDLE = 4
 _WAIT_S = 5
 _USER_NAME = re.compile(r"[^\x00-\x20\x7f]{1,128}")
-_idle: dict[str, list[psycopg.Connection[Any]]] = {}
+# By process: what a fork has from its parent is the parent's, and never used or closed here.
+_idle: dict[tuple[int, str], list[psycopg.Connection[Any]]] = {}
 
 
 def address() -> str:
@@ -91,7 +92,7 @@ def _begun(place: str, name: str) -> psycopg.Connection[Any]:
     import psycopg  # as above
 
     begin = "SELECT set_config('shardwise.user', %s, true)"
-    idle = _idle.setdefault(place, [])
+    idle = _idle.setdefault((os.getpid(), place), [])
     while idle:
         connection = idle.pop()
         try:
@@ -101,13 +102,13 @@ def _begun(place: str, name: str) -> psycopg.Connection[Any]:
             connection.close()
             continue
         return connection
-    connection = psycopg.connect(place, connect_timeout=_WAIT_S, application_name="shardwise")
+    connection = psycopg.connect(place, connect_timeout=_WAIT_S, application_name="shardwise", prepare_threshold=None)
     connection.execute(begin, (name,))
     return connection
 
 
 def _give_back(place: str, connection: psycopg.Connection[Any]) -> None:
-    idle = _idle.setdefault(place, [])
+    idle = _idle.setdefault((os.getpid(), place), [])
     if connection.closed or connection.broken or len(idle) >= _MOST_IDLE:
         connection.close()
     else:

@@ -44,6 +44,9 @@ _WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 Stamp = tuple[tuple[str, int, int], ...]
 """Files with their time and size: equal stamps are equal files."""
 
+# Whoever asks is elsewhere: a path that they name is none of this machine.
+ELSEWHERE: ContextVar[bool] = ContextVar("elsewhere", default=False)
+
 # Files that a row names (a config.json): their changes are changes of the row. Only ever added to.
 _followed: dict[str, set[Path]] = {kind: set() for kind in ROW_KINDS}
 

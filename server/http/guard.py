@@ -21,8 +21,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from estimator.errors import PlanError
-from server.calls import CLIENT, GONE
+from knowledge.own import database
+from server.calls import CALLED_BY, CLIENT, FACE, GONE, TRACE
 from server.http.token import Guesses, is_same
+from server.team.identity import CALLER, Caller, Callers
 from server.work import dumps
 
 Scope = MutableMapping[str, Any]
@@ -36,19 +38,25 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BODY_S = 30.0
 _ONCE = frozenset({"host", "authorization", "content-length", "origin"})
 _log = logging.getLogger("shardwise")
+# What a cluster's probes and clients without a token ask for.
+_OPEN = ("/healthz", "/readyz", "/.well-known/")
 _ANY = frozenset({"0.0.0.0", "::", ""})
 
 
 @dataclass(frozen=True)
 class Guard:
     """`hosts` are the names this server goes by; `any_address` also lets IP addresses through, which nobody can rebind.
-    `origins` are other sites whose pages may call it."""
+    `origins` are other sites whose pages may call it. `callers` are those who may, where there is more than one token;
+    what only says that the server lives they need not show one for. `metadata` is where such a client reads which
+    provider gives tokens."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
     token: str | None = None
     any_address: bool = False
     guesses: Guesses = field(default_factory=Guesses, compare=False)
+    callers: Callers | None = field(default=None, compare=False)
+    metadata: Callable[[str], str] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -88,12 +96,33 @@ def check(guard: Guard, headers: Mapping[str, str], asked: str | None = None) ->
         raise HttpRefusal(403, "pages of this Origin may not call this server; --allow-origin adds one")
     if guard.token is None:
         return
-    scheme, _, credentials = headers.get("authorization", "").partition(" ")
-    shown = credentials.strip() if scheme.casefold() == "bearer" else asked
+    shown = _shown(headers, asked)
     if not shown or not is_same(guard.token, shown):
-        problem = "the token is wrong" if shown else "a bearer token is required: Authorization: Bearer TOKEN"
-        challenge = b'Bearer realm="shardwise"' + (b', error="invalid_token"' if shown else b"")
-        raise HttpRefusal(401, problem, ((b"www-authenticate", challenge),), is_guess=bool(shown))
+        raise _unknown(shown)
+
+
+def _shown(headers: Mapping[str, str], asked: str | None) -> str | None:
+    """The token that a request shows."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    return credentials.strip() if scheme.casefold() == "bearer" else asked
+
+
+def _unknown(shown: str | None, metadata: str = "") -> HttpRefusal:
+    problem = "the token is wrong" if shown else "a bearer token is required: Authorization: Bearer TOKEN"
+    challenge = b'Bearer realm="shardwise"' + (b', error="invalid_token"' if shown else b"")
+    if metadata:
+        challenge += f', resource_metadata="{metadata}"'.encode("latin-1")
+    return HttpRefusal(401, problem, ((b"www-authenticate", challenge),), is_guess=bool(shown))
+
+
+async def _caller(guard: Guard, headers: Mapping[str, str], asked: str | None) -> Caller:
+    """Whoever makes a request. Raises HttpRefusal."""
+    assert guard.callers is not None
+    shown = _shown(headers, asked)
+    caller = await guard.callers.caller(shown) if shown else None
+    if caller is None:
+        raise _unknown(shown, guard.metadata(headers.get("host", "")) if guard.metadata else "")
+    return caller
 
 
 @dataclass
@@ -107,6 +136,7 @@ class _Seen:
     status: int = 0
     bytes_out: int = 0
     begun: float = field(default_factory=time.perf_counter)
+    caller: Caller | None = None
 
 
 def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) -> App:
@@ -131,7 +161,10 @@ def guarded(app: App, guard: Guard, log: Callable[[str], None] | None = None) ->
         try:
             await _admit(seen, guard, receive)
             client = scope.get("client")
-            CLIENT.set(seen.headers.get("mcp-session-id") or (client[0] if client else ""))
+            name = seen.caller.name if seen.caller else seen.headers.get("mcp-session-id")
+            CLIENT.set(name or (client[0] if client else ""))
+            TRACE.set(seen.headers.get("traceparent", ""))
+            FACE.set("mcp" if scope["path"] == "/mcp" else "rest")
             gone = scope[GONE] = asyncio.Event()
             watching = asyncio.create_task(_watch(receive, gone))
             try:
@@ -169,6 +202,13 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
     asked = _token_of_page(seen.scope)
     client = seen.scope.get("client")
     seen.headers, refusal = _verdict(guard, raw, asked)
+    if refusal is None and guard.callers is not None and not seen.scope["path"].startswith(_OPEN):
+        try:
+            seen.caller = seen.scope[CALLED_BY] = await _caller(guard, seen.headers, asked)
+            CALLER.set(seen.caller)
+            database.USER.set(seen.caller.name)
+        except HttpRefusal as unknown:
+            refusal = unknown
     # What is refused is read as well, so that the client reads the answer.
     with suppress(*([HttpRefusal, ConnectionError] if refusal else [])):
         try:
@@ -306,6 +346,8 @@ def _line(seen: _Seen) -> str:
     params = message.get("params") or {}
     called = (("rpc", message.get("method")), ("name", params.get("name")))
     noted = {key: value[:60] for key, value in called if isinstance(value, str)}
+    if seen.caller is not None:
+        noted["user"] = seen.caller.name
     return dumps(
         {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "client": client[0] if client else None,

@@ -23,7 +23,7 @@ from server.http.docs import page
 from server.http.guard import error_text
 from server.http.openapi import document
 from server.service import Service
-from server.work import CallAnswer, dumps
+from server.work import CallAnswer, dumps, outward
 from tools.schemas import described, listed
 
 Route = Callable[[Request], Awaitable[Response]]
@@ -158,7 +158,7 @@ _ROUTES: dict[str, _ByMethod] = {
 async def refused(request: Request, error: Exception) -> Response:
     """Every error of a route in the one form."""
     if isinstance(error, PlanError):
-        return _error(422, error)
+        return _refused(error)
     if isinstance(error, Busy):
         return _error(503, "too many calls are waiting", {"retry-after": "1"})
     if isinstance(error, HTTPException) and isinstance(error.__cause__, PlanError):
@@ -237,8 +237,16 @@ def _no_constant(name: str) -> float:
 
 def _answered(answer: CallAnswer) -> Response:
     if answer.failure is not None:
-        return _error(422, answer.error) if answer.error else _error(500, answer.failure)
+        return _refused(answer.error) if answer.error else _error(500, answer.failure)
     return Response(answer.text, media_type=_JSON)
+
+
+def _refused(error: PlanError) -> Response:
+    """What cannot be used as it is; what is not there, or not allowed to this caller, as HTTP says it."""
+    error = outward(error)
+    missing = error.field == "session" and error.problem.startswith("there is no")
+    status = {"role": 403, "database": 503}.get(error.field, 404 if missing else 422)
+    return _error(status, error, {"retry-after": "5"} if status == 503 else None)
 
 
 def _json(value: Any) -> Response:

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import uvicorn
@@ -31,12 +31,23 @@ _IDLE_S = 30 * 86400.0
 _MOST_AT_ONCE = 1000
 
 
-def app(service: Service, guard: Guard, log: Callable[[str], None] | None = None) -> App:
-    """The server as an ASGI application. `log` takes one line of JSON a request; None keeps none."""
+def app(
+    service: Service,
+    guard: Guard,
+    log: Callable[[str], None] | None = None,
+    more: Iterable[tuple[str, list[str], http_rest.Route]] = (),
+    alone: bool = True,
+) -> App:
+    """The server as an ASGI application. `log` takes one line of JSON a request; None keeps none. `more` are other
+    paths. Where it is not `alone` others serve as one with it, and it keeps nothing from one request to the next."""
     served = server(service)
-    for path, methods, route in http_rest.routes(service, guard.token is not None):
+    secured = guard.token is not None or guard.callers is not None
+    for path, methods, route in (*http_rest.routes(service, secured), *more):
         served.custom_route(path, methods)(route)
-    built = served.http_app(path="/mcp", host_origin_protection=False, session_idle_timeout=_IDLE_S)
+    built = served.http_app(
+        path="/mcp", host_origin_protection=False, stateless_http=not alone,
+        session_idle_timeout=_IDLE_S if alone else None,
+    )  # fmt: skip
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
     return guarded(Sessions(built).serve, guard, log)
@@ -47,32 +58,47 @@ def serve(service: Service, host: str, port: int, guard: Guard, log: bool, ready
 
     Raises PlanError when the address cannot be used.
     """
+    with listening(host, port) as place:
+        bound = place.getsockname()[1]
+        run(app(service, guard, print_line if log else None), place, lambda: ready(bound))
+
+
+def print_line(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Generator[socket.socket, None, None]:
+    """A socket that is bound to an address. Raises PlanError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind((host, port))
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise PlanError("--port", f"cannot listen on {host} port {port}: {reason}") from None
+        place.setblocking(False)
+        yield place
+
+
+def run(application: App, place: socket.socket, ready: Callable[[], None], finish_s: int = _FINISH_S) -> None:
+    """Serves on a bound socket until SIGINT or SIGTERM; running requests get so long to finish."""
     hush()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
     # Computations in threads must not keep the loop from answering the others.
     sys.setswitchinterval(0.001)
     threading.Thread(target=workers.warm, args=(2,), daemon=True).start()
-    lines = (lambda line: print(line, file=sys.stderr, flush=True)) if log else None
     config = uvicorn.Config(
-        app(service, guard, lines), log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
-        timeout_graceful_shutdown=_FINISH_S, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
+        application, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+        timeout_graceful_shutdown=finish_s, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
         http=BoundedHttp, proxy_headers=False, interface="asgi3",
     )  # fmt: skip
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, port))
-        except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise PlanError("--port", f"cannot listen on {host} port {port}: {reason}") from None
-        listening.setblocking(False)
-        running = uvicorn.Server(config)
-        running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]
-        bound = listening.getsockname()[1]
-        # The loop that uvicorn finds best: uvloop where it is installed.
-        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_run(running, listening, lambda: ready(bound)))
+    running = uvicorn.Server(config)
+    running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]
+    # The loop that uvicorn finds best: uvloop where it is installed.
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(_run(running, place, ready))
 
 
 async def _run(running: Any, listening: Any, ready: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from estimator.errors import PlanError
 from pages.answers.page import page_of
@@ -23,11 +23,20 @@ from server.work import CallAnswer
 from tools.registry import Tool, typed
 
 DETAILS = "details"
+NOT_KEPT = "this result is not kept any more; call the tool again"
 _WIDTH = 100
 # A result of so many bytes goes whole; of a longer one each list gets so many, and one that lies deeper fewer.
 _WHOLE_BYTES, _LIST_BYTES, _DEEP_BYTES = 4000, 2000, 500
 _LONGEST_TEXT = 16_000
 _MOST_KEPT = 256
+
+
+class KeptResults(Protocol):
+    """Where whole results are kept for a while."""
+
+    def keep(self, text: str) -> str: ...
+
+    def read(self, id: str) -> str: ...
 
 
 @dataclass
@@ -49,11 +58,11 @@ class Results:
     def read(self, id: str) -> str:
         """Raises PlanError."""
         if id not in self._kept:
-            raise PlanError("results", "this result is not kept any more; call the tool again")
+            raise PlanError("results", NOT_KEPT)
         return self._kept[id]
 
 
-def brief(tool: Tool, answer: CallAnswer, results: Results) -> tuple[str, dict[str, Any]]:
+def brief(tool: Tool, answer: CallAnswer, results: KeptResults) -> tuple[str, dict[str, Any]]:
     """(text, structured content) of an answer that is no failure."""
     value = answer.value
     whole = len(answer.text) <= _WHOLE_BYTES

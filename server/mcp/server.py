@@ -35,13 +35,15 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from estimator.errors import PlanError
-from server.calls import GONE, TOO_MANY, Busy, unless_gone
+from knowledge.own import database
+from server.calls import CALLED_BY, GONE, TOO_MANY, Busy, unless_gone
 from server.mcp import prompts as mcp_prompts
 from server.mcp import resources as mcp_resources
-from server.mcp.brief import Results, brief
+from server.mcp.brief import brief
 from server.mcp.plan_page import plan_page
 from server.mcp.writes import APPROVE, FORM, CannotAsk, Consent, Shown, agreed
 from server.service import Service, Tell
+from server.team.identity import CALLER
 from tools.brief import assistants
 from tools.schemas import listed
 
@@ -65,11 +67,11 @@ _PAGE = 100
 class _NeedsInput(Exception):
     """The modern era's way to ask: the call ends with a question and is made again with the answer."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, code: str) -> None:
         params = ElicitRequestFormParams(message=shown.question, requested_schema=FORM)
         form = ElicitRequest(method="elicitation/create", params=params)
         self.result = InputRequiredResult(
-            result_type="input_required", input_requests={APPROVE: form}, request_state=shown.writing.code(shown.bound)
+            result_type="input_required", input_requests={APPROVE: form}, request_state=code
         )
 
 
@@ -85,8 +87,9 @@ class _RegistryTool(McpTool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         context = get_context()
+        _in_the_name_of_the_caller(context)
         try:
-            work = self.service.call(self.tool, arguments, _consent(context), _tell(context))
+            work = self.service.call(self.tool, arguments, _consent(context, self.service), _tell(context))
             answer = await unless_gone(work, _gone(context))
         except _NeedsInput as needed:
             return InputRequiredToolResult(needed.result)
@@ -136,7 +139,7 @@ class _Registry(Provider):
     def __init__(self, service: Service) -> None:
         super().__init__()
         self.service = service
-        self.results = None if service.full else Results()
+        self.results = None if service.full else service.results
 
     async def _list_tools(self) -> Sequence[McpTool]:
         return list(self._tools.values())
@@ -243,7 +246,7 @@ def server(service: Service) -> FastMCP:
     @asynccontextmanager
     async def life(_: FastMCP) -> AsyncIterator[None]:
         yield
-        service.calls.close()
+        service.close()
 
     instructions = _INSTRUCTIONS if service.full else _INSTRUCTIONS + _BRIEFLY
     served = FastMCP(
@@ -279,6 +282,14 @@ def _completion(service: Service, ref: Any, argument: Any) -> Completion:
     return Completion(values=matches[:_PAGE], total=len(matches), has_more=len(matches) > _PAGE)
 
 
+def _in_the_name_of_the_caller(context: Context) -> None:
+    """A call may run in a task that began before its request came."""
+    request = getattr(context.request_context, "request", None)
+    if request is not None and (caller := request.scope.get(CALLED_BY)) is not None:
+        CALLER.set(caller)
+        database.USER.set(caller.name)
+
+
 def _tell(context: Context) -> Tell | None:
     """How to report progress, where the client asked for it."""
     meta = context.request_context and context.request_context.meta
@@ -293,10 +304,11 @@ def _gone(context: Context) -> asyncio.Event | None:
     return request.scope.get(GONE) if request is not None else None
 
 
-def _consent(context: Context) -> Consent:
+def _consent(context: Context, service: Service) -> Consent:
     """How to put a question before the person: by the form of the client's era, or not at all."""
 
     async def ask(shown: Shown) -> bool:
+        writing, other = shown.writing, service.calls.other
         request = context.request_context
         capabilities = context.session.client_capabilities if request else None
         asks = capabilities and capabilities.elicitation
@@ -310,8 +322,8 @@ def _consent(context: Context) -> Consent:
                 raise CannotAsk from None
             return agreed(answer)
         if APPROVE not in (context.input_responses or {}):
-            raise _NeedsInput(shown)
-        if problem := shown.writing.redeem(str(context.request_state), shown.bound):
+            raise _NeedsInput(shown, await other(lambda: writing.code(shown.bound)))
+        if problem := await other(lambda: writing.redeem(str(context.request_state), shown.bound)):
             raise PlanError("approve", f"the answer {problem}; nothing was written")
         return agreed((context.input_responses or {})[APPROVE])
 

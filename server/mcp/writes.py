@@ -16,11 +16,13 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from estimator.errors import PlanError
+from knowledge.own import database
 from planner.files.render import inside_root, writing_below
 from planner.files.standing import difference, folder_of, standing
 from server.calls import FOLDER, Calls
@@ -49,34 +51,67 @@ _NO_ROOT = (
 )
 
 
+class Codes(Protocol):
+    """The codes that were given out: what each is good for, and since when."""
+
+    def keep(self, code: str, bound: str) -> None: ...
+
+    def look(self, code: str) -> tuple[str, float] | None:
+        """What a code is good for, and its age in seconds."""
+
+    def drop(self, code: str) -> bool:
+        """False where it was gone already."""
+        ...
+
+
+@dataclass
+class OwnCodes:
+    """Those of this process."""
+
+    _codes: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict, repr=False)
+
+    def keep(self, code: str, bound: str) -> None:
+        while len(self._codes) >= _MOST_CODES:
+            self._codes.popitem(last=False)
+        self._codes[code] = (bound, time.monotonic())
+
+    def look(self, code: str) -> tuple[str, float] | None:
+        held = self._codes.get(code)
+        return held and (held[0], time.monotonic() - held[1])
+
+    def drop(self, code: str) -> bool:
+        return self._codes.pop(code, None) is not None
+
+
 @dataclass(frozen=True)
 class Writing:
-    """The one folder that may be written to (None: nothing may be), and the codes that were given out: what each is
-    good for, and until when."""
+    """The one folder that may be written to (None: nothing may be), and the codes that were given out."""
 
     root: Path | None
-    codes: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict, repr=False)
+    codes: Codes = field(default_factory=OwnCodes, repr=False)
+
+    def may(self, tool: Tool) -> bool:
+        """Whether a tool has a place to write to: what a team keeps is in its database."""
+        return self.root is not None or (bool(database.address()) and FOLDER not in tool.request.model_fields)
 
     def code(self, bound: str) -> str:
         """A new code for what was shown."""
-        while len(self.codes) >= _MOST_CODES:
-            self.codes.popitem(last=False)
         code = secrets.token_hex(16)
-        self.codes[code] = (bound, time.monotonic() + _GOOD_FOR_S)
+        self.codes.keep(code, bound)
         return code
 
     def redeem(self, code: str, bound: str) -> str:
         """Uses a code up; what is wrong with it, '' where nothing is."""
-        held = self.codes.get(code)
+        held = self.codes.look(code)
+        unknown = "is not known, or was used already; call without it to see what would be written now"
         if held is None:
-            return "is not known, or was used already; call without it to see what would be written now"
-        if held[1] < time.monotonic():
-            del self.codes[code]
+            return unknown
+        if held[1] > _GOOD_FOR_S:
+            self.codes.drop(code)
             return f"is older than {_GOOD_FOR_S / 60:.0f} minutes; call without it to see what would be written now"
         if held[0] != bound:
             return "does not belong to these arguments and files, or what stands there has changed; call without it"
-        del self.codes[code]
-        return ""
+        return "" if self.codes.drop(code) else unknown
 
 
 @dataclass(frozen=True)
@@ -115,9 +150,9 @@ async def write(
         # Said, so that what stands there can be looked at.
         request[FOLDER] = folder_of(preview.value["plan"])
     shown = await calls.other(lambda: _shown(writing, tool, request, preview.value))
-    if writing.root is None:
+    if not writing.may(tool):
         return _not_written(shown.preview, None, _NO_ROOT)
-    if confirm is not None and (problem := writing.redeem(confirm, shown.bound)):
+    if confirm is not None and (problem := await calls.other(lambda: writing.redeem(confirm, shown.bound))):
         return CallAnswer(error=PlanError("confirm", problem))
     try:
         if not await consent(shown):
@@ -126,11 +161,12 @@ async def write(
         return CallAnswer(error=error)
     except CannotAsk:
         if confirm is None:
-            return _not_written(shown.preview, writing.code(shown.bound), _CANNOT_ASK.format(name=tool.name))
+            code = await calls.other(lambda: writing.code(shown.bound))
+            return _not_written(shown.preview, code, _CANNOT_ASK.format(name=tool.name))
     # While the person was asked, something else may have come to stand there.
     if (await calls.other(lambda: _shown(writing, tool, request, preview.value))).bound != shown.bound:
         return CallAnswer(error=PlanError(tool.name, "what stands there has changed since it was shown; call again"))
-    with writing_below(writing.root):
+    with writing_below(writing.root) if writing.root else nullcontext():
         done = await calls.run(tool, request, keep=False)
     calls.forget()
     return done if done.failure is not None else CallAnswer(dumps({**done.value, "written": True}))

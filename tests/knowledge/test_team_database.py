@@ -137,7 +137,7 @@ def test_the_schema_is_refused_when_it_is_not_ours(postgres: str, monkeypatch: p
 @pytest.mark.usefixtures("team_database")
 def test_a_connection_that_was_ended_is_replaced() -> None:
     assert store.runs() == []
-    (held,) = database._idle[database.address()][-1:]
+    (held,) = database._idle[os.getpid(), database.address()][-1:]
     with psycopg.connect(database.address(), autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(%s)", (held.info.backend_pid,))
     assert store.runs() == []
@@ -153,3 +153,21 @@ def test_nothing_of_a_database_is_loaded_without_one(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("team_database")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_that_is_forked_leaves_its_parents_connections_alone() -> None:
+    assert store.runs() == []
+    ours = database._idle[os.getpid(), database.address()][-1].info.backend_pid
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        with database.transaction() as connection:
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        os.write(writing, str(row and row[0]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(reading, 20)) != ours
+    os.close(reading)
+    os.close(writing)
+    assert store.runs() == []

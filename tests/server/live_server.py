@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
-from server.http.guard import Guard
+from server.http.guard import App, Guard
 from server.http.server import app
 from server.service import Service
 
@@ -30,7 +30,12 @@ class Live:
 @contextmanager
 def in_thread(root: Path | None = None, guard: Guard | None = None, full: bool = False) -> Iterator[Live]:
     log: list[str] = []
-    served = app(Service(root, remote=True, full=full), guard or Guard(), log.append)
+    with served_in_thread(app(Service(root, remote=True, full=full), guard or Guard(), log.append), log) as live:
+        yield live
+
+
+@contextmanager
+def served_in_thread(served: App, log: list[str]) -> Iterator[Live]:
     config = uvicorn.Config(served, port=0, log_config=None, access_log=False, ws="none", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

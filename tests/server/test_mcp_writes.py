@@ -256,6 +256,7 @@ async def test_a_code_expires(service: Service, monkeypatch: pytest.MonkeyPatch)
     late = (await write(service, WRITE, nobody))["confirm"]
     assert "older than" in (await write(service, WRITE | {"confirm": late}, nobody))["error"]
     assert not files(service)
+    monkeypatch.setattr("server.mcp.writes._GOOD_FOR_S", 600.0)
     assert (await write(service, WRITE | {"confirm": code}, nobody))["written"] is True
 
 

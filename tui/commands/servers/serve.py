@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from estimator.errors import PlanError
+from knowledge.own import database
 from server.http.guard import guard_for
 from server.http.server import serve
 from server.http.token import token
@@ -14,9 +16,12 @@ from tui.root_folder import root_folder
 
 
 def run(arguments: argparse.Namespace) -> int:
-    secret, is_new = token(arguments.token_file)
+    has_callers = bool(arguments.tokens or arguments.oidc_issuer)
+    secret, is_new = (None, False) if has_callers else token(arguments.token_file)
     if not 0 <= arguments.port <= 65535:
         raise PlanError("--port", f"{arguments.port} is no port", ["0 to 65535"])
+    if has_callers and arguments.token_file:
+        raise PlanError("--token-file", "is everybody's one token; --tokens and --oidc-issuer tell callers apart")
     guard = guard_for(arguments.host, secret, frozenset(arguments.allow_host), frozenset(arguments.allow_origin))
 
     def ready(port: int) -> None:
@@ -29,6 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
                 f"  programs: Authorization: Bearer {secret} (SHARDWISE_TOKEN keeps one)", file=sys.stderr, flush=True
             )
 
-    service = Service(root_folder(arguments.root), remote=True, full=arguments.full)
+    root = root_folder(arguments.root)
+    if arguments.database:
+        os.environ[database.ADDRESS] = arguments.database
+    if database.address():
+        from tui.commands.servers.team import serve_team  # the libraries of a database, which others do not need
+
+        return serve_team(arguments, guard, root, ready)
+    if has_callers or arguments.workers != 1:
+        flag = "--workers" if arguments.workers != 1 else "--tokens" if arguments.tokens else "--oidc-issuer"
+        raise PlanError(flag, "is for a team's server, which needs --database", ["postgresql://user@host/name"])
+    service = Service(root, remote=True, full=arguments.full)
     serve(service, arguments.host, arguments.port, guard, not arguments.no_log, ready)
     return 0
