@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from tools.registry import Tool
-from tools.schemas import EVERYDAY, IN_FULL
+from tools.schemas import EVERYDAY, IN_FULL, schema_of
 
 _KEPT = ("type", "description", "enum", "items", "anyOf", "properties", "required", "$ref", "$defs")
 # The tools with which the arguments of a run and of its costs are declared.
@@ -122,7 +122,7 @@ def _declared(tools: tuple[Tool, ...]) -> str:
 
 
 def _entries(tools: tuple[Tool, ...], how: _Listing) -> list[dict[str, Any]]:
-    schemas = {tool.name: _short(tool.request.model_json_schema()) for tool in tools}
+    schemas = {tool.name: _short(schema_of(tool.request)) for tool in tools}
     told, costs = (_meanings(schemas, homes) for homes in (IN_FULL, how.homes))
     entries = [
         {

@@ -8,11 +8,16 @@ not at all. One tool alone is described in full.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.json_schema import JsonSchemaMode
+
     from tools.registry import Tool
 
 Schema = dict[str, Any]
@@ -76,18 +81,29 @@ def described(tool: Tool) -> Schema:
 
 
 def input_schema(tool: Tool) -> Schema:
-    schema = untitled(tool.request.model_json_schema())
+    schema = untitled(schema_of(tool.request))
     if not tool.read_only:
         schema["properties"] = {**schema.get("properties", {}), "confirm": CONFIRM}
     return schema
 
 
 def output_schema(tool: Tool) -> Schema:
-    schema = untitled(tool.response.model_json_schema(mode="serialization"))
+    schema = untitled(schema_of(tool.response, "serialization"))
     if tool.read_only:
         return schema
     # Nothing of the result is there before the person has agreed.
     return {**schema, "properties": {**schema["properties"], **_WRITING}, "required": ["written"]}
+
+
+def schema_of(model: type[BaseModel], mode: JsonSchemaMode = "validation") -> Schema:
+    """A request's or a result's schema, the caller's own to change."""
+    return json.loads(_schema_text(model, mode))
+
+
+@cache
+def _schema_text(model: type[BaseModel], mode: JsonSchemaMode) -> str:
+    """Made once: of some ninety arguments it takes long, and lists, pages and descriptions all show it."""
+    return json.dumps(model.model_json_schema(mode=mode))
 
 
 def untitled(schema: Mapping[str, Any]) -> Schema:
