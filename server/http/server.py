@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -82,8 +83,19 @@ def listening(host: str, port: int) -> Generator[socket.socket, None, None]:
         yield place
 
 
-def run(application: App, place: socket.socket, ready: Callable[[], None], finish_s: int = _FINISH_S) -> None:
-    """Serves on a bound socket until SIGINT or SIGTERM; running requests get so long to finish."""
+@dataclass(frozen=True)
+class Ending:
+    """How a server ends: for how long it still takes requests once it is told to, after `leaving` was called, and how
+    long those that run may take to finish."""
+
+    leaving: Callable[[], None] = lambda: None
+    still_s: float = 0.0
+    finish_s: int = _FINISH_S
+
+
+def run(application: App, place: socket.socket, ready: Callable[[], None], ending: Ending | None = None) -> None:
+    """Serves on a bound socket until SIGINT or SIGTERM."""
+    ending = ending or Ending()
     hush()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client sends is no incident here either
     # Computations in threads must not keep the loop from answering the others.
@@ -91,11 +103,11 @@ def run(application: App, place: socket.socket, ready: Callable[[], None], finis
     threading.Thread(target=workers.warm, args=(2,), daemon=True).start()
     config = uvicorn.Config(
         application, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
-        timeout_graceful_shutdown=finish_s, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
+        timeout_graceful_shutdown=ending.finish_s, timeout_keep_alive=30, limit_concurrency=_MOST_AT_ONCE, backlog=2048,
         http=BoundedHttp, proxy_headers=False, interface="asgi3",
     )  # fmt: skip
     running = uvicorn.Server(config)
-    running.capture_signals = lambda: _signals(running)  # type: ignore[method-assign]
+    running.capture_signals = lambda: _signals(running, ending)  # type: ignore[method-assign]
     # The loop that uvicorn finds best: uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_run(running, place, ready))
@@ -116,12 +128,22 @@ async def _run(running: Any, listening: Any, ready: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def _signals(running: Any) -> Generator[None, None, None]:
+def _signals(running: Any, ending: Ending) -> Generator[None, None, None]:
     """SIGINT and SIGTERM end the server in good order, and the process with code 0; a second one ends it at once."""
+    told = 0
+
+    def end() -> None:
+        running.should_exit = True
 
     def stop(*_: object) -> None:
-        running.force_exit = running.should_exit
-        running.should_exit = True
+        nonlocal told
+        told += 1
+        ending.leaving()
+        if told > 1 or not ending.still_s:
+            running.force_exit = told > 1
+            end()
+        else:
+            threading.Timer(ending.still_s, end).start()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -36,6 +36,7 @@ class TeamFace:
     service: Service
     figures: Callable[[], tuple[bytes, str]]
     oidc: Oidc | None = None
+    is_leaving: bool = False
     _looked: tuple[float, str] = field(default=(-1e9, ""))
 
     def routes(self) -> Iterator[tuple[str, list[str], Route]]:
@@ -55,9 +56,15 @@ class TeamFace:
         for path, by_method in by_path.items():
             yield path, list(by_method), _by_method(by_method)
 
+    def leave(self) -> None:
+        """From here on it says that it is not ready, so that whoever spreads requests looks elsewhere."""
+        self.is_leaving = True
+
     async def _ready(self, _: Request) -> Response:
         """Whether requests can be served now: the database answers, and its tables are ours. What is wrong is for
         whoever runs the server; anybody may ask here."""
+        if self.is_leaving:
+            return Response(error_text("this server is about to end"), 503, {"retry-after": "5"}, _JSON)
         if await asyncio.to_thread(self._problem):
             sentence = "the database cannot be used; the server's log says why"
             return Response(error_text(sentence), 503, {"retry-after": "5"}, _JSON)

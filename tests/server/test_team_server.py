@@ -61,7 +61,7 @@ def processes(count: int, options: TeamOptions) -> Iterator[list[Live]]:
     """Servers that serve as one, in threads of this process."""
     with ExitStack() as stack:
         logs: list[list[str]] = [[] for _ in range(count)]
-        yield [stack.enter_context(served_in_thread(team_app(options, log.append), log)) for log in logs]
+        yield [stack.enter_context(served_in_thread(team_app(options, log.append)[0], log)) for log in logs]
 
 
 def options(tokens: Path, root: Path | None = None, **more: Any) -> TeamOptions:

@@ -15,7 +15,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from server.http.guard import App, Guard
-from server.http.server import app, listening, print_line, run
+from server.http.server import Ending, app, listening, print_line, run
 from server.service import Service
 from server.team import schema, watching
 from server.team.identity import Callers, Oidc, TokenFile
@@ -25,7 +25,8 @@ from server.team.supervisor import Workers
 from tui.commands.servers.talking import Talking
 
 _MOST_WORKERS = 64
-_FINISH_S = 30
+# What is on its way when the server is told to end is still taken, for so long; what runs may take that long.
+_STILL_S, _FINISH_S = 2.0, 30
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def serve_team(arguments: argparse.Namespace, guard: Guard, root: Path | None, t
         os.environ[watching.FOLDER] = figures
         try:
             place.listen(2048)
-            workers = Workers(arguments.workers, _worker, (options, place), _FINISH_S + 5)
+            workers = Workers(arguments.workers, _worker, (options, place), _STILL_S + _FINISH_S + 5)
             return workers.run(lambda: told(port), watching.gone)
         finally:
             shutil.rmtree(figures, ignore_errors=True)
@@ -78,11 +79,12 @@ def _worker(options: TeamOptions, place: socket.socket, started: Any) -> None:
 
 
 def _serve(options: TeamOptions, place: socket.socket, ready: Any) -> None:
-    run(team_app(options, print_line if options.log else None), place, ready, _FINISH_S)
+    served, leave = team_app(options, print_line if options.log else None)
+    run(served, place, ready, Ending(leave, _STILL_S, _FINISH_S))
 
 
-def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> App:
-    """One process of the server as an ASGI application."""
+def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> tuple[App, Callable[[], None]]:
+    """One process of the server as an ASGI application, and what to call when it is about to end."""
     figures = watching.CallFigures()
     traces = [watching.Traces()] if watching.is_traced() else []
     service = Service(
@@ -95,7 +97,7 @@ def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> App:
     if callers is not None:
         guard = replace(guard, token=None, metadata=metadata_of if callers.oidc else None)
     face = TeamFace(service, figures.text, callers.oidc if callers else None)
-    return app(service, guard, log, face.routes(), alone=False)
+    return app(service, guard, log, face.routes(), alone=False), face.leave
 
 
 def _callers(options: TeamOptions) -> Callers | None:
