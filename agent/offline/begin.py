@@ -34,11 +34,10 @@ from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, limits
 from agent.offline.turn import TurnWork
-from agent.offline.usual import COUNT, DEVICE, usual, without_usual
+from agent.offline.unsaid import ASSISTANT, EXAMPLE, example_of, is_any_assistant, on_usual, under_load
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
-from knowledge.jobs.serving import USUAL_CLIENTS
 from pages.blocks import offered
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
@@ -51,8 +50,6 @@ _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
 # What no Plan holds and a deployment is asked for with.
 _LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
-# Requests that engines run at once unless they are told otherwise (vLLM's max_num_seqs on most devices).
-_AT_ONCE = 256
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.
@@ -92,6 +89,10 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         return patched(plan, edits, reading.text, catalogue, before)
 
     change = laid(plan, _edits(reading))
+    if is_any_assistant(turn, reading, change.plan):
+        note = f"no model was named: {ASSISTANT} taken, a usual one to talk to"
+        reading = replace(reading, tool="recommend_cluster", assumed=[note, *reading.assumed])
+        change = replace(change, patch=replace(change.patch, plan=merge(change.plan, {"model": ASSISTANT})))
     base.topic["refused"] = change.refused
     each = [laid(change.plan, edits) for edits in reading.options]
     options = changed(change.plan, [option.plan for option in each])
@@ -99,8 +100,11 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     question = asked(reading, base.topic, change.plan, options, catalogue, turn.tools)
     settled = _settled(reading, needs, change.plan, question)
     plan, assumed = _assumed(change.plan, reading, base.topic, question, catalogue)
-    plan, taken = _on_usual(turn.plan, plan, reading, base.topic, settled)
-    plan, load = _under_load(plan, question)
+    plan, taken = on_usual(turn.plan, plan, reading, base.topic, settled)
+    plan, load = under_load(plan, reading, question)
+    if example := example_of(plan, question):
+        plan, base.supposing = merge(plan, example), True
+        load.append(f"no run was named: {EXAMPLE} taken as an example")
     reading = replace(reading, assumed=[*load, *reading.assumed, *taken])
     topic = _remembered(turn, reading, base, change, plan, question)
     topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
@@ -110,7 +114,8 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         return _ask(turn, reading, base, plan, topic, questions, [*change.patch.refusals, *notes])
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
-    still = [f"{label(supposed[0])} is still only supposed"] if supposed and reading.scope != "hypothetical" else []
+    goes_on = supposed and not example and reading.scope != "hypothetical"
+    still = [f"{label(supposed[0])} is still only supposed"] if goes_on else []
     work |= common(turn, start, reading, [*still, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
     if not supposed:
@@ -252,21 +257,6 @@ def _assumed(
     return plan, notes
 
 
-def _under_load(plan: dict[str, Any], question: TurnQuestion) -> tuple[dict[str, Any], list[str]]:
-    """The plan with a load where machines are searched for and none was said, and what is said about that: one user
-    where it is each user's speed that is to be met."""
-    searched = question.wish is not None and question.wish[0] == "recommend_cluster"
-    if not searched or not is_serving(plan) or has_load(plan):
-        return plan, []
-    if get(plan, "workload.requests"):
-        note = f"{_AT_ONCE} of the requests taken at once, as engines do"
-        return merge(plan, {"workload.concurrency": _AT_ONCE}), [note]
-    limited = any(get(plan, ALL_PATHS[name]) for name in ("ttft_slo_ms", "tpot_slo_ms"))
-    clients = 1 if limited else USUAL_CLIENTS
-    told = "one user at a time" if clients == 1 else f"{clients} clients at once"
-    return merge(plan, {"workload.concurrency": clients}), [f"no load was said: {told} taken"]
-
-
 def _offered(
     reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], question: TurnQuestion
 ) -> dict[str, Any]:
@@ -354,55 +344,6 @@ def _settled(reading: Reading, needs: Sequence[Need], plan: Mapping[str, Any], q
         settled |= {"cluster.accelerator"}
     swept = {question.sweep.get("field"), question.sweep.get("second_field")} if question.sweep else set()
     return settled | {path for path in swept if path}
-
-
-def _on_usual(
-    before: Mapping[str, Any], plan: dict[str, Any], reading: Reading, topic: dict[str, Any], settled: set[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """The plan on the devices that people use for it, where none are named, and what is said about that. They stay
-    until others are named, or another model is."""
-    taken = topic.pop("usual", None)
-    named = {edit.field for edit in reading.edits}
-    if taken and not named & {"accelerator", "count", "nodes"}:
-        if get(plan, "model") == get(before, "model") and is_serving(plan) == is_serving(before):
-            topic["usual"] = taken
-            return plan, []
-        plan = without_usual(plan, taken)
-    # 'Does it fit on H100?' is asked of one; where one is refused others are to be named.
-    known = get(plan, DEVICE) is not None
-    timed = get(plan, _DEVICE_HOURS) is not None
-    left = (reading.tool == "check_fit" and not timed) if known else "accelerator" in named
-    numbers = [edit.value for option in reading.options for edit in option if edit.field in ("count", "nodes")]
-    if numbers and not known:
-        # Whose number is compared: only their kind is open.
-        settled, plan = settled - {COUNT}, merge(plan, {COUNT: max(numbers)})
-    if compared := _usual_of_each(plan, reading):
-        return compared
-    if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
-        return plan, []
-    topic["usual"] = devices
-    plan = merge(plan, devices)
-    on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
-    if DEVICE not in devices:
-        fewest = usual(merge(plan, dict.fromkeys((COUNT, _DEVICE_HOURS))))
-        why = "fewer have no room" if devices == fewest else "they last about a month"
-        return plan, [f"no number of devices was named: {on} taken, as {why}"]
-    return plan, [f"no device was named: {on} taken, as is usual"]
-
-
-def _usual_of_each(plan: Mapping[str, Any], reading: Reading) -> tuple[dict[str, Any], list[str]] | None:
-    """The plan with as many devices as each kind of those that are set side by side has room on, where none are
-    counted."""
-    kinds = [edit.value for option in reading.options for edit in option if edit.field == "accelerator"]
-    counted = {edit.field for option in reading.options for edit in option} & {"count", "nodes"}
-    if reading.tool != "compare" or len(kinds) < 2 or counted or get(plan, COUNT) or get(plan, "model") is None:
-        return None
-    fewest = {kind: usual(merge(plan, {DEVICE: kind})).get(COUNT, 1) for kind in kinds}
-    most = max(fewest, key=lambda kind: fewest[kind])
-    if fewest[most] == 1:
-        return None
-    note = f"no number of devices was named: {fewest[most]} of each taken, as fewer {most} have no room"
-    return merge(plan, {COUNT: fewest[most]}), [note]
 
 
 def _ask(

@@ -70,6 +70,12 @@ def work_of(
     if question.limit and not options and _of_any_method(plan, question.limit):
         # What is the largest depends on the method more than on anything else.
         options = [{"method": method} for method in _METHODS]
+    if question.limit and not options and "family" in question.limit and _is_format_open(turn, plan, reading):
+        # As is what a server, or a card at home, is given.
+        weights = [dict(each) for each in (_WEIGHTS_AT_HOME if _is_personal([], plan) else _WEIGHTS_OF_SERVERS)]
+        return _limit_of_each(
+            plan, question.limit, weights, [f"Weights in {' in '.join(each.values())}" for each in weights]
+        )
     if question.limit and options:
         return _limit_of_each(plan, question.limit, options)
     targets = _targets(reading.own.get("targets", []), plan, catalogue)
@@ -107,17 +113,23 @@ def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Seq
     return [method for method in _METHODS[1:] if method not in refused]
 
 
-# Weights of fewer bits that every server reads, and that people run on cards of their own.
-_OF_SERVERS, _AT_HOME = {"weight_dtype": "fp8"}, {"weight_dtype": "q4_k_m", "engine": "llamacpp"}
+# Weights as most are published and with fewer bits, as servers read them and as people run them on cards of their own.
+_WEIGHTS_OF_SERVERS = ({"weight_dtype": "bf16"}, {"weight_dtype": "fp8"})
+_WEIGHTS_AT_HOME = tuple({"weight_dtype": dtype, "engine": "llamacpp"} for dtype in ("q8_0", "q4_k_m"))
 
 
 def _formats(options: Sequence[Changed], plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """What deployments are compared with where not all have room for the published weights: the same for all."""
-    named = {str(value) for option in options for name, value in option.items() if name == "accelerator" and value}
-    names = named or {str(get(plan, "cluster.accelerator"))}
-    personal = any(find_accelerator(name).value.personal for name in names)
     engines = get(plan, "workload.engine") or any("engine" in option for option in options)
-    return [] if personal and engines else [dict(_AT_HOME if personal else _OF_SERVERS)]
+    personal = _is_personal(options, plan)
+    return [] if personal and engines else [dict((_WEIGHTS_AT_HOME if personal else _WEIGHTS_OF_SERVERS)[-1])]
+
+
+def _is_personal(options: Sequence[Changed], plan: Mapping[str, Any]) -> bool:
+    """Whether one of the devices is usually one person's."""
+    named = {str(value) for option in options for name, value in option.items() if name == "accelerator" and value}
+    device = get(plan, "cluster.accelerator")
+    return any(find_accelerator(name).value.personal for name in named or ({str(device)} if device else ()))
 
 
 def _is_format_open(turn: Turn, plan: Mapping[str, Any], reading: Reading) -> bool:
@@ -142,12 +154,14 @@ def _of_any_method(plan: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
     return "family" in limit and tuned and not is_serving(plan) and get(plan, "workload.method") is None
 
 
-def _limit_of_each(plan: Mapping[str, Any], limit: dict[str, Any], options: Sequence[Changed]) -> dict[str, Any]:
+def _limit_of_each(
+    plan: Mapping[str, Any], limit: dict[str, Any], options: Sequence[Changed], names: Sequence[str] = ()
+) -> dict[str, Any]:
     """One question for a limit asked of several options."""
     arguments = (of_serving if is_serving(plan) else of_training).limit_arguments
     plans = [merge(plan, {ALL_PATHS[name]: value for name, value in option.items()}) for option in options]
     calls = [["find_limit", arguments(flat(option_plan), limit)] for option_plan in plans]
-    return {"kind": "each", "calls": calls, "names": [label(option) for option in options]}
+    return {"kind": "each", "calls": calls, "names": list(names or map(label, options))}
 
 
 def _targets(targets: Sequence[str], plan: Mapping[str, Any], catalogue: Catalogue) -> list[str]:

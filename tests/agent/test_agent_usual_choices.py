@@ -233,3 +233,33 @@ def test_deployments_are_compared_in_a_format_that_all_have_room_for(words: str,
     (turn,) = talk([words])
     assert arguments(turn, "compare")[-1].get("weight_dtype") == taken
     assert ("No weight format was named" in turn.answer) is bool(taken)
+
+
+@pytest.mark.parametrize(
+    ("words", "figure"),
+    [
+        ("how is MFU calculated?", "throughput.mfu"),
+        ("why does the KV cache grow with batch size", "memory.components.kv_cache"),
+        ("Explain why activation memory grows with sequence length", "memory.components.activations"),
+    ],
+)
+def test_a_figure_is_explained_with_an_example_where_no_run_is_named(words: str, figure: str) -> None:
+    first, later = talk([words, "fine-tune Qwen2.5-1.5B on one H100"])
+    (asked,) = arguments(first, "explain")
+    assert asked["figure"] == figure
+    assert "no run was named" in first.answer
+    # The example is no plan of the conversation.
+    assert later.plan["cluster"] == {"accelerator": "h100-sxm", "count": 1}
+
+
+def test_what_a_card_at_home_runs_is_told_in_the_weights_that_people_run() -> None:
+    (turn,) = talk(["I have a single RTX 3060, what can I do with it?"])
+    assert {call["weight_dtype"] for call in arguments(turn, "find_limit")} == {"q8_0", "q4_k_m"}
+
+
+def test_people_to_serve_and_no_model_is_a_usual_assistant() -> None:
+    (turn,) = talk(["I need a chatbot that answers in under 1 second for 50 people, which model and GPU?"])
+    (asked,) = arguments(turn, "recommend_cluster")
+    assert (asked["concurrency"], asked["ttft_slo_ms"]) == (50, 1000)
+    assert "no model was named" in turn.answer
+    assert "is taken as its first token" in turn.answer

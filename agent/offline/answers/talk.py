@@ -147,8 +147,9 @@ def _understood(plan: Mapping[str, Any]) -> str:
     parts += [label.format(figures.plain(value)) for path, label in _TOLD if (value := get(plan, path))]
     if tokens := get(plan, "workload.dataset_tokens"):
         parts.append(f"{_short(tokens)} tokens")
-    if budget := get(plan, "goal.budget_usd"):
-        parts.append(f"a budget of ${figures.whole(budget)}")
+    for path, words in (("goal.budget_usd", "a budget of"), ("goal.credits_usd", "credits of")):
+        if money := get(plan, path):
+            parts.append(f"{words} ${figures.whole(money)}")
     return ", ".join(parts)
 
 

@@ -97,7 +97,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
 
 def _said_outright(page: Page) -> str | None:
     """The tool of a question about a run that is of no other by its words."""
-    if explained(page) and has_model(page):
+    if explained(page) and (has_model(page) or not (page.plan or page.read.names)):
         return "explain"
     if _asks_whether_it_pays(page):
         return "compare"

@@ -19,9 +19,13 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "google": "Googl
 
 
 def explained(page: Page) -> str | None:
-    """The figure that 'explain' stands before: 'explain the TTFT of Llama 8B on an H100'."""
+    """The figure that 'explain' stands before: 'explain the TTFT of Llama 8B on an H100', or 'why', where no run is
+    named: 'why does the KV cache grow with the batch?'"""
     heard, read = page.read.found, page.read
     named = {at: name for at, _, name in reversed(read.asked_at("figure"))}
+    reasons = {"explain"} & set(read.asked("wish")) or read.does("why")
+    if named and reasons and not (page.plan or read.names or page.filled or page.left):
+        return min(named.items())[1]
     for _, end, wish in read.asked_at("wish"):
         at = end
         while at < len(heard.text) and at not in named and heard.sense(at, "stop"):
