@@ -164,13 +164,14 @@ def _safe(text: str) -> str:
     return re.sub(r"(password=)\S+|(//[^:/@\s]+:)[^@\s]+@", r"\1\2…@", text)[:300]
 
 
-def schema_problem() -> str:
-    """What is wrong with the database's tables, and the one command that mends it; '' where nothing is."""
+def schema_problem(is_running: bool = False) -> str:
+    """What is wrong with the database's tables, and the one command that mends it; '' where nothing is. What runs on
+    them already goes on when a newer Shardwise adds to them, until it is replaced by that."""
     with transaction() as connection:
         there = connection.execute("SELECT to_regclass('shardwise_schema')").fetchone()
         row = there and there[0] and connection.execute("SELECT version_num FROM shardwise_schema").fetchone()
     version = row[0] if row else ""
-    if version == SCHEMA:
+    if version == SCHEMA or (is_running and version > SCHEMA):
         return ""
     if version > SCHEMA:
         return f"{shown()} was upgraded by a newer Shardwise ({version}; this one has {SCHEMA}); {_NEWER}"

@@ -73,7 +73,7 @@ class TeamFace:
     def _problem(self) -> str:
         if time.monotonic() - self._looked[0] > _LOOK_S:
             try:
-                problem = schema.problem()
+                problem = schema.problem(is_running=True)
             except PlanError as error:
                 problem = str(error)
             if problem and problem != self._looked[1]:

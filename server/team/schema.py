@@ -53,10 +53,10 @@ def upgrade() -> str:
     return head()
 
 
-def problem() -> str:
+def problem(is_running: bool = False) -> str:
     """What is wrong with the tables, the checkpointer's too; '' where nothing is. Raises PlanError where the database
     cannot be used."""
-    if wrong := database.schema_problem():
+    if wrong := database.schema_problem(is_running):
         return wrong
     newest = len(PostgresSaver.MIGRATIONS) - 1
     with database.transaction() as connection:
