@@ -100,7 +100,7 @@ _BLANK: dict[str, Any] = {"answer": "", "calls": [], "plan": {}, "asked": [], "f
 
 def new_id() -> str:
     # In a team's database ids are everybody's.
-    return secrets.token_hex(16 if team.address() else 4)
+    return secrets.token_hex(8 if team.address() else 4)
 
 
 def list_sessions(query: str = "") -> list[SessionRow]:

@@ -135,6 +135,18 @@ def refused(error: Exception) -> PlanError:
     words = " ".join(str(error).split())
     if not _parts():
         return PlanError(ADDRESS, "is no address of a database", ["postgresql://user@host/name"])
+    known = {
+        "password authentication failed": "does not take this user and password: see the address, or ~/.pgpass",
+        "no password supplied": "wants a password: put it into the address, or ~/.pgpass",
+        'role "': "has no such user: see the address",
+        'database "': "is not there: create it (createdb), or name another",
+        "too many": "has no connection left: raise its max_connections, or start fewer workers",
+        "starting up": "is starting; try again in a moment",
+        "shutting down": "is stopping; try again in a moment",
+    }
+    for part, problem in known.items():
+        if part in words:
+            return PlanError(ADDRESS, f"{shown()} {problem}")
     if "FATAL: " in words:
         return PlanError(ADDRESS, f"{shown()} does not let us in: {words.rpartition('FATAL: ')[2].strip()}")
     if not code or code.startswith(("08", "57")):

@@ -41,7 +41,7 @@ _FAILURES = {
     "415": "The body is not JSON.",
     "421": "The Host header names another server.",
     "422": "The arguments cannot be used; the error says which, why, and what would be valid.",
-    "503": "Too many calls are waiting.",
+    "503": "Too many calls are waiting, or what is kept cannot be reached.",
 }
 
 
@@ -59,6 +59,8 @@ def document(service: Service, version: str, token: bool) -> dict[str, Any]:
         described = _get(f"about_{tool.name}", f"{tool.title}: its schemas", {"type": "object", "required": ["name"]})
         paths[f"/v1/tools/{tool.name}"] = {"post": _tool_operation(tool, request, response, schemas), **described}
     paths |= _other_paths(service, refs)
+    if service.conversations is not None:
+        paths |= _team_paths()
     secured = {"security": [{"bearer": []}]} if token else {}
     schemes = {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}} if token else {}
     return {
@@ -114,6 +116,54 @@ def _other_paths(service: Service, refs: Any) -> dict[str, Any]:
         response = refs[(service.tools[tool].response, "serialization")]
         paths[path] = _get(f"get_{name}", f"One {name}", response, "404", "422", parameters=[parameter])
     return paths
+
+
+def _team_paths() -> dict[str, Any]:
+    """What a team's server answers beside the tools (server.team.routes)."""
+    id = [_in_path("id", "A conversation's id.")]
+    row = [_in_path("kind", "hardware, models, prices, scenarios or runs."), _in_path("name", "As /v1/own has it.")]
+    session = {"type": "object", "required": ["session"]}
+    text = {"type": "string", "minLength": 1, "maxLength": 100_000}
+    asked = {"type": "object", "properties": {"text": text, "session": {"type": ["string", "null"]}},
+             "required": ["text"], "additionalProperties": False}  # fmt: skip
+    listed = {"type": "object", "required": ["sessions"]}
+    return {
+        "/v1/ask": {"post": _sent("ask", "Say something in a conversation", asked, session, [])},
+        "/v1/sessions": _get("list_sessions", "List your conversations", listed, "422"),
+        "/v1/sessions/{id}": {
+            **_get("get_session", "One conversation", {"type": "object", "required": ["turns"]}, "404", parameters=id),
+            "delete": _sent("delete_session", "Delete a conversation", None, {"type": "object"}, id),
+        },
+        "/v1/sessions/{id}/approval": {
+            "post": _sent(
+                "approve", "Answer the files that a conversation waits to write", _flag("approved"), session, id
+            )
+        },
+        "/v1/own": _get("list_own", "What you keep, and what others share", {"type": "object", "required": ["own"]}),
+        "/v1/own/{kind}/{name}": {
+            "put": _sent("share", "Share it, or no longer", _flag("shared"), {"type": "object"}, row)
+        },
+        "/readyz": _get(
+            "readyz", "Whether requests can be served now", {"type": "object", "required": ["status"]}, "503"
+        ),
+    }
+
+
+def _flag(name: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "boolean"}}, "required": [name],
+            "additionalProperties": False}  # fmt: skip
+
+
+def _in_path(name: str, what: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "description": what,
+            "schema": {"type": "string", "minLength": 1}}  # fmt: skip
+
+
+def _sent(name: str, title: str, body: Any, answer: Any, parameters: list[Any]) -> dict[str, Any]:
+    sent = {"requestBody": {"required": True, "content": {_JSON: {"schema": body}}}} if body else {}
+    responses = _responses(answer, f"{title}.", "400", "404", "408", "413", "422", "503")
+    return {"operationId": name, "summary": title, "tags": ["team"], "parameters": parameters, **sent,
+            "responses": responses}  # fmt: skip
 
 
 _PAGING = [

@@ -4,15 +4,11 @@ migrations."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import psycopg
-import sqlalchemy
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow, dict_row
-from sqlalchemy.exc import DBAPIError
 
 from estimator.errors import PlanError
 from knowledge.own import database
@@ -23,12 +19,18 @@ _LOCK = 7_203_119_405
 
 def head() -> str:
     """The newest revision there is a migration to."""
+    from alembic.script import ScriptDirectory  # takes a second, which a server does not need
+
     return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
 def upgrade() -> str:
     """Brings the database's tables up to date; returns their revision. Raises PlanError where it cannot be used, or a
     newer Shardwise has been at them."""
+    import sqlalchemy  # as above
+    from alembic import command
+    from sqlalchemy.exc import DBAPIError
+
     problem = database.schema_problem()
     if problem and database.UPGRADE not in problem:
         raise PlanError(database.ADDRESS, problem)
@@ -66,7 +68,9 @@ def problem(is_running: bool = False) -> str:
     return ""
 
 
-def _config() -> Config:
+def _config() -> Any:
+    from alembic.config import Config  # as above
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     return config

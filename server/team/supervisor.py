@@ -5,14 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from typing import Any
-
-from server.http.server import print_line
 
 # A process that lives for less has not served; so many in a row, and there is something wrong with all of them.
 _SHORT_S, _MOST_SHORT = 5.0, 5
@@ -23,7 +23,7 @@ class Workers:
     """`count` processes that each run `target(*arguments, started)`, where `started` is an event to set."""
 
     def __init__(self, count: int, target: Callable[..., None], arguments: tuple[Any, ...], finish_s: float) -> None:
-        self._context = _context(target.__module__)
+        self._context = loading(target.__module__)
         self._target, self._arguments, self._finish_s = target, arguments, finish_s
         self._stopping = threading.Event()
         self._short = 0
@@ -39,7 +39,7 @@ class Workers:
                 wait([process.sentinel for process in self._processes], _LOOK_S if is_ready else 0.02)
                 self._replace(gone)
                 if self._short >= _MOST_SHORT:
-                    print_line("shardwise: workers end as soon as they start; what they say above is why")
+                    _say("shardwise: workers end as soon as they start; what they say above is why")
                     return 1
                 if not is_ready and all(process.started.is_set() for process in self._processes):
                     is_ready = True
@@ -64,7 +64,7 @@ class Workers:
             del self._processes[process]
             gone(process.pid)
             self._short = self._short + 1 if time.monotonic() - began < _SHORT_S else 0
-            print_line(f"shardwise: worker {process.pid} ended ({_how(process.exitcode)}); another takes its place")
+            _say(f"shardwise: worker {process.pid} ended ({_how(process.exitcode)}); another takes its place")
             if self._short:
                 self._stopping.wait(min(0.2 * 2**self._short, 3.0))
             if self._short < _MOST_SHORT:
@@ -86,14 +86,19 @@ class Workers:
                 process.join()
 
 
-def _context(module: str) -> Any:
-    """Forked by a server that has `module` loaded, so that a new one is there at once; where the system has none, each
-    loads it for itself."""
+def loading(module: str) -> Any:
+    """How processes are started: forked by a server that has `module` loaded, which it begins to do here, so that a new
+    one is there at once. Where the system has no such server each loads it for itself."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([module])
+    forkserver.ensure_running()
     return context
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _how(code: int | None) -> str:

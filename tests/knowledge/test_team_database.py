@@ -96,8 +96,8 @@ def test_a_database_that_cannot_be_used_is_told_in_words(postgres: str, monkeypa
     for address, said in (
         ("postgresql://u:s3cret@127.0.0.1:9/none", "cannot be reached: see that PostgreSQL runs there"),
         (f"postgresql://u:s3cret@/postgres?host={place}/nowhere", "cannot be reached"),
-        (f"postgresql://nobody:s3cret@/postgres?host={place}", "does not let us in"),
-        (f"postgresql://shardwise:s3cret@/nothing?host={place}", "does not let us in"),
+        (f"postgresql://nobody:s3cret@/postgres?host={place}", "has no such user"),
+        (f"postgresql://shardwise:s3cret@/nothing?host={place}", "is not there: create it"),
         ("mysql://u:s3cret@h/x", "is no address of a database"),
     ):
         monkeypatch.setenv("SHARDWISE_DATABASE", address)

@@ -150,6 +150,20 @@ def test_any_process_answers_any_request(tokens: Path, tmp_path: Path) -> None:
         assert [turn["state"] for turn in kept["turns"]] == ["done", "done"]
 
 
+def test_every_address_is_described(tokens: Path) -> None:
+    with processes(1, options(tokens)) as (live,):
+        told = httpx.get(f"{live.url}/openapi.json", headers=headers("eve"), timeout=60).json()
+        for path, methods in told["paths"].items():
+            if not path.startswith(("/v1/ask", "/v1/sessions", "/v1/own", "/readyz")):
+                continue
+            for method in methods:
+                place = live.url + path.replace("{id}", "none").replace("{kind}", "runs").replace("{name}", "none")
+                answer = httpx.request(method, place, headers=headers("alice"), timeout=60)
+                assert str(answer.status_code) in methods[method]["responses"], (method, path, answer.text)
+                assert answer.status_code != 405
+    assert len([path for path in told["paths"] if path.startswith(("/v1/sessions", "/v1/own", "/v1/ask"))]) == 6
+
+
 def test_conversations_are_their_users_alone(tokens: Path) -> None:
     with processes(1, options(tokens)) as (live,):
         session = ask(live, "alice", QUESTION).json()["session"]

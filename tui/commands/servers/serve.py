@@ -12,6 +12,7 @@ from server.http.guard import guard_for
 from server.http.server import serve
 from server.http.token import token
 from server.service import Service
+from server.team.supervisor import loading
 from tui.root_folder import root_folder
 
 
@@ -38,6 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.database:
         os.environ[database.ADDRESS] = arguments.database
     if database.address():
+        # Said at once, and not after seconds of loading what serves.
+        if problem := database.schema_problem():
+            raise PlanError("--database", problem)
+        if arguments.workers > 1:
+            loading("tui.commands.servers.team")
         from tui.commands.servers.team import serve_team  # the libraries of a database, which others do not need
 
         return serve_team(arguments, guard, root, ready)
