@@ -39,7 +39,10 @@ _NODES = ("plan.cluster.count", "plan.cluster.per_node")
 _LIMITED = ("value_s", "limit_s")
 _NEIGHBOURS = ("before", "after")
 _SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
-_OWN_UNITS = {"kwh": ("kwh", 1.0), "co2_kg": ("kg", 1.0), "tdp_w": ("w", 1.0), "kw": ("w", 1e3), "max_kw": ("w", 1e3)}
+_OWN_UNITS = {
+    **dict.fromkeys(("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"), ("kwh", 1.0)),
+    "co2_kg": ("kg", 1.0), "tdp_w": ("w", 1.0), "kw": ("w", 1e3), "max_kw": ("w", 1e3),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

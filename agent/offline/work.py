@@ -61,6 +61,7 @@ def work_of(
         compares = tool == "compare"
         return {
             "kind": "wish", "wish": [tool, own], "pricing": pricing, "intents": question.intents,
+            "figures": [*reading.figures, *reading.focus],
             "methods": _methods(turn, plan, reading, left_out.get("method", ())) if compares else [],
             "formats": _formats(options, plan) if compares and _is_format_open(turn, plan, reading) else [],
         }  # fmt: skip

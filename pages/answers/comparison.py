@@ -12,7 +12,7 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Folded, Prose
 from pages.results.basis import notes
 from pages.results.limits import limit_words
-from pages.results.many import by_strategy, peaks, side_by_side, sizes
+from pages.results.many import by_strategy, least_of, peaks, side_by_side, sizes
 
 if TYPE_CHECKING:
     from planner.compare.scaling import ScalingProjection
@@ -30,9 +30,33 @@ def _led(sentences: Sequence[str]) -> list[Block]:
     return [Prose(f"**{first.rstrip('.')}.** {rest}".strip())] if sentences else []
 
 
-def compared(comparison: Comparison) -> list[Block]:
-    more = comparison.conclusions[_LED:_MOST_CONCLUSIONS]
-    first, *rest = comparison.conclusions[:_LED] or ["None of these can be estimated."]
+# What is asked about, by the figures of rows that say it: of a whole run where that is known, else per million tokens.
+_ASKED = {
+    "cost": ("usd", "usd_per_million_tokens", "usd_per_million_output_tokens"),
+    "kwh": ("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"),
+}
+_LEAST = {"cost": "costs the least", "kwh": "needs the least energy"}
+
+
+def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
+    """(The figure that was asked about, a sentence on who has the least of it); empty where nothing was."""
+    wish = next((name for name in ("kwh", "cost") if name in asked), "")
+    for figure in _ASKED.get(wish, ()) if len(comparison.rows) > 1 else ():
+        rows = least_of(comparison, figure)
+        if len(rows) > 1:
+            values = [f"{row.name} at {figures.shown(figure, getattr(row, figure))}" for row in rows[1:3]]
+            label = "" if figure in ("usd", "kwh") else f" {figures.label(figure).removeprefix('energy ')}"
+            least = figures.shown(figure, getattr(rows[0], figure))
+            return figure, f"{rows[0].name} {_LEAST[wish]}: {least}{label}, then {', '.join(values)}."
+    return "", ""
+
+
+def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
+    """`asked` are the intents and figures that were named."""
+    figure, answer = _by_figure(comparison, asked)
+    conclusions = [*([answer] if answer else []), *comparison.conclusions]
+    more = conclusions[_LED:_MOST_CONCLUSIONS]
+    first, *rest = conclusions[:_LED] or ["None of these can be estimated."]
     goal = complete(comparison.plan).goal if comparison.plan else None
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
     broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
@@ -40,7 +64,8 @@ def compared(comparison: Comparison) -> list[Block]:
     usable = [name for name, limits in words if not limits.broken]
     wholly = len(usable) == len(comparison.rows)
     head = verdict(" ".join([*broken, first]), None if usable else False, comparison.warnings, " ".join([*rest, *kept]))
-    return [replace(head, beware=head.beware or not wholly), *side_by_side(comparison), *notes("What matters", more)]
+    rows = side_by_side(comparison, asked=figure)
+    return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more)]
 
 
 def reasons(comparison: Comparison) -> list[Block]:

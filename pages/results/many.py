@@ -56,12 +56,23 @@ def _able(result: Comparison) -> bool | None:
     return None if any(row.fits for row in result.rows) else False
 
 
-def side_by_side(result: Comparison, title: str = "") -> list[Block]:
-    """A row a scenario; the fastest stands out."""
+def side_by_side(result: Comparison, title: str = "", asked: str = "") -> list[Block]:
+    """A row a scenario; the fastest stands out, or where a figure was `asked` about, whose column is the first then,
+    the one that has the least of it."""
     own = [*_changing(result.rows), *_OF_A_RUN] if result.kind == "training" else _SERVED
-    columns: list[Column] = [("scenario", "name"), "speedup", *own, _LAYOUT, ("why not", "error")]
-    strong = [place for place, row in enumerate(result.rows) if row.name == result.leader]
+    first: list[Column] = [asked] if asked else []
+    columns: list[Column] = [("scenario", "name"), *first, "speedup", *(name for name in own if name != asked), _LAYOUT,
+                             ("why not", "error")]  # fmt: skip
+    least = least_of(result, asked)[:1] if asked else []
+    leader = least[0].name if least else result.leader
+    strong = [place for place, row in enumerate(result.rows) if row.name == leader]
     return table(result.rows, columns, title, strong=strong)
+
+
+def least_of(result: Comparison, figure: str) -> list[Any]:
+    """The rows that fit and have a figure, the least first."""
+    rows = [row for row in result.rows if row.fits and getattr(row, figure, None) is not None]
+    return sorted(rows, key=lambda row: getattr(row, figure))
 
 
 def differences(result: Comparison) -> list[Block]:

@@ -49,6 +49,7 @@ class TrainingFigures(Result):
     usd: float | None = Field(default=None, description="Of the whole run.")
     usd_per_million_tokens: float | None = None
     kwh: float | None = Field(default=None, description="Of the whole run.")
+    kwh_per_billion_tokens: float | None = None
     bottleneck: str | None = None
 
 
@@ -86,6 +87,7 @@ class ServingFigures(Result):
     hours: float | None = Field(default=None, description="Until all `requests` are served; null where none are named.")
     usd: float | None = Field(default=None, description="Of these hours.")
     kwh: float | None = Field(default=None, description="Of these hours.")
+    kwh_per_million_output_tokens: float | None = None
     bottleneck: str | None = None
 
 
@@ -156,6 +158,7 @@ def training_figures(planned: Planned, own_usd: float | None = None) -> Training
         usd=None if hourly is None or run is None else hourly * run.hours,
         usd_per_million_tokens=None if hourly is None else hourly * hours / (tokens / 1e6),
         kwh=run and _kwh(planned, run.hours),
+        kwh_per_billion_tokens=_per(1e9, tokens, _kwh(planned, hours)),
         bottleneck=planned.diagnosis.bottleneck,
     )
 
@@ -174,6 +177,7 @@ def serving_figures(served: Served) -> ServingFigures:
     figures.usd_per_hour = money and money.usd_per_hour
     figures.usd_per_million_tokens = money and money.usd_per_million_tokens
     figures.usd_per_million_output_tokens = money and money.usd_per_million_output_tokens
+    figures.kwh_per_million_output_tokens = _per(1e6, speed.output_tokens_per_s * 3600.0, _kwh(served, 1.0))
     figures.bottleneck = served.bottleneck
     if requests is not None:
         figures.hours = requests / speed.requests_per_s / 3600.0
@@ -186,6 +190,10 @@ def _listed(planned: Planned) -> float | None:
     """USD per hour of the cheapest offer for the run's devices."""
     best = cheapest(offers(planned, 1.0))
     return best.usd_per_hour if best else None
+
+
+def _per(many: float, tokens: float, kwh: float | None) -> float | None:
+    return None if kwh is None or not tokens else kwh / (tokens / many)
 
 
 def _kwh(estimate: Planned | Served, hours: float) -> float | None:

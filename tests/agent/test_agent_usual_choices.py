@@ -8,6 +8,7 @@ import pytest
 from scoring import Said, talk
 
 from pages.answers.plan import complete
+from planner.compare.scenarios import Comparison
 from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -263,3 +264,48 @@ def test_people_to_serve_and_no_model_is_a_usual_assistant() -> None:
     assert (asked["concurrency"], asked["ttft_slo_ms"]) == (50, 1000)
     assert "no model was named" in turn.answer
     assert "is taken as its first token" in turn.answer
+
+
+@pytest.mark.parametrize(
+    ("words", "figure", "first"),
+    [
+        ("Which is more energy efficient for training 13B: H100 or MI300X?", "kwh_per_billion_tokens",
+         "needs the least energy: "),
+        ("rank these by cost per million tokens for Llama-3.1-70B: H100, H200, MI300X",
+         "usd_per_million_output_tokens", "costs the least: $"),
+    ],
+)  # fmt: skip
+def test_a_comparison_answers_by_the_figure_that_was_asked(words: str, figure: str, first: str) -> None:
+    (turn,) = talk([words])
+    rows = next(outcome.result for outcome in turn.outcomes if isinstance(outcome.result, Comparison)).rows
+    figures = {row.name: getattr(row, figure, None) or row.usd_per_million_tokens for row in rows}
+    lead = next(line for line in turn.answer.splitlines() if "**" in line)
+    assert f"{min(figures, key=lambda name: figures[name] or 0.0)} {first}" in lead
+
+
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        ("show the kubernetes yaml to serve gpt-oss-120b on 2 H100 with vllm", "kubernetes-deployment"),
+        ("show the kubernetes files to finetune Llama-3.1-8B on 8 H100", "kubernetes-trainjob"),
+    ],
+)
+def test_kubernetes_means_what_runs_there(words: str, target: str) -> None:
+    (turn,) = talk([words])
+    (asked,) = arguments(turn, "render_configs")
+    assert target in asked["targets"]
+    assert target in turn.answer or "kubectl" in turn.answer
+
+
+def test_saving_checkpoints_writes_no_files() -> None:
+    (turn,) = talk(
+        ["How long until the first checkpoint if I save every 500 steps? Llama-3.1-8B full, 8 H100, gbs 128"]
+    )
+    assert [call.name for call in turn.calls] == ["estimate_training"]
+
+
+def test_a_run_that_is_over_is_rated_by_its_tokens_and_days() -> None:
+    (turn,) = talk(["we trained a 7B for 300B tokens in 9 days on 128 A100. Is that efficient?"])
+    (asked,) = arguments(turn, "rate_run")
+    assert asked["tokens_per_s"] == pytest.approx(300e9 / (9 * 86400))
+    assert "deadline_h" not in asked

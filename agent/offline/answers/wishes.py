@@ -51,6 +51,8 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         return joined(refused(outcome.error, work)[0], work), []
     if isinstance(result, Comparison) and "why" in work.intents:
         told = comparison.reasons(result)
+    elif isinstance(result, Comparison):
+        told = comparison.compared(result, work.figures)
     else:
         told = ANSWERS.get(name, files.row)(result)
     blocks = lead.short(told)

@@ -144,7 +144,8 @@ def _files(
     if not estimate.memory.fits and not work.anyway:
         return []
     targets = {"targets": work.targets} if work.targets else {}
-    fields = {key: value for key, value in work.own.items() if key in tools[name].request.model_fields}
+    known = set(tools[name].request.model_fields) - {"targets"}
+    fields = {key: value for key, value in work.own.items() if key in known}
     return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | targets | fields)]
 
 

@@ -120,7 +120,8 @@ def _files(work: TurnWork, called: Mapping[str, Outcome], carried: dict[str, Any
     if files in called or files not in tools:
         return []
     targets = {"targets": work.targets} if work.targets else {}
-    fields = {name: value for name, value in work.own.items() if name in tools[files].request.model_fields}
+    known = set(tools[files].request.model_fields) - {"targets"}
+    fields = {key: value for key, value in work.own.items() if key in known}
     return [(files, carried | targets | fields)]
 
 

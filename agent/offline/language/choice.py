@@ -217,6 +217,9 @@ def _of_no_facts(page: Page, tool: str) -> str | None:
     if tool in _FACTS and page.filled and page.plan and not read.names:
         # Facts are of something that is named.
         return _estimate(page)
+    if tool == "describe_hardware" and has_model(page) and (read.asked("mode") or page.filled):
+        # 'Is NVLink needed for a 70B on 2 A6000?'
+        return _estimate(page)
     if tool != "describe_model":
         return None
     if _CACHE in read.asked("figure") and page.filled:

@@ -127,8 +127,8 @@ class Mentions:
             if at not in self.named_tokens and at not in self.asides
             if group not in _OF_QUESTIONS or at not in self.telling
             if at not in self.data or group not in _OF_PROSE
-            # The host of 'host memory' is no verb, the kv of 'kv heads' no cache.
-            if place == 0 or group not in ("mode", "figure")
+            # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
+            if place == 0 or not (group in ("mode", "figure") or (name == "write" and self.found.field(at)))
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
             if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]

@@ -102,7 +102,12 @@ def _how_many(page: Page) -> bool:
     """Whether 'how many' stands right before a device, and not before its hours."""
     counted = [name for name in page.read.of("accelerator", "instance") if not _has_hours(page, name.end)]
     asks = [(at, end) for at, end, name in page.read.asked_at("focus") if name in ("size", "least")]
-    return any(at <= name.start <= end + 3 for name in counted for at, end in asks)
+    others = [at for at, _, name in _goals(page) if name != "devices"]
+    return any(
+        at <= name.start <= end + 3 and not any(at <= other < name.start for other in others)
+        for name in counted
+        for at, end in asks
+    )
 
 
 def _has_hours(page: Page, at: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Row
+from agent.offline.language.assign import Row, single
 from agent.offline.language.mentions import SERVING
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _REACH = 5
 _BATCHES = ("global_batch", "batch", "batch_tokens", "accumulation")
 # In so many sentences from the number on it is asked how good it is.
 _NEXT = 3
+_HOUR_S = 3600.0
 _NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s", "latency.tpot_s": "tpot_s"}
 _SEEN = ("seen", "steps_rate")
 # What a speed of serving is wished with.
@@ -44,7 +45,15 @@ def measured(page: Page) -> MeasuredSpeed | None:
         figure = _of_serving if page.mode == SERVING else _of_training
         if name := figure(row, named):
             return MeasuredSpeed(name, _in_units(row, name), row)
-    return None
+    return _of_a_run(page) if page.mode != SERVING else None
+
+
+def _of_a_run(page: Page) -> MeasuredSpeed | None:
+    """The speed of a run that is over: 'we trained it on 300B tokens in 9 days'."""
+    tokens, times = single(page.filled, "dataset_tokens"), single(page.filled, "deadline_h")
+    if not (tokens and times) or not any(page.read.found.sense(at, "ran") for at in range(len(page.read.tokens))):
+        return None
+    return MeasuredSpeed("tokens_per_s", tokens[0].values[0] / (times[0].values[0] * _HOUR_S), times[0].row)
 
 
 def is_judged(page: Page, before: str | None) -> bool:

@@ -145,6 +145,8 @@ def _side_by_side(said: Sequence[tuple[int, list[Edit]]]) -> list[list[Edit]]:
     """Where a comparison is asked for: the things of one kind of which several are named."""
     for name in ("accelerator", "model", "method", "framework", "engine", "precision", "weight_dtype", "optimizer"):
         same = [each for _, each in said if each and each[0].field == name and each[0].op == "set"]
+        # 'q4' says one thing, however many values its words may have.
+        same = [each for place, each in enumerate(same) if not place or each[0].span[0] >= same[place - 1][0].span[1]]
         if len({str([edit.value for edit in each]) for each in same}) > 1:
             return same
     return []
