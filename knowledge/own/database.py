@@ -32,7 +32,7 @@ KINDS = ("hardware", "models", "prices", "scenarios", "runs")
 USER: ContextVar[str] = ContextVar("user", default="")
 _ROOT = Path("/postgresql:")
 _SHARED = _ROOT / "shared"
-_MOST_IDLE = 4
+_MOST_IDLE = 2
 _WAIT_S = 5
 _USER_NAME = re.compile(r"[^\x00-\x20\x7f]{1,128}")
 # By process: what a fork has from its parent is the parent's, and never used or closed here.

@@ -19,12 +19,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from estimator.errors import PlanError
 from knowledge.own.files import read_text
 
 ROLES = ("read", "plan", "write")
 _SHORTEST = 16
+_LONGEST_NAME = 128
+# What users of an identity provider are called by begins with.
+_OF_PROVIDER = "oidc:"
 _log = logging.getLogger("shardwise")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _LOOK_S = 1.0
@@ -97,11 +101,13 @@ class TokenFile:
             if len(words) != 3:
                 raise PlanError(place, "must be NAME ROLE TOKEN", ["alice plan sha256:…"])
             name, role, token = words
+            if name.startswith(_OF_PROVIDER) or len(name) > _LONGEST_NAME:
+                raise PlanError(place, f"a name must be at most {_LONGEST_NAME} letters, not beginning {_OF_PROVIDER}")
             if role not in ROLES:
                 raise PlanError(place, f"{role!r} is no role", ROLES)
             if token.startswith("sha256:") and not _DIGEST.fullmatch(token):
                 raise PlanError(place, "sha256: must be followed by the 64 hexadecimal digits of the token's digest")
-            if len(token) < _SHORTEST or not token.isascii() or len(name) > 128:
+            if len(token) < _SHORTEST or not token.isascii():
                 raise PlanError(place, f"the token must be at least {_SHORTEST} ASCII characters")
             is_digest = _DIGEST.fullmatch(token)
             digest = bytes.fromhex(is_digest[1]) if is_digest else hashlib.sha256(token.encode()).digest()
@@ -113,33 +119,36 @@ class TokenFile:
         return callers
 
 
-class Oidc:
-    """Tokens of an identity provider: RS256 unless told otherwise, for us (the audience), and not over."""
+@dataclass(frozen=True)
+class Provider:
+    """An identity provider, as it says of itself, and whom its tokens must be for."""
 
-    def __init__(self, issuer: str, audience: str, algorithm: str = "RS256") -> None:
+    issuer: str
+    keys: str
+    audience: str
+
+
+class Oidc:
+    """Tokens of an identity provider: RS256, for us (the audience), and with an end that is not past.
+
+    A user is who the provider's `sub` says: other names may be somebody else's tomorrow, or of the file of tokens.
+    """
+
+    def __init__(self, provider: Provider) -> None:
         from fastmcp.server.auth.providers.jwt import JWTVerifier  # takes a second, and few servers need it
 
-        if not issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
-            raise PlanError("--oidc-issuer", f"{issuer!r} is not an https address", ["https://login.example.org/realm"])
-        if not audience:
-            raise PlanError("--oidc-audience", "is required: whom the provider's tokens must be for", ["shardwise"])
-        told = _configuration(issuer)
-        self.issuer, self.audience = issuer, audience
-        try:
-            self._verifier = JWTVerifier(
-                jwks_uri=str(told["jwks_uri"]), issuer=str(told["issuer"]), audience=audience, algorithm=algorithm
-            )
-        except (KeyError, ValueError) as error:
-            raise PlanError("--oidc-issuer", f"{issuer} cannot be used: {error}") from None
+        self.issuer = provider.issuer
+        self._verifier = JWTVerifier(
+            jwks_uri=provider.keys, issuer=provider.issuer, audience=provider.audience, algorithm="RS256"
+        )
 
     async def caller(self, token: str) -> Caller | None:
         shown = await self._verifier.verify_token(token)
         if shown is None or shown.expires_at is None or not shown.subject:
             return None
-        claims = shown.claims
-        name = next((claims[key] for key in ("preferred_username", "email") if isinstance(claims.get(key), str)), "")
-        role = role_of(claims)
-        return Caller(str(name or shown.subject).replace(" ", "_")[:128], role) if role else None
+        role = role_of(shown.claims)
+        # A name has no white space, and is a subject's alone.
+        return Caller(_OF_PROVIDER + quote(str(shown.subject), safe="@|:+"), role) if role else None
 
 
 def role_of(claims: Mapping[str, Any]) -> str | None:
@@ -152,8 +161,12 @@ def role_of(claims: Mapping[str, Any]) -> str | None:
     return next((role for role in reversed(ROLES) if f"shardwise:{role}" in words), None)
 
 
-def _configuration(issuer: str) -> dict[str, Any]:
-    """What a provider says about itself."""
+def provider_of(issuer: str, audience: str) -> Provider:
+    """What a provider says about itself. Raises PlanError."""
+    if not issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        raise PlanError("--oidc-issuer", f"{issuer!r} is not an https address", ["https://login.example.org/realm"])
+    if not audience:
+        raise PlanError("--oidc-audience", "is required: whom the provider's tokens must be for", ["shardwise"])
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     try:
         with urllib.request.urlopen(address, timeout=_WAIT_S) as answer:
@@ -163,7 +176,7 @@ def _configuration(issuer: str) -> dict[str, Any]:
         raise PlanError("--oidc-issuer", f"{address} cannot be read ({reason}); see that the issuer is right") from None
     if not isinstance(told, dict) or not told.get("jwks_uri") or not told.get("issuer"):
         raise PlanError("--oidc-issuer", f"{address} names no issuer and jwks_uri")
-    return told
+    return Provider(str(told["issuer"]), str(told["jwks_uri"]), audience)
 
 
 @dataclass(frozen=True)

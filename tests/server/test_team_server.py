@@ -27,7 +27,7 @@ from live_server import Live, served_in_thread
 from estimator.errors import PlanError
 from knowledge.own import database
 from server.http.guard import Guard
-from server.team.identity import TokenFile, role_of
+from server.team.identity import TokenFile, provider_of, role_of
 from server.team.shared import digest
 from tui.commands.servers.team import TeamOptions, team_app
 
@@ -104,6 +104,11 @@ def test_each_role_does_what_it_allows_and_no_more(tokens: Path) -> None:
                     with pytest.raises(ToolError, match=f"{tool} needs the role"):
                         mcp(live, name, tool, arguments)
             assert ask(live, name, QUESTION).status_code == (200 if PLANNED in allowed else 403)
+        # What the agent calls for somebody it calls in their name.
+        told = ask(live, "bob", f"{QUESTION} save it as scenario tuesday").json()
+        assert "waiting" not in told
+        assert "needs the role write" in told["answer"]
+        assert "waiting" in ask(live, "alice", f"{QUESTION} save it as scenario tuesday").json()
         for path in ("/v1/tools", "/metrics", "/v1/sessions", "/docs"):
             assert httpx.get(live.url + path).status_code == 401
             assert httpx.get(live.url + path, headers=headers("mallory")).status_code == 401
@@ -230,6 +235,7 @@ def test_a_file_of_tokens_says_which_line_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     for text, said in (
         ("", "names nobody"), ("# nobody\n", "names nobody"), ("a read\n", "line 1: must be NAME ROLE TOKEN"),
+        ("oidc:a read long-enough-token", "not beginning oidc:"),
         ("\na admin long-enough-token\n", "line 2: 'admin' is no role; valid: read plan write"),
         ("a read short\n", "line 1: the token must be at least 16"), ("a read sha256:abc\n", "64 hexadecimal"),
         ("a read long-enough-token\nb plan long-enough-token\n", "line 2: has the token of another line"),
@@ -255,7 +261,7 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-class Provider(BaseHTTPRequestHandler):
+class FakeProvider(BaseHTTPRequestHandler):
     """An identity provider, and a collector of traces."""
 
     answers: dict[str, Any]
@@ -278,8 +284,8 @@ class Provider(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def provider() -> Iterator[tuple[str, type[Provider]]]:
-    kind = type("OneProvider", (Provider,), {"answers": {}, "posted": []})
+def provider() -> Iterator[tuple[str, type[FakeProvider]]]:
+    kind = type("OneProvider", (FakeProvider,), {"answers": {}, "posted": []})
     server = HTTPServer(("127.0.0.1", 0), kind)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", kind
@@ -287,7 +293,7 @@ def provider() -> Iterator[tuple[str, type[Provider]]]:
     server.server_close()
 
 
-def test_tokens_of_an_identity_provider(tokens: Path, provider: tuple[str, type[Provider]]) -> None:
+def test_tokens_of_an_identity_provider(tokens: Path, provider: tuple[str, type[FakeProvider]]) -> None:
     issuer, kind = provider
     ours, theirs = RSAKeyPair.generate(), RSAKeyPair.generate()
     key = RSAKey.import_key(ours.public_key).as_dict() | {"kid": "k", "use": "sig", "alg": "RS256"}
@@ -299,7 +305,7 @@ def test_tokens_of_an_identity_provider(tokens: Path, provider: tuple[str, type[
         shown = {"Authorization": f"Bearer {pair.create_token(**(good | changes))}"}
         return httpx.post(f"{live.url}/v1/tools/{tool}", json=CALLS[tool], headers=shown, timeout=60).status_code
 
-    with processes(1, options(tokens, issuer=issuer, audience="shardwise")) as (live,):
+    with processes(1, options(tokens, provider=provider_of(issuer, "shardwise"))) as (live,):
         assert status(ours) == status(ours, subject="auth0|7 x") == 200
         assert status(ours, WRITTEN) == 403
         assert status(ours, WRITTEN, scopes=["openid", "shardwise:write"]) == 200
@@ -308,17 +314,23 @@ def test_tokens_of_an_identity_provider(tokens: Path, provider: tuple[str, type[
         assert status(ours, scopes=[]) == status(ours, expires_in_seconds=-60) == 401
         assert status(ours, scopes=["write", "shardwise:admin"]) == 401
         assert call(live, "bob", PLANNED, FIT).status_code == 200
+        # Whoever takes the name of somebody in the file is not them.
+        bob = f"bob-{database.user()}"
+        assert status(ours, subject=bob, additional_claims={"preferred_username": bob, "email": bob}) == 200
+        assert rows(f"SELECT count(*) FROM audit WHERE who = 'oidc:{bob}'") == [(1,)]
         refused = httpx.post(f"{live.url}/mcp", json={})
         where = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
         told = httpx.get(where).json()
         assert (told["resource"], told["authorization_servers"]) == (f"{live.url}/mcp", [issuer])
     with pytest.raises(PlanError, match="--oidc-audience: is required"):
-        team_app(options(tokens, issuer=issuer), None)
+        provider_of(issuer, "")
+    with pytest.raises(PlanError, match="not an https address"):
+        provider_of("http://login.example.org", "x")
     kind.answers["/.well-known/openid-configuration"] = {}
     with pytest.raises(PlanError, match="names no issuer"):
-        team_app(options(tokens, issuer=issuer, audience="x"), None)
+        provider_of(issuer, "x")
     with pytest.raises(PlanError, match="cannot be read"):
-        team_app(options(tokens, issuer="http://127.0.0.1:9", audience="x"), None)
+        provider_of("http://127.0.0.1:9", "x")
 
 
 @pytest.mark.parametrize(
@@ -357,7 +369,7 @@ def test_readiness_is_that_of_the_database(
 
 
 def test_traces_go_where_the_variables_say_and_join_the_callers(
-    tokens: Path, provider: tuple[str, type[Provider]], monkeypatch: pytest.MonkeyPatch
+    tokens: Path, provider: tuple[str, type[FakeProvider]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, kind = provider
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)

@@ -18,7 +18,7 @@ from server.service import Service
 from tools.registry import OnDemand, Tool
 
 # Turns that this process answers at a time, and how many more may wait for that.
-_AT_ONCE, _MOST_WAITING = 8, 100
+_AT_ONCE, _MOST_WAITING = 4, 100
 # Where a server without a folder would write, which nothing is let through to.
 _NOWHERE = Path("/nonexistent/shardwise")
 

@@ -18,7 +18,7 @@ from server.http.guard import App, Guard
 from server.http.server import Ending, app, listening, print_line, run
 from server.service import Service
 from server.team import schema, watching
-from server.team.identity import Callers, Oidc, TokenFile
+from server.team.identity import Callers, Oidc, Provider, TokenFile, provider_of
 from server.team.routes import TeamFace, metadata_of
 from server.team.shared import Audit, SharedCodes, SharedResults
 from server.team.supervisor import Workers
@@ -38,21 +38,19 @@ class TeamOptions:
     full: bool
     log: bool
     tokens: str | None = None
-    issuer: str | None = None
-    audience: str | None = None
+    provider: Provider | None = None
 
 
 def serve_team(arguments: argparse.Namespace, guard: Guard, root: Path | None, told: Any) -> int:
     """Serves until it is told to end; returns the exit code. `told` says where. Raises PlanError."""
     if not 1 <= arguments.workers <= _MOST_WORKERS:
         raise PlanError("--workers", f"must be from 1 to {_MOST_WORKERS}")
-    options = TeamOptions(
-        guard, root, arguments.full, not arguments.no_log, arguments.tokens, arguments.oidc_issuer,
-        arguments.oidc_audience,
-    )  # fmt: skip
-    # What is wrong is said here, once and before anything is served.
+    # What is wrong is said here, once and before anything is served; processes that start later need no provider.
     if problem := schema.problem():
         raise PlanError("--database", problem)
+    issuer, audience = arguments.oidc_issuer, arguments.oidc_audience or ""
+    provider = provider_of(issuer, audience) if issuer else None
+    options = TeamOptions(guard, root, arguments.full, not arguments.no_log, arguments.tokens, provider)
     _callers(options)
     with listening(arguments.host, arguments.port) as place:
         port = place.getsockname()[1]
@@ -103,5 +101,5 @@ def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> tuple[A
 def _callers(options: TeamOptions) -> Callers | None:
     """Those who may call; None where one token is everybody's. Raises PlanError."""
     tokens = TokenFile(Path(options.tokens).expanduser()) if options.tokens else None
-    oidc = Oidc(options.issuer, options.audience or "") if options.issuer else None
+    oidc = Oidc(options.provider) if options.provider else None
     return Callers(tokens, oidc) if tokens or oidc else None
