@@ -128,7 +128,7 @@ class Mentions:
             if group not in _OF_QUESTIONS or at not in self.telling
             if at not in self.data or group not in _OF_PROSE
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
-            if place == 0 or not (group in ("mode", "figure") or (name == "write" and self.found.field(at)))
+            if place == 0 or not (group in ("mode", "figure") or (name == "write" and self._names_a_field(at)))
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
             if group != "focus" or not any(row.start < at < row.end for row in self.rows)
         ]
@@ -140,6 +140,10 @@ class Mentions:
             for one in hits
             if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in wide)
         ]
+
+    def _names_a_field(self, at: int) -> bool:
+        """Whether the longest words at a token name a field."""
+        return any(sense.kind == "field" for sense in self.found.words[at][0].senses)
 
     @cached_property
     def network(self) -> tuple[str, int, int] | None:
