@@ -43,6 +43,7 @@ from agent.store import (
     transcript,
 )
 from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
+from estimator.credentials import without_credentials
 from estimator.errors import PlanError
 from knowledge.own.files import working_folder
 from pages.rendering.clean import plain
@@ -75,7 +76,7 @@ class Session:
 
     async def send(self, text: str) -> AsyncGenerator[Event, None]:
         """Says `text`. Ends with an `Approval` (go on with `resume`) or `Done`."""
-        text = plain(text).strip()
+        text = without_credentials(plain(text).strip())
         if not text:
             raise PlanError("text", "there is nothing to answer", ["a question about training or serving a model"])
         if len(text) > _MOST_CHARACTERS:

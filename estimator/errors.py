@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from estimator.credentials import without_credentials
+
 # How many values an error names, and how alike (difflib's ratio) they are at the least: assumptions, what reads well.
 _NEAREST, _LIKENESS = 5, 0.4
 
@@ -38,9 +40,9 @@ class PlanError(ValueError):
 
 
 def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
-    """Somebody's words as an error can repeat them: nothing that steers a terminal, no word without end, not too
-    much."""
-    text = str(value)
+    """Somebody's words as an error can repeat them: nothing that steers a terminal, no word without end, no key or
+    password, not too much."""
+    text = without_credentials(str(value))
     if len(text) > longest:
         text = f"{text[: longest - 1]}…"
     text = _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

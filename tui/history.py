@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from estimator.credentials import without_credentials
 from estimator.errors import PlanError
 from knowledge.own.files import data_folder
 
@@ -31,7 +32,7 @@ def remember(text: str) -> None:
         path = _file()
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
             os.fchmod(file.fileno(), 0o600)
-            file.write(json.dumps(text) + "\n")
+            file.write(json.dumps(without_credentials(text)) + "\n")
             grown = file.tell() > MOST * 400
         if grown:
             _shorten(path, read_history()[-MOST // 2 :])

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 
 from agent.models import Failure
+from estimator.credentials import without_credentials
 from pages.rendering.clean import plain
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -113,6 +114,6 @@ def _retry_after(error: Any) -> float | None:
 def quoted(message: str) -> str:
     """A server's own words, on one line, without the key."""
     message = message.replace(os.environ.get(KEY_VARIABLE) or "\0", "(key)")
-    line = " ".join(plain(re.sub(r"\bsk-[\w-]{8,}", "(key)", message)).split())
+    line = " ".join(plain(without_credentials(re.sub(r"\bsk-[\w-]{8,}", "(key)", message))).split())
     line = line if len(line) <= 200 else f"{line[:199]}…"
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."

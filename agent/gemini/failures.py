@@ -11,6 +11,7 @@ from google.genai import errors
 
 from agent.models import Failure
 from agent.settings import KEY_VARIABLES
+from estimator.credentials import without_credentials
 from pages.rendering.clean import plain
 
 _BY_CODE = {
@@ -121,6 +122,6 @@ def _quoted(message: str) -> str:
     """A server's own words, on one line, without the key: some repeat what they refused."""
     for name in KEY_VARIABLES:
         message = message.replace(os.environ.get(name) or "\0", "(key)")
-    line = " ".join(_KEY_FORM.sub("(key)", plain(message)).split())
+    line = " ".join(without_credentials(_KEY_FORM.sub("(key)", plain(message))).split())
     line = line if len(line) <= 200 else f"{line[:199]}…"
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."

@@ -17,6 +17,7 @@ from agent.offline.form import Reading
 from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
+from estimator.credentials import without_credentials
 from estimator.plan.schema import merge
 from knowledge.own.files import ELSEWHERE, read_text
 from pages.blocks import offered
@@ -201,7 +202,7 @@ def _content(path: str) -> str | None:
     if ELSEWHERE.get():
         return None
     try:
-        return read_text(Path(path).expanduser(), "file", _MOST_BYTES)
+        return without_credentials(read_text(Path(path).expanduser(), "file", _MOST_BYTES))
     except (ValueError, RuntimeError):
         return None
 

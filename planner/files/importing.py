@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
+from estimator.credentials import value_without, without_credentials
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from knowledge.models.catalogue import architecture, base_in_name, find_model
@@ -119,7 +120,7 @@ class _Outcome:
 
 
 def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> ImportedConfig:
-    reading = read(files, overrides)
+    reading = read({name: without_credentials(text) for name, text in files.items()}, overrides)
     plan = merge(reading.plan, nested(overrides))
     implied = nested({row.field: row.value for row in reading.assumed if row.field not in FACTS})
     whole = merge(implied, plan)
@@ -136,7 +137,9 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
         implied=implied,
         formats=reading.formats,
         read=[ReadValue(field=row.field, value=row.value, origin=row.origin) for row in reading.read],
-        not_read=[NotReadValue(key=row.key, value=row.value, why=row.why) for row in reading.not_read],
+        not_read=[
+            NotReadValue(key=row.key, value=value_without(row.key, row.value), why=row.why) for row in reading.not_read
+        ],
         missing=outcome.missing,
         refers=list(reading.refers),
         refused=outcome.refused,

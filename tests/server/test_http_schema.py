@@ -9,13 +9,14 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from live_server import Live, in_thread
+from samples import part
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 from tool_calls import FLAT
 
 from tools.registry import registry
 
-EXAMPLES = 6
+EXAMPLES = part(6, 200)
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +31,26 @@ def api(live: Live) -> Any:
 
 
 TOOLS = [f"/v1/tools/{name}" for name in registry()]
-# What takes input that could be wrong by the document; any text may be a name.
+LISTS = ("/v1/models", "/v1/hardware")
+# Any text may be a name, and what takes no input has none that could be wrong.
+ALWAYS_RIGHT = (*TOOLS, *(f"{path}/{{id}}" for path in LISTS), "/healthz", "/v1/tools")
 CASES = [
-    *((path, mode) for path in (*TOOLS, "/v1/models") for mode in GenerationMode),
-    *((path, GenerationMode.POSITIVE) for path in ("/v1/models/{id}", "/v1/hardware/{id}", "/healthz", "/v1/tools")),
+    *(("POST", path, mode) for path in TOOLS for mode in GenerationMode),
+    *(("GET", path, mode) for path in LISTS for mode in GenerationMode),
+    *(("GET", path, GenerationMode.POSITIVE) for path in ALWAYS_RIGHT),
 ]
 
 
-@pytest.mark.parametrize(("path", "mode"), CASES, ids=lambda part: getattr(part, "value", part))
-def test_no_request_from_the_document_breaks_the_server(path: str, mode: GenerationMode, api: Any, live: Live) -> None:
-    operation = api[path]["POST" if path in TOOLS else "GET"]
+def test_every_operation_of_the_document_is_tried(api: Any) -> None:
+    documented = {(operation.ok().method.upper(), operation.ok().path) for operation in api.get_all_operations()}
+    assert documented == {(method, path) for method, path, _ in CASES}
+
+
+@pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=lambda part: getattr(part, "value", part))
+def test_no_request_from_the_document_breaks_the_server(
+    method: str, path: str, mode: GenerationMode, api: Any, live: Live
+) -> None:
+    operation = api[path][method]
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(

@@ -381,3 +381,4 @@ def test_traces_go_where_the_variables_say_and_join_the_callers(
     assert path == "/v1/traces"
     assert bytes.fromhex(trace) in sent
     assert b"describe_model" in sent
+    assert b"secret" not in sent
