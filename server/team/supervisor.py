@@ -53,7 +53,7 @@ class Workers:
     def _started(self) -> Any:
         started = self._context.Event()
         process: Any = self._context.Process(target=_work, args=(self._target, self._arguments, started))
-        process.started = started
+        process.started, process.told = started, False
         process.start()
         return process
 
@@ -72,12 +72,19 @@ class Workers:
 
     def _stop(self, *_: object) -> None:
         self._stopping.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Each once: told twice, they would not finish what they serve."""
+        for process in list(self._processes):
+            if not process.told:
+                process.told = True
+                process.terminate()
 
     def _end(self) -> None:
         """They finish what they serve; what takes too long is ended."""
-        for process in self._processes:
-            with suppress(ProcessLookupError):
-                process.terminate()
+        self._stopping.set()
+        self._tell()
         until = time.monotonic() + self._finish_s
         for process in self._processes:
             process.join(max(until - time.monotonic(), 0.0))
@@ -109,6 +116,9 @@ def _how(code: int | None) -> str:
 
 
 def _work(target: Callable[..., None], arguments: tuple[Any, ...], started: Any) -> None:
+    # Ctrl-C in a terminal is for whoever started us, who tells us to end.
+    with suppress(AttributeError, OSError):
+        os.setpgid(0, 0)
     threading.Thread(target=_watch_parent, daemon=True).start()
     target(*arguments, started)
 

@@ -77,6 +77,12 @@ def ask(live: Live, name: str, text: str, session: str | None = None) -> httpx.R
     return httpx.post(f"{live.url}/v1/ask", json=body, headers=headers(name), timeout=60)
 
 
+def saved_by(live: Live, name: str) -> dict[str, Any]:
+    """What somebody is told who asks the agent to save a plan."""
+    session = ask(live, name, QUESTION).json()["session"]
+    return ask(live, name, "save this as tuesday", session).json()
+
+
 def mcp(live: Live, name: str, tool: str, arguments: dict[str, Any]) -> Any:
     async def run() -> Any:
         async with Client(StreamableHttpTransport(f"{live.url}/mcp", headers=headers(name))) as client:
@@ -105,10 +111,9 @@ def test_each_role_does_what_it_allows_and_no_more(tokens: Path) -> None:
                         mcp(live, name, tool, arguments)
             assert ask(live, name, QUESTION).status_code == (200 if PLANNED in allowed else 403)
         # What the agent calls for somebody it calls in their name.
-        told = ask(live, "bob", f"{QUESTION} save it as scenario tuesday").json()
-        assert "waiting" not in told
-        assert "needs the role write" in told["answer"]
-        assert "waiting" in ask(live, "alice", f"{QUESTION} save it as scenario tuesday").json()
+        told = {name: saved_by(live, name) for name in ("alice", "bob")}
+        assert told["alice"]["waiting"][0]["name"] == WRITTEN
+        assert "needs the role write" in told["bob"]["answer"]
         for path in ("/v1/tools", "/metrics", "/v1/sessions", "/docs"):
             assert httpx.get(live.url + path).status_code == 401
             assert httpx.get(live.url + path, headers=headers("mallory")).status_code == 401
