@@ -20,11 +20,11 @@ demo: $(VENV)/.ready
 	$(BIN)/shardwise ask --yes --model offline "$(QUESTION)"
 
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 fuzz: $(VENV)/.ready-dev
 	SHARDWISE_THOROUGH=1 $(BIN)/pytest tests/test_fuzz.py
-	SHARDWISE_THOROUGH=1 $(BIN)/pytest -n 2 --dist worksteal --ignore tests/test_fuzz.py
+	SHARDWISE_THOROUGH=1 $(BIN)/pytest -n 3 --dist worksteal --ignore tests/test_fuzz.py
 
 # The programs that list are no part of what is listed.
 sbom: $(VENV)/.ready
@@ -35,7 +35,7 @@ sbom: $(VENV)/.ready
 	$(VENV)/sbom/bin/pip-licenses --python $(BIN)/python --format markdown --with-urls --output-file dist/licences.md
 
 test-launchers: $(VENV)/.ready-dev
-	$(BIN)/pytest -n 2 --dist loadfile checks --ignore checks/faces
+	$(BIN)/pytest -n 3 --dist loadfile checks --ignore checks/faces
 
 test-faces: $(VENV)/.ready-dev
 	$(BIN)/pytest checks/faces
