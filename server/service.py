@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from estimator.errors import PlanError
+from knowledge.own.files import ELSEWHERE
 from planner.files.render import writing_below
 from server.calls import FACE, FOLDER, Busy, Calls, refuse_depth, refuse_paths
 from server.mcp.brief import KeptResults, Results
@@ -135,6 +136,9 @@ class Service:
             self.refuse(tool, arguments)
         except PlanError as error:
             return CallAnswer(error=error)
+        if self.remote:
+            # A path may be where no check of arguments looks: in the text of a plan.
+            ELSEWHERE.set(str(self.root or ""))
         if not tool.read_only:
             return await write(self.writing, self.calls, tool, arguments, consent)
         with self._below_root(arguments):

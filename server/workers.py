@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.own import database
-from knowledge.own.files import working_folder
+from knowledge.own.files import ELSEWHERE, working_folder
 
 try:
     import resource
@@ -150,7 +150,8 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: whoever started us ends us
     with contextlib.suppress(EOFError, OSError):
         while True:
-            name, arguments, root, (folder, variables) = pipe.recv()
+            name, arguments, root, (folder, variables, elsewhere) = pipe.recv()
+            ELSEWHERE.set(elsewhere)
             with contextlib.suppress(OSError):
                 os.chdir(folder)
             for variable in _variables():
@@ -161,9 +162,10 @@ def _serve(pipe: Connection) -> None:
     sys.exit(0)
 
 
-def _surroundings() -> tuple[str, dict[str, str]]:
-    """What an answer depends on beside its arguments: the working folder, and where the user's own files are."""
-    return str(working_folder()), _variables()
+def _surroundings() -> tuple[str, dict[str, str], str | None]:
+    """What an answer depends on beside its arguments: the working folder, where the user's own files are, and which
+    files may be read."""
+    return str(working_folder()), _variables(), ELSEWHERE.get()
 
 
 def _variables() -> dict[str, str]:

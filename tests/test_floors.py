@@ -80,7 +80,7 @@ def test_no_module_is_called_a_drawer() -> None:
     [
         (
             "import tools; tools.call('describe_model', {'model': 'gpt2'})",
-            ("langgraph", "google.genai", "fastmcp", "textual"),
+            ("langgraph", "google.genai", "fastmcp", "textual", "psycopg", "sqlalchemy"),
         ),
         ("import knowledge.models.catalogue; knowledge.models.catalogue.find_model('gpt2')", ("langgraph", "textual",
         "rich")), ("import estimator.plan.schema", ("numpy", "yaml")), ("import tui.cli", ("pydantic", "numpy",

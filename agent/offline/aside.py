@@ -19,7 +19,7 @@ from agent.offline.work import common, first_lines
 from agent.wire import thought
 from estimator.credentials import without_credentials
 from estimator.plan.schema import merge
-from knowledge.own.files import ELSEWHERE, read_text
+from knowledge.own.files import may_read, read_text
 from pages.blocks import offered
 from planner.partial import get
 from planner.requests import ALL_PATHS
@@ -199,10 +199,9 @@ def _import(
 
 def _content(path: str) -> str | None:
     """The text of a file of at most 1 MiB, or None where there is none that can be read as text."""
-    if ELSEWHERE.get():
-        return None
     try:
-        return without_credentials(read_text(Path(path).expanduser(), "file", _MOST_BYTES))
+        place = Path(path).expanduser()
+        return without_credentials(read_text(place, "file", _MOST_BYTES)) if may_read(place) else None
     except (ValueError, RuntimeError):
         return None
 

@@ -32,7 +32,7 @@ from knowledge.models.quantization import published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
-from knowledge.own.files import ELSEWHERE, Stamp, follow, read_text, stamp
+from knowledge.own.files import Stamp, follow, may_read, read_text, stamp
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
@@ -350,11 +350,13 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def _config_path(spec: str) -> Path | None:
     """The config file that `spec` points to, None when it is a name. Raises PlanError for a path to nothing."""
-    if "\0" in spec or len(spec) > 4096 or ELSEWHERE.get():
+    if "\0" in spec or len(spec) > 4096:
         return None
     path = Path(spec)
     try:
         path = path.expanduser()
+        if not may_read(path):
+            return None
         if path.is_dir() and (path / "config.json").is_file():
             return path / "config.json"
         if path.is_file():

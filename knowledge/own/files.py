@@ -44,8 +44,8 @@ _WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 Stamp = tuple[tuple[str, int, int], ...]
 """Files with their time and size: equal stamps are equal files."""
 
-# Whoever asks is elsewhere: a path that they name is none of this machine.
-ELSEWHERE: ContextVar[bool] = ContextVar("elsewhere", default=False)
+# Whoever asks is elsewhere, and may have what is below this folder read to them ('': nothing). None: they are here.
+ELSEWHERE: ContextVar[str | None] = ContextVar("elsewhere", default=None)
 
 # Files that a row names (a config.json): their changes are changes of the row. Only ever added to.
 _followed: dict[str, set[Path]] = {kind: set() for kind in ROW_KINDS}
@@ -78,6 +78,17 @@ def refusal(error: OSError) -> str:
         errno.EPERM: "permission denied; choose a folder that you may write to",
     }
     return known.get(error.errno or 0, error.strerror or str(error))
+
+
+def may_read(path: Path) -> bool:
+    """Whether whoever asks may have this file read to them."""
+    below = ELSEWHERE.get()
+    if not below:
+        return below is None
+    try:
+        return path.resolve().is_relative_to(below)
+    except (OSError, RuntimeError):
+        return False
 
 
 def data_folder() -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -141,18 +140,6 @@ def test_a_connection_that_was_ended_is_replaced() -> None:
     with psycopg.connect(database.address(), autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(%s)", (held.info.backend_pid,))
     assert store.runs() == []
-
-
-def test_nothing_of_a_database_is_loaded_without_one(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from tools import call; call('list_scenarios', {}); import agent.session;"
-        "print([name for name in ('psycopg', 'alembic', 'sqlalchemy') if name in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 @pytest.mark.usefixtures("team_database")

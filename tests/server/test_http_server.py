@@ -167,6 +167,20 @@ def test_a_caller_elsewhere_reads_no_file_outside_the_root(client: httpx.Client,
         assert "outside what this server may read" in answer.json()["error"]["message"]
 
 
+def test_a_path_in_the_text_of_a_plan_is_no_way_to_a_file(client: httpx.Client, tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 512}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    text = json.dumps({"model": str(tmp_path / "config.json"), "cluster": {"accelerator": "h100-sxm"}})
+    for tool, arguments in (
+        ("render_scenario", {"name": "x", "text": text}),
+        ("save_scenario", {"name": "x", "text": text}),
+    ):
+        answer = client.post(f"/v1/tools/{tool}", json=arguments, timeout=60).text
+        assert "config.json" in answer
+        assert '"fits":null' in answer or "error" in answer, answer[:500]
+
+
 def test_a_model_below_the_root_can_be_read(tmp_path: Path) -> None:
     config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
               "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 512}  # fmt: skip

@@ -90,7 +90,7 @@ class Talking:
         self._waiting += 1
         try:
             async with self._turn:
-                ELSEWHERE.set(True)
+                ELSEWHERE.set(str(self._service.root or ""))
                 *_, last = [event async for event in events]
         finally:
             self._waiting -= 1
