@@ -171,10 +171,15 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if "all" in to:
         topic |= {"supposed": supposed} if supposed else {}
         return _Base(here, topic, hypothetical)
-    goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES
+    goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES or _goes_on_asking(reading)
     if supposed and (goes_on or not plan):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
+
+
+def _goes_on_asking(reading: Reading) -> bool:
+    """Whether a turn asks the question before once more, with something else: 'and with an fp8 cache?'"""
+    return reading.act == "control" and reading.tool is None and reading.text.rstrip().endswith(("?", "？"))
 
 
 def _other(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,6 +121,8 @@ _WEIGHTS_AT_HOME = tuple({"weight_dtype": dtype, "engine": "llamacpp"} for dtype
 
 def _formats(options: Sequence[Changed], plan: Mapping[str, Any]) -> list[dict[str, str]]:
     """What deployments are compared with where not all have room for the published weights: the same for all."""
+    if any("model" in option for option in options):
+        return []  # Each model is served as it is published.
     engines = get(plan, "workload.engine") or any("engine" in option for option in options)
     personal = _is_personal(options, plan)
     return [] if personal and engines else [dict((_WEIGHTS_AT_HOME if personal else _WEIGHTS_OF_SERVERS)[-1])]

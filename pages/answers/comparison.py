@@ -34,18 +34,26 @@ def _led(sentences: Sequence[str]) -> list[Block]:
 _ASKED = {
     "cost": ("usd", "usd_per_million_tokens", "usd_per_million_output_tokens"),
     "kwh": ("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"),
+    "latency.ttft_s": ("ttft_s",),
+    "latency.tpot_s": ("tpot_s",),
+    "memory.per_device_bytes": ("per_device_bytes",),
 }
-_LEAST = {"cost": "costs the least", "kwh": "needs the least energy"}
+_LEAST = {
+    "cost": "costs the least", "kwh": "needs the least energy", "latency.ttft_s": "has the first token soonest",
+    "latency.tpot_s": "is the fastest per token", "memory.per_device_bytes": "needs the least memory",
+}  # fmt: skip
+# Of whole runs, whose unit says it all.
+_WHOLE = ("usd", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
 
 
 def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
     """(The figure that was asked about, a sentence on who has the least of it); empty where nothing was."""
-    wish = next((name for name in ("kwh", "cost") if name in asked), "")
+    wish = next((name for name in reversed(_ASKED) if name in asked), "")
     for figure in _ASKED.get(wish, ()) if len(comparison.rows) > 1 else ():
         rows = least_of(comparison, figure)
         if len(rows) > 1:
             values = [f"{row.name} at {figures.shown(figure, getattr(row, figure))}" for row in rows[1:3]]
-            label = "" if figure in ("usd", "kwh") else f" {figures.label(figure).removeprefix('energy ')}"
+            label = "" if figure in _WHOLE else f" {figures.label(figure).removeprefix('energy ')}"
             least = figures.shown(figure, getattr(rows[0], figure))
             return figure, f"{rows[0].name} {_LEAST[wish]}: {least}{label}, then {', '.join(values)}."
     return "", ""

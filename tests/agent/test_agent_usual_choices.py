@@ -309,3 +309,35 @@ def test_a_run_that_is_over_is_rated_by_its_tokens_and_days() -> None:
     (asked,) = arguments(turn, "rate_run")
     assert asked["tokens_per_s"] == pytest.approx(300e9 / (9 * 86400))
     assert "deadline_h" not in asked
+
+
+def test_one_counts_what_was_spoken_of() -> None:
+    _, supposed, taken, later = talk(
+        ["fine-tune Qwen3-8B on 2 A6000", "what if I only had one?", "ok go with one, 3 epochs", "and on two?"]
+    )
+    assert arguments(supposed, "estimate_training")[-1]["count"] == 1
+    assert (taken.plan["cluster"]["count"], taken.plan["workload"]["epochs"]) == (1, 3)
+    assert later.plan["cluster"]["count"] == 2
+    assert "could not place" not in taken.answer
+
+
+def test_what_was_supposed_holds_for_the_next_question() -> None:
+    _, limited, again, after = talk(
+        ["serve DeepSeek-R1 on 8 H200", "how many users can it take at 30 tok/s each?", "and with fp8 kv cache?",
+         "is it cheaper on 8 B200?"]
+    )  # fmt: skip
+    limits = [arguments(turn, "find_limit")[-1]["tpot_slo_ms"] for turn in (limited, again)]
+    assert limits == [pytest.approx(1000 / 30)] * 2
+    assert arguments(again, "find_limit")[-1]["kv_dtype"] == "fp8"
+    assert after.calls
+
+
+def test_of_what_was_compared_another_figure_is_asked() -> None:
+    _, again = talk(["compare gpt-oss-20b and qwen3-8b on a single L40S for 40 users", "which has the lower ttft?"])
+    assert len(arguments(again, "compare")[-1]["over"]["model"]) == 2
+    assert "has the first token soonest" in again.answer
+
+
+def test_too_expensive_asks_for_what_costs_less() -> None:
+    _, turn = talk(["pretrain a 3B on 100B tokens on 64 H100, cost?", "that's too expensive, what are my options?"])
+    assert arguments(turn, "estimate_cost")[-1].get("cheaper")

@@ -178,7 +178,7 @@ def _amount(found: Found, start: int) -> Amount | None:
     if (
         found.text[at].kind != "number"
         and value == 1
-        and not (_unit(found, _behind(found, end)) or _counts_name(found, end))
+        and not (_unit(found, _behind(found, end)) or _counts_name(found, end) or _is_lone(found, at, end))
     ):
         return None
     if start and _minus(found.text, start) and end - at == 1:
@@ -214,6 +214,12 @@ def _amount(found: Found, start: int) -> Amount | None:
         # '8.000 Dollar'
         return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
     return amount
+
+
+def _is_lone(heard: Found, at: int, end: int) -> bool:
+    """Whether a 'one' counts what was spoken of, since nothing stands behind it: 'what if I only had one?'"""
+    last = end >= len(heard.text) or heard.text[end].ends_clause
+    return last and at > 0 and heard.text[at - 1].norm in heard.lexicon.lone
 
 
 def _number(found: Found, at: int) -> tuple[float, int] | None:

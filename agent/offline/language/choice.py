@@ -251,6 +251,9 @@ def _of_what_there_is(page: Page, tool: str) -> str:
     if page.plan and tool == "describe_hardware" and bill:
         # What it costs there is asked of the plan.
         return "estimate_cost"
+    if tool == "advise" and page.plan and "cheaper" in read.asked("focus"):
+        # 'Too expensive, what are my options?'
+        return "estimate_cost"
     if tool == "advise" and "fit" in read.asked("focus"):
         # 'It runs out of memory: what should I change?'
         return "check_fit"

@@ -20,8 +20,8 @@ _LONGEST_SWAP = 40  # longer than any word of the field; every place of a word i
 _SHORTEST_SWAP, _SHORTEST_SLIP = 4, 6
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Sets of words.yaml that are taken as they stand.
-_SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "long_scale", "naming", "saving", "unnamed",
-         "programs", "settings", "letting_go", "pointing", "into",
+_SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "lone", "long_scale", "naming", "saving",
+         "unnamed", "programs", "settings", "letting_go", "pointing", "into",
          "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings",
          "meant_for")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
@@ -114,6 +114,7 @@ class Lexicon:
     between: frozenset[str]
     turns: frozenset[str]
     articles: frozenset[str]
+    lone: frozenset[str]
     long_scale: frozenset[str]
     naming: frozenset[str]
     saving: frozenset[str]

@@ -80,7 +80,12 @@ class Mentions:
     def _is_judgement(self, at: int, word: Phrase) -> bool:
         """Whether a word for manners says how something is: 'is that ok?', not 'ok, and on 8?'."""
         judges = any(sense.value == "judged" for sense in word.all("asked"))
-        return judges and at > 0 and not self.tokens[at - 1].ends_clause
+        # 'Too expensive, what are my options?' asks for what costs less.
+        asks = any(sense.name == "cheaper" for sense in word.all("asked")) and self._asks_for_ways()
+        return asks or (judges and at > 0 and not self.tokens[at - 1].ends_clause)
+
+    def _asks_for_ways(self) -> bool:
+        return any(sense.name == "advise" for words in self.found.words.values() for sense in words[0].all("asked"))
 
     @cached_property
     def values(self) -> list[Value]:

@@ -41,12 +41,15 @@ def of_the_last(
     for sentence in clauses(read.found) if plan else ():
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
-        bare = len(loose) == 1 and not (loose[0].amounts[-1].units or loose[0].amounts[-1].names)
-        if not bare:
+        bare = [row for row in loose if not (row.amounts[-1].units or row.amounts[-1].names)]
+        bare = [row for row in bare if not _stands_beside(read, row, loose, sentence)]
+        if len(bare) != 1:
             continue
-        row = loose[0]
+        row = bare[0]
         name = _brought_back(read, row, plan, topic.get("plans") or ())
-        if name is None and not any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in unsure):
+        part = _thought(read, row, sentence)
+        beside = [number for number in unsure if number.row.start in part]
+        if name is None and not any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in beside):
             name = _stands_for(read, plan, topic, row, sentence)
         if name is None:
             continue
@@ -99,6 +102,12 @@ def _stands_for(
         return None
     name = (None if recent else _nearest(plan, row)) or "count"
     return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _stands_beside(read: Mentions, row: Row, others: Sequence[Row], sentence: range) -> bool:
+    """Whether another number stands in the same part of a sentence."""
+    part = _thought(read, row, sentence)
+    return any(other is not row and other.start in part for other in others)
 
 
 def _thought(read: Mentions, row: Row, sentence: range) -> range:
