@@ -259,6 +259,10 @@ def _shardings(job: Job, space: Space, rows: Rows) -> Rows:
     if (layout.offload is None or layout.zero_stage is None) and max(job.framework.limits.zero_stages) >= 3:
         params = np.array(["params" in name for name in OFFLOAD])[rows["offload"]]
         held = ~params[:, None] | (np.array(stages) >= 3)
+    if layout.zero_stage is None and job.framework.limits.splits_sharded:
+        split = (rows["tp"] > 1) | (rows["cp"] > 1)
+        sharded = ~split[:, None] | (np.array(stages) >= 2)
+        held = sharded if held is None else held & sharded
     rows = _crossed(rows, {"zero_stage": stages}, held)
     everyone = rows["dp"] * rows["cp"]
     if layout.shard_group:
