@@ -34,7 +34,7 @@ from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, limits
 from agent.offline.turn import TurnWork
-from agent.offline.unsaid import ASSISTANT, EXAMPLE, example_of, is_any_assistant, on_usual, under_load
+from agent.offline.unsaid import ASSISTANT, EXAMPLE, compute_optimal, example_of, is_any_assistant, on_usual, under_load
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
@@ -100,12 +100,13 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     question = asked(reading, base.topic, change.plan, options, catalogue, turn.tools)
     settled = _settled(reading, needs, change.plan, question)
     plan, assumed = _assumed(change.plan, reading, base.topic, question, catalogue)
+    plan, data = compute_optimal(plan, reading)
     plan, taken = on_usual(turn.plan, plan, reading, base.topic, settled)
     plan, load = under_load(plan, reading, question)
     if example := example_of(plan, question):
         plan, base.supposing = merge(plan, example), True
         load.append(f"no run was named: {EXAMPLE} taken as an example")
-    reading = replace(reading, assumed=[*load, *reading.assumed, *taken])
+    reading = replace(reading, assumed=[*load, *data, *reading.assumed, *taken])
     topic = _remembered(turn, reading, base, change, plan, question)
     topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
     notes += [*change.patch.notes, *assumed]

@@ -15,7 +15,8 @@ from agent.offline.usual import COUNT, DEVICE, usual, without_usual
 from estimator.plan.schema import merge
 from knowledge import figures
 from knowledge.jobs.serving import USUAL_CLIENTS
-from planner.partial import get, is_serving
+from knowledge.models.catalogue import architecture
+from planner.partial import get, is_serving, knows_length
 from planner.requests import ALL_PATHS
 
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
@@ -76,6 +77,21 @@ def _in_time(plan: dict[str, Any], reading: Reading) -> tuple[dict[str, Any], li
         f"an answer within {figures.seconds(whole_s)} is taken as its first token: whole answers are not limited here"
     )
     return merge(plan, {path: 1000.0 * whole_s}), [note]
+
+
+# Tokens for each parameter (Hoffmann et al. 2022, table 3).
+_TOKENS_PER_PARAMETER = 20
+
+
+def compute_optimal(plan: dict[str, Any], reading: Reading) -> tuple[dict[str, Any], list[str]]:
+    """The plan with as many tokens as its model makes best use of, where that is what is asked for, and what is said
+    about that."""
+    asked = "compute_optimal" in reading.own and not is_serving(plan) and not knows_length(plan)
+    if not asked or get(plan, "model") is None:
+        return plan, []
+    tokens = float(_TOKENS_PER_PARAMETER * architecture(get(plan, "model")).parameters)
+    note = f"compute-optimal: {figures.count(tokens)} tokens, {_TOKENS_PER_PARAMETER} for each parameter"
+    return merge(plan, {"workload.dataset_tokens": tokens}), [note]
 
 
 def on_usual(

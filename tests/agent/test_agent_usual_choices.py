@@ -341,3 +341,9 @@ def test_of_what_was_compared_another_figure_is_asked() -> None:
 def test_too_expensive_asks_for_what_costs_less() -> None:
     _, turn = talk(["pretrain a 3B on 100B tokens on 64 H100, cost?", "that's too expensive, what are my options?"])
     assert arguments(turn, "estimate_cost")[-1].get("cheaper")
+
+
+def test_compute_optimal_is_twenty_tokens_a_parameter() -> None:
+    (turn,) = talk(["train Qwen2.5-7B from scratch, chinchilla optimal, on 32 H100, how long?"])
+    assert turn.plan["workload"]["dataset_tokens"] == pytest.approx(20 * 7.6e9, rel=0.05)
+    assert "could not place" not in turn.answer
