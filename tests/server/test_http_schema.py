@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -27,7 +28,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def api(live: Live) -> Any:
-    return schemathesis.openapi.from_url(f"{live.url}/openapi.json")
+    # Not from_url, which waits no longer than ten seconds, however busy the machine is.
+    return schemathesis.openapi.from_dict(httpx.get(f"{live.url}/openapi.json", timeout=60).json())
 
 
 TOOLS = [f"/v1/tools/{name}" for name in registry()]
