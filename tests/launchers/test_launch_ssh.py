@@ -21,7 +21,8 @@ SSH = """#!/bin/bash
 while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done
 mkdir -p "$HOMES/$1" && cd "$HOMES/$1" && exec bash -c "$2"
 """
-TOLD = '{ printf "<%s>" "$@"; echo " $FLAG"; } >>"$HOMES/told"'
+# Written at once, since all hosts write at the same time.
+TOLD = 'printf -v line "<%s>" "$@"; echo "$line $FLAG" >>"$HOMES/told"'
 
 
 def run(
