@@ -144,7 +144,7 @@ def test_tokens_and_dollars_are_counted_and_shown(fake: FakeGemini, monkeypatch:
     assert (told["usage"]["turn"]["input_tokens"], told["usage"]["turn"]["output_tokens"]) == (3000, 150)
     assert told["usage"]["turn"]["usd"] == pytest.approx(3000 * 0.30e-6 + 150 * 2.50e-6)
     _, out, err = ran("ask", "--model", "gemini", "--session", told["session"], "again")
-    assert "Gemini used 2,050 tokens, 0.00 USD" in err
+    assert "The language model used 2,050 tokens, 0.00 USD" in err
 
 
 def test_an_unknown_model_costs_the_most_that_is_known() -> None:

@@ -123,7 +123,7 @@ class _Turn:
             say(f"No tool result backs these numbers, which the first answer had: {numbers}")
         more = "" if self.why or not fold.folded(answer).details else " How so: --why."
         if done.turn_usage.requests:
-            say(f"Gemini used {words(done.turn_usage)}.")
+            say(f"The language model used {words(done.turn_usage)}.")
         say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…".{more}')
 
 
