@@ -23,7 +23,7 @@ import throwaway_postgres
 TOKEN = "alice-secret-of-some-length"
 SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 FIT = {"model": "gpt2", "accelerator": "h100"}
-CLIENTS, SECONDS = 6, 12.0
+CLIENTS, SECONDS, START_S = 6, 12.0, 60.0
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,16 @@ def serving(address: str, tokens: Path, *words: str) -> Iterator[tuple[subproces
                 raise
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that answer: those that hold the socket beside the one that was started, and serve its pages."""
+def workers_of(process: subprocess.Popen[str], count: int) -> list[int]:
+    """The processes that answer: those that hold the socket beside the one that was started, and serve its pages. They
+    start after the address is said."""
+    until = time.monotonic() + START_S
+    while len(started := _workers_now(process)) < count and time.monotonic() < until:
+        time.sleep(0.2)
+    return started
+
+
+def _workers_now(process: subprocess.Popen[str]) -> list[int]:
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
     servers = [pid for pid, parent, what in rows if int(parent) == process.pid and "forkserver" in what]
@@ -97,7 +105,7 @@ def load(url: str, until: float, number: int) -> tuple[int, list[str], list[str]
 
 def test_a_killed_worker_takes_no_session_and_no_request_but_those_it_had(database: str, tokens: Path) -> None:
     with serving(database, tokens, "--workers", "2") as (process, url, said):
-        workers = workers_of(process)
+        workers = workers_of(process, 2)
         assert len(workers) == 2
         until = time.monotonic() + SECONDS
         with ThreadPoolExecutor(CLIENTS) as pool:
@@ -126,7 +134,7 @@ def test_a_killed_worker_takes_no_session_and_no_request_but_those_it_had(databa
             )
             assert answer.status_code == 200, answer.text
         assert any(f"worker {workers[0]} ended (SIGKILL); another takes its place" in line for line in said)
-        assert len(workers_of(process)) == 2
+        assert len(workers_of(process, 2)) == 2
         print(f"{good} answered, {len(failed)} failed, {len(sessions)} sessions whole")
 
 
