@@ -73,10 +73,10 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
 class HardwareQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
     accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
-    count: int | None = Field(None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
-    hours: float | None = Field(None, gt=0, le=1e6, description="For so long.")
-    usd_per_kwh: float | None = Field(None, ge=0, le=100, description="Of electricity.")
-    region: str | None = Field(None, max_length=100, description="Country or cloud region.")
+    count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
+    hours: float | None = Field(default=None, gt=0, le=1e6, description="For so long.")
+    usd_per_kwh: float | None = Field(default=None, ge=0, le=100, description="Of electricity.")
+    region: str | None = Field(default=None, max_length=100, description="Country or cloud region.")
 
 
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:

@@ -214,7 +214,7 @@ class Remedy(Result):
     patch: dict[str, Any]
     what: str
     why: str = Field(description="What it saves, and at what price.")
-    in_host_memory: bool = Field(False, description="Of serving: whether the host's memory then holds weights.")
+    in_host_memory: bool = Field(default=False, description="Of serving: whether the host's memory then holds weights.")
     per_device_bytes: float
     saves_bytes: float = Field(description="Less per device than the plan asked about; negative for more.")
     fits: bool
