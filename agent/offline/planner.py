@@ -146,8 +146,8 @@ def _taken_instead(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outco
     if work.methods and (method := training.method_taken(outcomes)):
         return {"workload.method": method}
     taken = serving.format_with_room(plan, outcomes) if work.format_open else {}
-    if work.formats and len(outcomes) > 1:
-        taken = work.formats[len(outcomes) - 2]
+    if len(outcomes) > 1:
+        taken = taken or work.shared_format
     return {ALL_PATHS[name]: value for name, value in taken.items()}
 
 
@@ -183,7 +183,10 @@ def _wish(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], turn
     tool, own = work.wish
     instead: dict[str, str] = {}
     if outcomes:
-        more = [*({"method": method} for method in work.methods), *work.formats][len(outcomes) - 1 :]
+        more = [
+            *({"method": method} for method in work.methods),
+            *([work.shared_format] if work.shared_format else []),
+        ][len(outcomes) - 1 :]
         compared = outcomes[-1].result
         if not more or not isinstance(compared, Comparison) or all(row.error or row.fits for row in compared.rows):
             return []

@@ -29,7 +29,7 @@ class TurnWork:
     that were named (paths in a result), `limit`, `sweep` and `choices` as in a TurnQuestion;
     `framework` to estimate files for, and `frameworks` to choose from where one is refused; `methods` to train with
     where all weights have no room and none was named; whether the `format_open` of weights is what has room,
-    and the `formats` that a comparison is made with where not all have;
+    and the `shared_format` (of weights, and its engine) that a comparison is made with where not all have;
     `targets` and `own` of the files; `pricing` and `asked` of the conversation; whether devices were `counted`;
     whether to write `anyway`.
     """
@@ -57,7 +57,7 @@ class TurnWork:
     frameworks: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
     format_open: bool = False
-    formats: list[dict[str, str]] = field(default_factory=list)
+    shared_format: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     own: dict[str, Any] = field(default_factory=dict)
     pricing: dict[str, Any] = field(default_factory=dict)

@@ -63,7 +63,7 @@ def work_of(
             "kind": "wish", "wish": [tool, own], "pricing": pricing, "intents": question.intents,
             "figures": [*reading.figures, *reading.focus],
             "methods": _methods(turn, plan, reading, left_out.get("method", ())) if compares else [],
-            "formats": _formats(options, plan) if compares and _is_format_open(turn, plan, reading) else [],
+            "shared_format": _shared_format(options, plan) if compares and _is_format_open(turn, plan, reading) else {},
         }  # fmt: skip
     serving = is_serving(plan)
     searched = left and not get(plan, "cluster.accelerator")
@@ -119,13 +119,13 @@ _WEIGHTS_OF_SERVERS = ({"weight_dtype": "bf16"}, {"weight_dtype": "fp8"})
 _WEIGHTS_AT_HOME = tuple({"weight_dtype": dtype, "engine": "llamacpp"} for dtype in ("q8_0", "q4_k_m"))
 
 
-def _formats(options: Sequence[Changed], plan: Mapping[str, Any]) -> list[dict[str, str]]:
+def _shared_format(options: Sequence[Changed], plan: Mapping[str, Any]) -> dict[str, str]:
     """What deployments are compared with where not all have room for the published weights: the same for all."""
     if any("model" in option for option in options):
-        return []  # Each model is served as it is published.
+        return {}  # Each model is served as it is published.
     engines = get(plan, "workload.engine") or any("engine" in option for option in options)
     personal = _is_personal(options, plan)
-    return [] if personal and engines else [dict((_WEIGHTS_AT_HOME if personal else _WEIGHTS_OF_SERVERS)[-1])]
+    return {} if personal and engines else dict((_WEIGHTS_AT_HOME if personal else _WEIGHTS_OF_SERVERS)[-1])
 
 
 def _is_personal(options: Sequence[Changed], plan: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from estimator.money.cost import HOURS_PER_MONTH
 from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.figures import NONE, count, hours, known, number, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
@@ -17,7 +18,7 @@ from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
 
 _MOST_PRICES = 12
-_SPANS = {1.0: "an hour", 730.0: "a month", HOURS_PER_YEAR: "a year"}
+_SPANS = {1.0: "an hour", HOURS_PER_MONTH: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,17 +14,13 @@ from measure.history.reached import reached_mfu
 from measure.history.run import MeasuredRun
 from measure.history.store import find
 from planner.evidence import evidence_of
+from planner.history.alike import ALIKE, MOST_GAINS, likeliest, percentile_of
 from planner.history.results import LikelyCause, RunRating
 from planner.history.served import served_rating
 from planner.layouts.improvements import improvements
 from planner.requests import EitherRequest
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, varied, warnings_of
 
-_ALIKE = 16
-_LEAST_ALIKE = 5
-# A setting explains a speed that its estimate is this near to, as a factor less one.
-_EXPLAINS = 0.2
-_MOST_CAUSES, _MOST_GAINS = 4, 3
 _FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "step_s", "mfu", "tflops_per_device", "samples_per_s", "tpot_s")
 
 
@@ -125,28 +120,24 @@ def _tokens_per_s(planned: Planned, figures: Mapping[str, float]) -> float:
 
 def _percentile(plan: Plan, planned: Planned, ratio: float) -> tuple[float | None, int]:
     """(The share of measured runs like it that reach less of their estimates, how many those are)."""
-    neighbours = nearest_runs(plan, planned.plan, "training", _ALIKE)
+    neighbours = nearest_runs(plan, planned.plan, "training", ALIKE)
     ratios = [figure.measured / figure.estimated for run in neighbours for figure in run.figures if figure.estimated]
-    if len(ratios) < _LEAST_ALIKE:
-        return None, len(ratios)
-    below = sum(other < ratio for other in ratios) + 0.5 * sum(other == ratio for other in ratios)
-    return below / len(ratios), len(ratios)
+    return percentile_of(ratio, ratios)
 
 
 def _causes(plan: Plan, planned: Planned, rate: float) -> list[LikelyCause]:
     """Settings that nobody named and whose estimate is near to what was measured, the nearest first."""
-    causes: list[tuple[float, LikelyCause]] = []
+    causes: list[LikelyCause] = []
+    usual = throughput_of(planned).tokens_per_s
     for what, patch in _suspects(plan, planned):
         other = varied(planned.plan, patch, offload=False)
         if other is None or not other.fits:
             continue
         explained = throughput_of(other).tokens_per_s
-        miss = abs(math.log(explained / rate))
-        if miss <= math.log1p(_EXPLAINS) and explained < throughput_of(planned).tokens_per_s:
-            gain = throughput_of(planned).tokens_per_s / explained - 1.0
-            cause = LikelyCause(what=what, patch=patch, explained_tokens_per_s=explained, gain=gain)
-            causes.append((miss, cause))
-    return [cause for _, cause in sorted(causes, key=lambda item: item[0])[:_MOST_CAUSES]]
+        if explained < usual:
+            gain = usual / explained - 1.0
+            causes.append(LikelyCause(what=what, patch=patch, explained_tokens_per_s=explained, gain=gain))
+    return likeliest(causes, rate)
 
 
 def _suspects(plan: Plan, planned: Planned) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -181,7 +172,7 @@ def _gains(planned: Planned, rate: float, ratio: float) -> list[LikelyCause]:
         LikelyCause(what=row.what, patch=row.patch, explained_tokens_per_s=row.tokens_per_s * ratio, gain=row.gain)
         for row in improvements(planned)
         if row.kind != "hardware"
-    ][:_MOST_GAINS]
+    ][:MOST_GAINS]
 
 
 def _doubts(planned: Planned, figures: Mapping[str, float], mfu: float) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,15 +12,12 @@ from knowledge.jobs.unlike import usual_processor
 from measure.history.nearest import nearest_runs
 from planner.evidence import evidence_of
 from planner.fit.serving import FEWEST_BITS, fit_of
+from planner.history.alike import ALIKE, MOST_GAINS, likeliest, percentile_of
 from planner.history.results import LikelyCause, RunRating
 from planner.serving.planned import Served, latency_of, plan_serving, throughput_of
 from planner.serving.warnings import reads, warnings_of
 
 FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "tpot_s")
-_ALIKE, _LEAST_ALIKE = 16, 5
-# A setting explains a speed that its estimate is this near to, as a factor less one.
-_EXPLAINS = 0.2
-_MOST_CAUSES, _MOST_GAINS = 4, 3
 # Parts of its layers on the card where the others are in the host's memory.
 _ON_CARD = (0.9, 0.75, 0.5)
 
@@ -83,19 +79,16 @@ def _expected(served: Served, figure: str) -> _Speed:
 
 def _percentile(plan: Plan, served: Served, ratio: float) -> tuple[float | None, int]:
     """(The share of measured runs like it that reach less of their estimates, how many those are)."""
-    rows = [figure for run in nearest_runs(plan, served.plan, "serving", _ALIKE) for figure in run.figures]
+    rows = [figure for run in nearest_runs(plan, served.plan, "serving", ALIKE) for figure in run.figures]
     # A time per token that is longer than estimated is a speed that is less.
     ratios = [row.measured / row.estimated for row in rows if row.unit != "s"]
     ratios += [row.estimated / row.measured for row in rows if row.name == "time per output token"]
-    if len(ratios) < _LEAST_ALIKE:
-        return None, len(ratios)
-    below = sum(other < ratio for other in ratios) + 0.5 * sum(other == ratio for other in ratios)
-    return below / len(ratios), len(ratios)
+    return percentile_of(ratio, ratios)
 
 
 def _causes(plan: Plan, served: Served, ratio: float) -> list[LikelyCause]:
     """Settings that nobody named and whose estimate is near to what was measured, the nearest first."""
-    causes: list[tuple[float, LikelyCause]] = []
+    causes: list[LikelyCause] = []
     usual = throughput_of(served).output_tokens_per_s
     for what, patch in _suspects(plan, served):
         try:
@@ -103,13 +96,10 @@ def _causes(plan: Plan, served: Served, ratio: float) -> list[LikelyCause]:
         except PlanError:
             continue
         explained = throughput_of(other).output_tokens_per_s
-        if not (other.fits and reads(other.job)) or explained >= usual:
-            continue
-        miss = abs(math.log(explained / usual / ratio))
-        if miss <= math.log1p(_EXPLAINS):
+        if other.fits and reads(other.job) and explained < usual:
             gain = usual / explained - 1.0
-            causes.append((miss, LikelyCause(what=what, patch=patch, explained_tokens_per_s=explained, gain=gain)))
-    return [cause for _, cause in sorted(causes, key=lambda item: item[0])[:_MOST_CAUSES]]
+            causes.append(LikelyCause(what=what, patch=patch, explained_tokens_per_s=explained, gain=gain))
+    return likeliest(causes, ratio * usual)
 
 
 def _suspects(plan: Plan, served: Served) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -150,5 +140,5 @@ def _gains(plan: Plan, measured: float) -> list[LikelyCause]:
     return [
         LikelyCause(what=way.what, patch=way.patch, explained_tokens_per_s=measured / way.slowdown,
                     gain=1.0 / way.slowdown - 1.0)
-        for way in faster[:_MOST_GAINS]
+        for way in faster[:MOST_GAINS]
     ]  # fmt: skip

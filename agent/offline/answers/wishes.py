@@ -58,8 +58,8 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     blocks = lead.short(told)
     if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))
-    elif work.formats and len(outcomes) > 1:
-        taken, why = " in ".join(work.formats[-1].values()), "since not all have room for the published weights"
+    elif work.shared_format and len(outcomes) > 1:
+        taken, why = " in ".join(work.shared_format.values()), "since not all have room for the published weights"
         blocks.insert(1, Prose(f"No weight format was named: {taken} is taken for all, {why}."))
     rest = [*assumptions.warnings([result]), *assumptions.assumed([result] if name in _ASSUMING else [], readings)]
     return joined([*blocks, Folded(rest)], work), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.offline.calls.training import SOLVED, Calls, payment
+from agent.offline.calls.training import SOLVED, Calls, of_files, payment
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference, Plan, merge
@@ -143,10 +143,7 @@ def _files(
         return []
     if not estimate.memory.fits and not work.anyway:
         return []
-    targets = {"targets": work.targets} if work.targets else {}
-    known = set(tools[name].request.model_fields) - {"targets"}
-    fields = {key: value for key, value in work.own.items() if key in known}
-    return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | targets | fields)]
+    return [(name, of_either(laid_out(arguments, complete(estimate.plan))) | of_files(work, tools[name]))]
 
 
 def has_load(plan: Mapping[str, Any]) -> bool:

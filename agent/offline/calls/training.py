@@ -119,10 +119,14 @@ def _files(work: TurnWork, called: Mapping[str, Outcome], carried: dict[str, Any
         files = "render_configs"
     if files in called or files not in tools:
         return []
-    targets = {"targets": work.targets} if work.targets else {}
-    known = set(tools[files].request.model_fields) - {"targets"}
+    return [(files, carried | of_files(work, tools[files]))]
+
+
+def of_files(work: TurnWork, tool: Tool) -> dict[str, Any]:
+    """What was said of launch files, as a tool that makes them takes it: targets by what they mean, not as named."""
+    known = set(tool.request.model_fields) - {"targets"}
     fields = {key: value for key, value in work.own.items() if key in known}
-    return [(files, carried | targets | fields)]
+    return fields | ({"targets": work.targets} if work.targets else {})
 
 
 def _swept(arguments: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def is_asked(heard: Found, at: int) -> bool:
 
 def asks_which(heard: Found) -> bool:
     """Whether a sentence, or a part of one, begins with a word that asks for one of several things."""
-    return any(_first_sense(heard, part, "which") for part in (*sentences(heard.text), *clauses(heard)))
+    return any(_first_sense(heard, part, "which") for part in clauses(heard))
 
 
 def _first_sense(heard: Found, sentence: range, kind: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.offline.language.amounts import Amount, Found, Unit
+from agent.offline.language.applied import is_worked_on
 from agent.offline.language.lexicon import Phrase, Quantity
 
 UNREAD = 2.8
@@ -27,8 +28,6 @@ _INNER = 2.3
 # What it costs that a field's name is a small word beside a number without unit.
 _WEAK = 2.0
 _MOST_ROWS = 48
-# Tokens between a verb and what it does something with.
-_VERB = 4
 # Devices that are counted apart, beside two.
 _MOST_DEVICES = 6
 # From here on a share without a sign is one in percent; between that and 1 it is none.
@@ -201,7 +200,7 @@ def _costs(
     """{Field: (cost, where its name stands)} of the fields that the row may fill."""
     near = _near(found, row, named)
     strange = _STRANGER if counts_stranger(found, row) else 0.0
-    worked = (strange or row.amounts[-1].unit("samples", "requests")) and is_worked_on(found, row)
+    worked = (strange or row.amounts[-1].unit("samples", "requests")) and is_worked_on(found, row.start)
     costs: dict[str, _Cost] = {}
     beside = is_beside_devices(found, row)
     for name, quantity in found.lexicon.quantities.items():
@@ -284,26 +283,6 @@ def counts_stranger(found: Found, row: Row) -> bool:
     if last.units or last.names or last.is_size or at >= len(found.text):
         return False
     return found.text[at].kind == "word" and not (at in found.words or at in found.names)
-
-
-def is_worked_on(heard: Found, row: Row) -> bool:
-    """Whether a row stands behind what a model does with texts ('summarize about 20,000 letters'), or right behind a
-    word for going through them ('over 2M prompts') or for making them ('generate 100k samples')."""
-    if is_made(heard, row) or "texts" in _applied(heard, range(max(row.start - _VERB, 0), row.start)):
-        return True
-    through = row.start > 0 and heard.sense(row.start - 1, "through") is not None
-    return through and "run" in _applied(heard, range(max(row.start - 2 * _FAR, 0), row.start))
-
-
-def is_made(heard: Found, row: Row) -> bool:
-    """Whether a model is to write what a row counts: 'generate 100k samples'."""
-    return "made" in _applied(heard, range(max(row.start - 2, 0), row.start))
-
-
-def _applied(heard: Found, places: range) -> set[str]:
-    """What a model is to do with texts, by words that begin at some tokens."""
-    words = [word for at in places for word in heard.words.get(at, ())]
-    return {sense.name for word in words for sense in word.all("asked") if sense.value == "applied"}
 
 
 def _is_for(found: Found, row: Row) -> bool:

@@ -9,6 +9,7 @@ from agent.offline.form import Reading
 from agent.offline.language.amounts import Found
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
+from estimator.money.cost import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -108,7 +109,7 @@ def facts_of(kind: str, field: str) -> Callable[[Page, Reading], dict[str, Any]]
     return make
 
 
-_HOUR_S, _MONTH_H = 3600, 730.0
+_HOUR_S, _OF_THIRTY_DAYS_H = 3600, 720.0
 
 
 def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
@@ -126,15 +127,21 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
 
 
 def _hours(page: Page) -> float | None:
-    """How long hardware is paid for: 'for a week', 'per month'. A month is the 730 hours that bills count."""
-    if told := page.values("deadline_h"):
-        return _MONTH_H * (float(told[-1]) / 720) if float(told[-1]) % 720 == 0 else float(told[-1])
+    """How long hardware is paid for: 'for a week', 'per month', of which bills count 730 hours."""
+    told = page.values("deadline_h")
+    hours = float(told[-1]) if told else _each(page)
+    months = (hours or 0.0) / _OF_THIRTY_DAYS_H
+    return HOURS_PER_MONTH * months if months and months == int(months) else hours
+
+
+def _each(page: Page) -> float | None:
+    """The hours of what a price is asked for by: 'per month', 'a year'."""
     for at in range(len(page.read.tokens)):
         behind = page.read.found.does(at, "per")
         units = [sense for word in page.read.found.words.get(behind or -1, ()) for sense in word.all("unit")]
         size = next((float(sense.value) for sense in units if sense.name == "time"), 0.0)
         if size > _HOUR_S and not any(row.start < at < row.end for row in page.read.rows):
-            return _MONTH_H if size == 720 * _HOUR_S else size / _HOUR_S
+            return size / _HOUR_S
     return None
 
 

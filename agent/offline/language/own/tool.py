@@ -52,7 +52,7 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
         found["anyway"] = True
     if "assistant" in page.read.asked("whose") and not page.plan:
         found["assistant"] = True
-    if any(page.read.found.sense(at, "optimal") for at in range(len(page.read.tokens))):
+    if any(sense.kind == "optimal" for sense in page.read.senses()):
         found["compute_optimal"] = True
     if tool is None and (outside := page.read.asked("outside")) and not page.read.of("model"):
         found |= {"control": "outside", "outside": outside[0]}

@@ -12,8 +12,9 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
 from agent.offline.language.amounts import Amount
+from agent.offline.language.applied import is_made, is_worked_on
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Filled, Row, assigned, counts_stranger, is_made, is_worked_on
+from agent.offline.language.assign import Filled, Row, assigned, counts_stranger
 from agent.offline.language.calendar import Window, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
@@ -326,7 +327,9 @@ def _is_worked_through(read: Mentions) -> bool:
     texts = [row for row in read.rows if any(row.amounts[-1].unit(name) for name in ("samples", "requests", "tokens"))]
     if texts and "texts" in read.asked("applied"):
         return True
-    return any(is_worked_on(read.found, row) for row in read.rows if row in texts or counts_stranger(read.found, row))
+    return any(
+        is_worked_on(read.found, row.start) for row in read.rows if row in texts or counts_stranger(read.found, row)
+    )
 
 
 def _is_at_home(read: Mentions) -> bool:
@@ -394,7 +397,7 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
     cards = [str(name.id) for name in read.of("accelerator")]
     if cards and not any(card.startswith("apple") for card in cards):
         found["host_gib"] = -0.8
-    if mode == SERVING and any(is_made(read.found, row) for row in read.rows):
+    if mode == SERVING and any(is_made(read.found, row.start) for row in read.rows):
         # 'Generate 100k samples of 1k tokens'
         found["output_len"] = -1.2
     found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
