@@ -70,8 +70,8 @@ def serving(address: str, tokens: Path, *words: str) -> Iterator[tuple[subproces
 
 
 def workers_of(process: subprocess.Popen[str], count: int) -> list[int]:
-    """The processes that answer: those that hold the socket beside the one that was started, and serve its pages. They
-    start after the address is said."""
+    """The processes that answer, forked by the one that the started process forks them with. They start after the
+    address is said. Told apart by their parents: a terminal's width cuts the names that `ps` prints."""
     until = time.monotonic() + START_S
     while len(started := _workers_now(process)) < count and time.monotonic() < until:
         time.sleep(0.2)
@@ -79,10 +79,9 @@ def workers_of(process: subprocess.Popen[str], count: int) -> list[int]:
 
 
 def _workers_now(process: subprocess.Popen[str]) -> list[int]:
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
-    servers = [pid for pid, parent, what in rows if int(parent) == process.pid and "forkserver" in what]
-    return [int(pid) for pid, parent, what in rows if parent in servers]
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
+    return [pid for pid, parent in parents.items() if parents.get(parent) == process.pid]
 
 
 def load(url: str, until: float, number: int) -> tuple[int, list[str], list[str]]:
