@@ -1,0 +1,118 @@
+"""A real llama.cpp server thinks: what is sent is what it takes, and what it streams is read, with tools and without.
+
+The model is made here (checks/programs/llamacpp.py) and says nothing that makes sense: this is about the wire.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import Ask
+
+from tools.registry import registry
+
+QUESTION = "Does gpt2 fit on one H100?"
+KEY = "sk-of-a-server-of-ours"
+
+
+@pytest.fixture(scope="module")
+def model(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that serves the model."""
+    path = tmp_path_factory.mktemp("model") / "random.gguf"
+    (made,) = ask("llamacpp", "llamacpp", [{"path": str(path)}])
+    assert made["error"] is None, made["error"]
+    return [made["server"], "--model", str(path), "--device", "none", *made["flags"]]
+
+
+@contextmanager
+def serving(command: list[str], log: Path, *words: str) -> Iterator[str]:
+    """The server's address, once it answers."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with log.open("w") as file, subprocess.Popen(
+        [*command, "--port", str(port), *words], stdout=file, stderr=file
+    ) as server:  # fmt: skip
+        try:
+            until = time.monotonic() + 60
+            while not _is_ready(port):
+                assert server.poll() is None, log.read_text()[-2000:]
+                assert time.monotonic() < until, log.read_text()[-2000:]
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def shardwise(home: Path, url: str, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    own = {"SHARDWISE_HOME": str(home), "SHARDWISE_CONFIG": str(home), "OPENAI_BASE_URL": url, "OPENAI_API_KEY": KEY}
+    own |= {"SHARDWISE_OPENAI_MODEL": "random", "SHARDWISE_GEMINI_ATTEMPTS": "1", "SHARDWISE_GEMINI_TIMEOUT_S": "300"}
+    env = os.environ | own | settings
+    command = [sys.executable, "-m", "tui.cli", *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def tried(home: Path, url: str) -> dict[str, Any]:
+    done = shardwise(home, url, "models", "test", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def asked(home: Path, url: str, *words: str, **settings: str) -> dict[str, Any]:
+    done = shardwise(home, url, "ask", "--json", "--model", "openai", *words, QUESTION, **settings)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return json.loads(done.stdout)
+
+
+def test_its_tool_calls_are_run_and_what_they_gave_is_read_back(model: list[str], tmp_path: Path) -> None:
+    with serving(model, tmp_path / "log", "--api-key", KEY) as url:
+        first = asked(tmp_path, url)
+        assert (first["answer"], first["failed"]) == ("Ok.", "")
+        assert [call["name"] in registry() for call in first["tool_calls"]] == [True]
+        # The server counts: the first request has the list of tools, the second what the tool gave besides.
+        used = first["usage"]["turn"]
+        assert used["requests"] == 2
+        assert used["input_tokens"] > 2 * 30_000
+        again = asked(tmp_path, url, "--session", first["session"])
+        assert (again["answer"], again["session"]) == ("Ok.", first["session"])
+        result = tried(tmp_path, url)
+        assert result["abilities"]["tool calls"] == "native"
+        assert result["abilities"]["thoughts kept apart"] == "yes"
+        assert [row["failure"] for row in result["answers"]] == [None] * 20
+        assert all(name in registry() for row in result["answers"] for name in row["calls"])
+        refused = shardwise(tmp_path, url, "ask", "--model", "openai", QUESTION, OPENAI_API_KEY="another")
+        assert "did not accept the key: check OPENAI_API_KEY" in refused.stdout + refused.stderr
+
+
+@pytest.mark.parametrize(("flag", "how"), [("--no-jinja", "auto"), ("--jinja", "json")])
+def test_where_it_takes_no_tools_it_answers_by_a_schema(model: list[str], flag: str, how: str, tmp_path: Path) -> None:
+    with serving(model, tmp_path / "log", flag) as url:
+        stopped = asked(tmp_path, url, SHARDWISE_OPENAI_TOOLS=how)
+    assert all(call["name"] in registry() for call in stopped["tool_calls"])
+    # What it calls is refused each time, which ends the turn.
+    assert "more tool calls than one answer should" in stopped["answer"]
+
+
+def test_a_context_shorter_than_the_list_of_tools_is_said(model: list[str], tmp_path: Path) -> None:
+    with serving(model, tmp_path / "log", "--ctx-size", "4096") as url:
+        done = shardwise(tmp_path, url, "ask", "--model", "openai", QUESTION)
+        assert re.search(r"longer than this model takes.*give the server a\s+longer context", done.stdout + done.stderr)
