@@ -1,30 +1,26 @@
-"""The MCP Inspector's command line and the Gemini CLI against the server: all tools listed and called both ways.
+"""The MCP Inspector's command line against the server: all tools listed and called both ways.
 
-Both come from npm, below .venv-programs/node; where there is no npm the checks are skipped. The Inspector gives exit
-code 0 even for a failed call, so its JSON is read. Its command line makes a process, and with stdio a server, for each
-call; so it makes a few, and the same code in one session calls every tool.
+The Inspector gives exit code 0 even for a failed call, so its JSON is read. Its command line makes a process, and with
+stdio a server, for each call; so it makes a few, and the same code in one session calls every tool.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HOME
+from npm_packages import installed
 
 from tools.brief import assistants
 from tools.registry import Tool, registry
 
-_PROGRAMS = ("@modelcontextprotocol/inspector@0.15.0", "@google/gemini-cli@0.61.0")
+_INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
 _PLAN = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": 1e9}
 _PRICE = {"provider": "me", "instance": "box", "usd_per_hour": 12.5}
 # What a tool needs beside the plan, or instead of it.
@@ -49,28 +45,13 @@ _REFUSES = frozenset({"load_scenario", "delete_scenario", "diff_scenarios", "pre
                       "import_config", "matrix_results"})  # fmt: skip
 
 
-@cache
-def _programs() -> Path:
-    """The folder of the programs, which are installed on first use."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    folder = HOME / "node"
-    for package in _PROGRAMS:
-        if not (folder / "node_modules" / package.rpartition("@")[0]).exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            command = ["npm", "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
-            made = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert made.returncode == 0, made.stderr[-2000:]
-    return folder / "node_modules" / ".bin"
-
-
 def _arguments(tool: Tool) -> dict[str, Any]:
     known = tool.request.model_fields
     return {key: value for key, value in (_PLAN | _ARGUMENTS.get(tool.name, {})).items() if key in known}
 
 
 def _inspect(target: list[str], *words: str) -> dict[str, Any]:
-    command = [str(_programs() / "mcp-inspector"), "--cli", *target, *words]
+    command = [str(installed(_INSPECTOR) / ".bin" / "mcp-inspector"), "--cli", *target, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr or done.stdout
     return json.loads(done.stdout)
@@ -128,7 +109,7 @@ def test_the_inspectors_command_line_calls_a_tool(target: list[str], name: str) 
 
 def test_the_inspector_calls_every_tool(target: list[str]) -> None:
     script = Path(__file__).with_name("inspector_calls.mjs")
-    home = _programs().parent / "@modelcontextprotocol" / "inspector"
+    home = installed(_INSPECTOR) / "@modelcontextprotocol" / "inspector"
     reached = [word for word in target if word not in ("--transport", "http")]
     given = json.dumps({name: _words(tool) for name, tool in registry().items()})
     command = ["node", str(script), str(home), *reached]
@@ -139,15 +120,3 @@ def test_the_inspector_calls_every_tool(target: list[str]) -> None:
     refused = {name for name, answer in answers.items() if answer.get("isError")}
     assert refused == _REFUSES, [(name, answers[name]["content"]) for name in refused ^ _REFUSES]
     assert all("structuredContent" in answer for name, answer in answers.items() if name not in _REFUSES)
-
-
-def test_gemini_connects(tmp_path: Path) -> None:
-    settings = tmp_path / ".gemini" / "settings.json"
-    settings.parent.mkdir()
-    server = {"command": sys.executable, "args": ["-m", "tui.cli", "mcp"]}
-    settings.write_text(json.dumps({"mcpServers": {"shardwise": server}}))
-    trusted = os.environ | {"HOME": str(tmp_path), "GEMINI_CLI_TRUST_WORKSPACE": "true"}
-    command = [str(_programs() / "gemini"), "mcp", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=trusted, check=False)
-    # It lists on standard error.
-    assert re.search(r"shardwise.*Connected", done.stdout + done.stderr), done.stderr[-2000:]

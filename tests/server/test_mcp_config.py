@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from fastmcp.mcp_config import MCPConfig, StdioMCPServer
 
 from estimator.errors import PlanError
 from server.mcp import clients as mcp_clients
@@ -23,6 +24,19 @@ KEYS = {"vscode": "servers", "codex": "mcp_servers", "goose": "extensions", "zed
 
 def parsed(name: str, text: str) -> dict[str, Any]:
     return {"codex": tomllib.loads, "goose": yaml.safe_load}.get(name, json.loads)(text)
+
+
+# What an entry may hold besides the command, and whether anything else is refused, as the programs' own sources have it
+# (microsoft/vscode mcpConfiguration.ts, block/goose extension.rs, zed-industries/zed settings_content/src/project.rs,
+# openai/codex config.schema.json; read in November 2026). Checks ask Codex and the Gemini CLI themselves.
+ENTRIES = {
+    "vscode": {"type", "args", "cwd", "env", "envFile", "dev"},
+    "goose": {"type", "name", "enabled", "args", "timeout", "description", "envs", "env_keys", "bundled",
+              "available_tools"},
+    "zed": {"enabled", "remote", "args", "env", "timeout"},
+    "codex": {"args", "env", "env_vars", "cwd", "enabled", "startup_timeout_sec", "tool_timeout_sec"},
+}  # fmt: skip
+NEEDED = {"goose": {"type", "name", "enabled", "args"}, "vscode": {"type"}}
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +59,23 @@ def test_the_snippet_starts_this_installation(name: str, capsys: pytest.CaptureF
     assert entry.get("type") == ("stdio" if name in ("vscode", "claude-code", "goose") else None)
     assert str(mcp_clients.client(name).file()) in said.err
     assert not mcp_clients.client(name).file().exists()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_holds_what_the_program_reads(name: str) -> None:
+    client = mcp_clients.client(name)
+    entry = mcp_clients.snippet(client, ["/bin/shardwise"], Path("/work"))[client.key]["shardwise"]
+    given = set(entry) - {"command", "cmd"}
+    assert NEEDED.get(name, set()) <= given <= ENTRIES[name]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "claude-desktop", "cursor", "gemini-cli", "openhands", "windsurf"])
+def test_an_entry_starts_a_server_as_clients_of_fastmcp_read_it(name: str) -> None:
+    """OpenHands reads its file with this class."""
+    read = MCPConfig.from_dict(mcp_clients.snippet(mcp_clients.client(name), ["/bin/shardwise"], Path("/work")))
+    server = read.mcpServers["shardwise"]
+    assert isinstance(server, StdioMCPServer)
+    assert (server.command, server.args) == ("/bin/shardwise", ["mcp", "--root", "/work"])
 
 
 @pytest.mark.parametrize("name", JSON)

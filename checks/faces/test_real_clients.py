@@ -1,0 +1,100 @@
+"""`shardwise mcp config` for each assistant, as the assistants that can be had here read it: Codex and the Gemini CLI
+themselves, and for most a registry of where their files are and what stands in them (a package of npm, MIT)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from npm_packages import installed
+
+from server.mcp import clients as mcp_clients
+
+_CODEX = "@openai/codex@0.169.0"
+_GEMINI = "@google/gemini-cli@0.61.0"
+_REGISTRY = "@gleanwork/mcp-config-schema@5.2.0"
+# Ours are of a project, the registry's of a person.
+_OF_A_PROJECT = {"claude-code": ".mcp.json", "vscode": ".vscode/mcp.json"}
+_THEIR_NAMES = {"gemini-cli": "gemini"}
+_NOT_THERE = {"openhands", "zed"}
+
+
+def home(tmp_path: Path) -> dict[str, str]:
+    """An environment whose person has no settings yet."""
+    left_out = ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA")
+    return {name: value for name, value in os.environ.items() if name not in left_out} | {"HOME": str(tmp_path)}
+
+
+def configured(tmp_path: Path, client: str) -> None:
+    command = [sys.executable, "-m", "tui.cli", "mcp", "config", "--client", client, "--install", "--yes"]
+    done = subprocess.run(command, env=home(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def run(tmp_path: Path, package: str, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    program, *words = command
+    path = installed(package) / ".bin" / program
+    env = home(tmp_path) | variables
+    return subprocess.run([str(path), *words], env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_codex_reads_the_server(tmp_path: Path) -> None:
+    configured(tmp_path, "codex")
+    done = run(tmp_path, _CODEX, "codex", "mcp", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    (server,) = json.loads(done.stdout)
+    assert (server["name"], server["enabled"]) == ("shardwise", True)
+    assert server["transport"]["type"] == "stdio"
+    assert Path(server["transport"]["command"]).is_file()
+    assert server["transport"]["args"] == ["mcp"]
+    file = tmp_path / ".codex" / "config.toml"
+    file.write_text(file.read_text().replace("command", "cmd"))
+    assert run(tmp_path, _CODEX, "codex", "mcp", "list", "--json").returncode != 0
+
+
+def test_gemini_connects(tmp_path: Path) -> None:
+    configured(tmp_path, "gemini-cli")
+    said = ""
+    # It waits for five seconds, in which a busy machine may not have started a server.
+    for _ in range(3):
+        done = run(tmp_path, _GEMINI, "gemini", "mcp", "list", GEMINI_CLI_TRUST_WORKSPACE="true")
+        said = done.stdout + done.stderr
+        if re.search(r"shardwise.*Connected", said):
+            return
+    pytest.fail(said[-2000:])
+
+
+@pytest.mark.parametrize("name", sorted(set(mcp_clients.CLIENTS) - _NOT_THERE))
+def test_files_and_entries_are_those_of_the_registry(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = installed(_REGISTRY) / "@gleanwork" / "mcp-config-schema" / "configs"
+    known = json.loads((folder / f"{_THEIR_NAMES.get(name, name)}.json").read_text())
+    client = mcp_clients.client(name)
+    for variable in ("XDG_CONFIG_HOME", "CODEX_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert client.form == known["configFormat"]
+    assert client.key == known["configStructure"]["serversPropertyName"]
+    where = known["configPath"][sys.platform].replace("$HOME", str(tmp_path))
+    assert client.file() == (tmp_path / _OF_A_PROJECT[name] if name in _OF_A_PROJECT else Path(where))
+    words = known["configStructure"]["stdioPropertyMapping"]
+    text = mcp_clients.written(client, mcp_clients.snippet(client, ["/bin/shardwise"], None))
+    entry = parsed(client.form, text)[client.key]["shardwise"]
+    assert (entry[words["commandProperty"]], entry[words["argsProperty"]]) == ("/bin/shardwise", ["mcp"])
+    assert entry.get("type", "stdio") == "stdio"
+    # Goose alone wants more.
+    assert set(entry) <= {*words.values(), "type"} or name == "goose"
+
+
+def parsed(form: str, text: str) -> dict[str, Any]:
+    return {"yaml": yaml.safe_load, "toml": tomllib.loads, "json": json.loads}[form](text)
