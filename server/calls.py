@@ -88,8 +88,10 @@ class _Kept:
 
     @property
     def bytes(self) -> int:
-        done = self.task.done() and not self.task.cancelled() and not self.task.exception()
-        return len(self.task.result().text) if done else 0
+        if not self.task.done() or self.task.cancelled() or self.task.exception():
+            return 0
+        answer = self.task.result()
+        return len(answer.text) + sum(map(len, answer.brief or ()))
 
 
 @dataclass

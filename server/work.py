@@ -22,11 +22,13 @@ _log = logging.getLogger("shardwise")
 
 @dataclass(eq=False)
 class CallAnswer:
-    """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`)."""
+    """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`). `brief` is
+    the result's page and what an assistant gets of it, once they were made (server.mcp.brief)."""
 
     text: str = ""
     error: PlanError | None = None
     bug: str | None = None
+    brief: tuple[str, str] | None = None
 
     @property
     def failure(self) -> str | None:

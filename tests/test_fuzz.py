@@ -1,14 +1,13 @@
 """Odd input over tools, files and sentences: no traceback, no figure that is none, soon, and in little memory.
 
-`make fuzz` asks for 20,000 cases, the tests for 600: those are always the same, more are drawn anew each time, so that
-it can be run in pieces.
+`make fuzz` asks for 20,000 cases, the tests for 600: those are always the same, more are drawn anew each time.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +59,19 @@ FUZZ = settings(
     derandomize=not THOROUGH,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+# Hypothesis keeps all that it drew until it is through, which is no memory of ours.
+PIECE = 1000
+
+
+def drawn(cases: int, **strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Runs a test on so many cases, in pieces that are each let go of."""
+    count = -(-cases // PIECE)
+
+    def decorated(test: Callable[..., None]) -> Any:
+        run = settings(FUZZ, max_examples=cases // count)(given(**strategies)(test))
+        return pytest.mark.parametrize("piece", range(count))(run)
+
+    return decorated
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -105,13 +117,13 @@ def called(name: str, arguments: dict[str, Any]) -> None:
     assert "\x1b" not in error
 
 
-@given(
+@drawn(
+    CASES // 2,
     name=st.sampled_from(TOOLS),
     run=st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in RUN.items()}),
     odd=st.data(),
 )
-@settings(FUZZ, max_examples=CASES // 2)
-def test_odd_arguments_of_tools(name: str, run: dict[str, Any], odd: st.DataObject) -> None:
+def test_odd_arguments_of_tools(piece: int, name: str, run: dict[str, Any], odd: st.DataObject) -> None:
     fields = registry()[name].request.model_fields
     arguments = {key: value for key, value in run.items() if key in fields}
     for key in odd.draw(st.lists(st.sampled_from(sorted(fields)), max_size=2)):
@@ -119,9 +131,8 @@ def test_odd_arguments_of_tools(name: str, run: dict[str, Any], odd: st.DataObje
     called(name, arguments)
 
 
-@given(text=FILES, run=st.sampled_from([{}, {"accelerator": "h100", "count": 8}]))
-@settings(FUZZ, max_examples=CASES * 3 // 10)
-def test_odd_files(text: str, run: dict[str, Any]) -> None:
+@drawn(CASES * 3 // 10, text=FILES, run=st.sampled_from([{}, {"accelerator": "h100", "count": 8}]))
+def test_odd_files(piece: int, text: str, run: dict[str, Any]) -> None:
     called("import_config", {"text": text, **run})
 
 
@@ -132,9 +143,8 @@ def searched() -> None:
 
 
 @pytest.mark.usefixtures("searched")
-@given(words=st.lists(st.one_of(WORDS, st.text(max_size=12)), min_size=1, max_size=14))
-@settings(FUZZ, max_examples=CASES // 5)
-def test_odd_sentences(words: list[str]) -> None:
+@drawn(CASES // 5, words=st.lists(st.one_of(WORDS, st.text(max_size=12)), min_size=1, max_size=14))
+def test_odd_sentences(piece: int, words: list[str]) -> None:
     try:
         with within(2 * MOST_S):
             answer = ask(" ".join(words), approve=False, model="offline")

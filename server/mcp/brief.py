@@ -19,7 +19,7 @@ from estimator.errors import PlanError
 from pages.answers.page import page_of
 from pages.blocks import Block, Chart, Folded, ranked
 from pages.rendering import markdown
-from server.work import CallAnswer
+from server.work import CallAnswer, dumps
 from tools.registry import Tool, typed
 
 DETAILS = "details"
@@ -63,19 +63,26 @@ class Results:
 
 
 def brief(tool: Tool, answer: CallAnswer, results: KeptResults) -> tuple[str, dict[str, Any]]:
-    """(text, structured content) of an answer that is no failure."""
-    value = answer.value
-    whole = len(answer.text) <= _WHOLE_BYTES
-    shown = value if whole else _cut(value, _LIST_BYTES)
-    if shown != value:
+    """(text, structured content) of an answer that is no failure. What it takes to make them is kept with the answer,
+    which many may get."""
+    if answer.brief is None:
+        answer.brief = _made(tool, answer)
+    text, short = answer.brief
+    shown = json.loads(short)
+    if short is not answer.text:
         shown[DETAILS] = f"shardwise://results/{results.keep(answer.text)}"
-    result = typed(tool.name, value)
-    if result is None:
+    if not text:
         return json.dumps(shown, separators=(",", ":")), shown
-    text = _text(page_of(result, _WIDTH))
-    if DETAILS in shown:
-        text += f"\n\nEverything: {shown[DETAILS]}"
-    return text, shown
+    return f"{text}\n\nEverything: {shown[DETAILS]}" if DETAILS in shown else text, shown
+
+
+def _made(tool: Tool, answer: CallAnswer) -> tuple[str, str]:
+    """The page's first lines, '' where there is no page, and the result with its lists cut."""
+    value = answer.value
+    shown = value if len(answer.text) <= _WHOLE_BYTES else _cut(value, _LIST_BYTES)
+    result = typed(tool.name, value)
+    text = "" if result is None else _text(page_of(result, _WIDTH))
+    return text, answer.text if shown == value else dumps(shown)
 
 
 def _text(blocks: list[Block]) -> str:

@@ -20,8 +20,10 @@ from fastmcp import Client
 from mcp_questions import QUESTIONS, Fact
 from tool_calls import FLAT, steady
 
+from server.mcp.brief import Results, brief
 from server.mcp.server import server
 from server.service import Service
+from server.work import answered
 from tools import call
 from tools.brief import assistants
 from tools.registry import registry
@@ -131,19 +133,34 @@ async def test_a_long_answer_is_brief_and_its_details_can_be_read(mode: Any) -> 
     async with Client(server(Service()), mode=mode) as client:
         answer = await client.call_tool("best_parallelism", FLAT)
         whole = steady(call("best_parallelism", FLAT))
-        brief, text = answer.structured_content, answer.content[0].text  # type: ignore[union-attr]
-        assert brief
+        shown, text = answer.structured_content, answer.content[0].text  # type: ignore[union-attr]
+        assert shown
         assert len(text) < 2000
-        assert len(json.dumps(brief)) < 0.6 * len(json.dumps(whole))
-        assert brief.keys() == whole.keys() | {"details", "seconds"}
+        assert len(json.dumps(shown)) < 0.6 * len(json.dumps(whole))
+        assert shown.keys() == whole.keys() | {"details", "seconds"}
         for key in ("plan", "best", "candidates"):
-            assert brief[key] == whole[key]
-        assert brief["pareto"] == whole["pareto"][: len(brief["pareto"])]
-        assert brief["details"] in text
-        (kept,) = await client.read_resource(brief["details"])
+            assert shown[key] == whole[key]
+        assert shown["pareto"] == whole["pareto"][: len(shown["pareto"])]
+        assert shown["details"] in text
+        (kept,) = await client.read_resource(shown["details"])
         assert steady(json.loads(kept.text)) == whole  # type: ignore[union-attr]
         small = await client.call_tool("describe_model", {"model": "gpt2"})
         assert small.structured_content == call("describe_model", {"model": "gpt2"})
+
+
+def test_what_is_made_of_an_answer_is_kept_with_it_and_its_details_stay_readable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tool = registry()["best_parallelism"]
+    answer, _ = answered("best_parallelism", FLAT, None)
+    first = brief(tool, answer, Results())
+    monkeypatch.setattr("server.mcp.brief.page_of", None)  # called, it would fail
+    # Where many other answers came between, the whole one has to be kept anew.
+    later = Results()
+    text, shown = brief(tool, answer, later)
+    assert {**shown, "details": ""} == {**first[1], "details": ""}
+    assert text.partition("Everything: ")[0] == first[0].partition("Everything: ")[0]
+    assert later.read(shown["details"].rpartition("/")[2]) == answer.text
 
 
 async def test_files_come_whole(tmp_path: Path) -> None:
