@@ -60,6 +60,8 @@ Request = TypeVar("Request", bound=BaseModel)
 _LEAST, _MOST = 1e-9, 1e42
 _DEEPEST = 64
 _ACCELERATOR = "accelerator"
+# A surrogate by itself: JSON can say one, and no file, database or terminal takes it.
+_HALF = re.compile(r"[\ud800-\udfff]")
 _TINY = re.compile(r"[+-]?[\d.]{1,20}e-?\d{1,6}", re.IGNORECASE)
 
 
@@ -114,7 +116,7 @@ def _placed(arguments: Mapping[str, Any], counted: bool = True) -> dict[str, Any
 
 def _refuse_unfit(arguments: Mapping[str, Any]) -> None:
     """PlanError for what no argument is, whichever face it came through: containers that lie in each other too deeply,
-    numbers that are none or beyond all measure; without recursion, as it may be by thousands."""
+    numbers that are none or beyond all measure, halves of characters; without recursion, as it may be by thousands."""
     layer: list[tuple[str, Any]] = [(str(name), value) for name, value in arguments.items()]
     for _ in range(_DEEPEST):
         inner: list[tuple[str, Any]] = []
@@ -131,9 +133,12 @@ def _refuse_unfit(arguments: Mapping[str, Any]) -> None:
 
 
 def _beyond_measure(value: Any) -> str:
-    """What is wrong with a number, or a text that is one; '' of anything else."""
-    if isinstance(value, str) and _TINY.fullmatch(value.strip()):
-        value = float(value)
+    """What is wrong with a number, or a text that is one or none at all; '' of anything else."""
+    if isinstance(value, str):
+        if _HALF.search(value):
+            return "is not text in UTF-8"
+        if _TINY.fullmatch(value.strip()):
+            value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value:
         return ""
     if isinstance(value, float) and not math.isfinite(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ LARGEST = 200_000
 _NAMED = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
 # A job starts a script, which names a config, which names another.
 _DEEPEST = 3
+_GIT_S = 60.0
+_MOST_BYTES = 64 * 10**6
 
 
 class FileTree(Protocol):
@@ -91,12 +94,31 @@ class Revision:
         return text[: LARGEST + 1]
 
 
+# What the settings of a repository, which may be anybody's, could have git run: a monitor of files, hooks, and whatever
+# fetches what is missing.
+_RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-optional-locks")
+_FETCHES_NOTHING = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+
+
 def _git(*words: str) -> str | None:
-    """What git prints; None where there is no git, no repository or no such thing."""
+    """What git prints; None where there is no git, no repository, no such thing, or more than one reads."""
+    command = ["git", *_RUNS_NOTHING, *words]
     try:
-        done = subprocess.run(["git", *words], capture_output=True, check=True, timeout=60)
-        return done.stdout.decode("utf-8")
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=os.environ | _FETCHES_NOTHING,
+        ) as git:  # fmt: skip
+            timer = threading.Timer(_GIT_S, git.kill)
+            timer.start()
+            try:
+                assert git.stdout is not None
+                content = git.stdout.read(_MOST_BYTES + 1)
+                if len(content) > _MOST_BYTES:
+                    git.kill()
+                return content.decode("utf-8") if not git.wait() else None
+            finally:
+                timer.cancel()
+    except (OSError, UnicodeDecodeError):
         return None
 
 

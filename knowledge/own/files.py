@@ -87,7 +87,7 @@ def may_read(path: Path) -> bool:
         return below is None
     try:
         return path.resolve().is_relative_to(below)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         return False
 
 

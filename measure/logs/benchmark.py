@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ class TimedSteps:
 def read_benchmark(folder: Path) -> BenchmarkFile | None:
     """None where nothing was measured there yet. Raises PlanError for a file that is none of ours."""
     path = folder / MEASURED
-    if not path.exists():
+    if not os.path.exists(path):
         return None
     try:
         return BenchmarkFile.model_validate(_json(path))
@@ -79,7 +80,7 @@ def steps_of(repeats: Sequence[Sequence[float]]) -> TimedSteps | None:
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / MEASURED).is_file() and (folder / PLAN).is_file()
+    return os.path.isfile(folder / MEASURED) and os.path.isfile(folder / PLAN)
 
 
 def read(folder: Path) -> MeasuredRun | None:

@@ -168,6 +168,7 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
     )
 
 
+_LONGEST_PART = 255  # bytes, of most file systems
 _root: ContextVar[Path | None] = ContextVar("root", default=None)
 
 
@@ -196,7 +197,7 @@ def inside_root(folder: str) -> Path:
         raise PlanError("folder", f"the working folder {working_folder()} was deleted; go to one that is there")
     base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
-        if len(folder) > 1000:
+        if len(folder) > 1000 or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
             raise ValueError
         inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):

@@ -9,6 +9,7 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ LARGEST_LIST_BYTES = 64_000_000
 _TIMEOUT_S = 60
 _SUFFIXES = (".csv", ".json")
 _MOST_FILES = 50
+_MOST_ENTRIES = 10_000
 _HEAD = "# Prices read from {source} on {day}, {called}; `shardwise prices update` writes this file anew."
 
 
@@ -177,7 +179,10 @@ def _texts(source: str) -> list[tuple[str, str]]:
     path = Path(source).expanduser()
     if not path.is_dir():
         return [(str(path.absolute()), read_text(path, "prices", LARGEST_LIST_BYTES))]
-    files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    entries = list(islice(path.rglob("*"), _MOST_ENTRIES + 1))
+    if len(entries) > _MOST_ENTRIES:
+        raise PlanError("prices", f"{path} has more than {_MOST_ENTRIES:,} files: name the folder of the lists")
+    files = sorted(file for file in entries if file.suffix in _SUFFIXES and file.is_file())
     if not files or len(files) > _MOST_FILES:
         problem = f"{path} has {'no' if not files else 'more than ' + str(_MOST_FILES)} price lists (.csv, .json)"
         raise PlanError("prices", problem)

@@ -13,6 +13,7 @@ from pace import within
 
 from estimator.errors import PlanError
 from tools import call
+from tools.registry import registry
 
 RUN: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 1}
 
@@ -61,6 +62,18 @@ def test_what_no_argument_is_gets_a_short_sentence(tool: str, odd: dict[str, Any
     with within(10), pytest.raises(PlanError) as error:
         call(tool, RUN | odd)
     assert len(str(error.value)) < 6000
+
+
+@pytest.mark.parametrize("name", [*registry()])
+def test_halves_of_characters_and_names_that_no_file_can_have_are_refused(name: str) -> None:
+    fields = registry()[name].request.model_fields
+    for field in fields:
+        with pytest.raises(PlanError):
+            call(name, {field: "\ud800"})
+    for field in {"folder", "file", "model", "config", "name", "source"} & fields.keys():
+        for long in ("a" * 300, "a/" * 3000):
+            with suppress(PlanError):
+                call(name, {field: long})
 
 
 def test_errors_repeat_nothing_that_steers_a_terminal() -> None:

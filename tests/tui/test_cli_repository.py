@@ -67,6 +67,26 @@ def test_flags_say_only_what_a_config_leaves_open(repository: Path, capsys: Capt
     assert by_name["job.sbatch"]["result"]["plan"]["cluster"] == {"accelerator": "h100-sxm", "count": 8}
 
 
+def test_settings_of_a_repository_run_nothing(repository: Path, capsys: Capture) -> None:
+    program, ran = repository / "program.sh", repository.parent / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    asked = ["check", "--each", ".", "--against", "HEAD"]
+    git("config", "core.fsmonitor", str(program))
+    assert main(asked) == 0
+    # A file that is missing would be fetched by a program of the repository's choice.
+    git("config", "--unset", "core.fsmonitor")
+    git("config", "core.repositoryformatversion", "1")
+    git("config", "extensions.partialClone", "origin")
+    settings = {"promisor": "true", "url": str(repository), "uploadpack": str(program)}
+    for name, value in settings.items():
+        git("config", f"remote.origin.{name}", value)
+    blob = subprocess.run(["git", "rev-parse", "HEAD:job.sbatch"], capture_output=True, text=True).stdout.strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    main(asked)
+    assert not ran.exists()
+
+
 def test_against_a_revision_what_changed_is_told_and_what_broke_fails(repository: Path, capsys: Capture) -> None:
     assert main(["check", "--against", "HEAD", "."]) == 0
     assert capsys.readouterr().out == "The config fits.\n\n- 1 config as in HEAD.\n"

@@ -192,3 +192,13 @@ def test_ages_name_who_is_oldest_first() -> None:
     days = [row.newest_age_days for row in ages.providers if row.newest_age_days is not None]
     assert days == sorted(days, reverse=True)
     assert 0 < ages.stale < ages.prices == sum(row.prices for row in ages.providers)
+
+
+def test_a_folder_of_too_much_is_refused_before_it_is_gone_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.records.price_lists._MOST_ENTRIES", 5)
+    for number in range(6):
+        _saved(tmp_path, f"much/{number}.txt", "")
+    with pytest.raises(PlanError, match="more than 5 files: name the folder of the lists"):
+        update_prices(str(tmp_path / "much"))
