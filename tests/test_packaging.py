@@ -122,14 +122,17 @@ for name in "httptools uvloop aiohttp textual_serve fpdf openai psycopg".split()
     sys.modules[name] = None
 from tui.cli import main
 import tui.app
-print([main(words.split()) for words in ("fit gpt2 h100", "serve --port 0", "web --port 8999",
-    "database list --database postgresql:///x")], file=sys.stderr)
+commands = ("fit gpt2 h100", "serve --port 0", "web --port 8999", "report gpt2 h100 --write r.pdf",
+            "models test openai", "database list --database postgresql:///x")
+print([main(words.split()) for words in commands], file=sys.stderr)
 """
 
 
 def test_without_the_extras_commands_say_which_brings_what_they_need(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", CORE_ALONE], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    model = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "SHARDWISE_OPENAI_MODEL": "x"}
+    done = subprocess.run([sys.executable, "-c", CORE_ALONE], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          env=os.environ | {"PYTHONPATH": str(ROOT)} | model)  # fmt: skip
     *said, codes = done.stderr.splitlines()
-    assert codes == "[0, 2, 2, 2]", done.stderr
-    assert [line.partition("shardwise[")[2].partition("]")[0] for line in said] == ["serve", "web", "team"]
+    assert codes == "[0, 2, 2, 2, 2, 2]", done.stderr
+    named = [line.partition("shardwise[")[2].partition("]")[0] for line in said]
+    assert named == ["serve", "web", "pdf", "openai", "team"]

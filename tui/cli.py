@@ -569,7 +569,8 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
 
 
 # What only some commands need, and the extra that brings it.
-_EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web", "psycopg": "team", "alembic": "team"}
+_EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web", "openai": "openai", "psycopg": "team",
+           "alembic": "team"}  # fmt: skip
 
 
 def _failed(error: Exception) -> int:

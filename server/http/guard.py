@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -38,17 +38,17 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BODY_S = 30.0
 _ONCE = frozenset({"host", "authorization", "content-length", "origin"})
 _log = logging.getLogger("shardwise")
-# What a cluster's probes and clients without a token ask for.
-_OPEN = ("/healthz", "/readyz", "/.well-known/")
+# What a cluster's probes and clients without a token ask a team's server for.
+OPEN = ("/healthz", "/readyz", "/.well-known/")
 _ANY = frozenset({"0.0.0.0", "::", ""})
 
 
 @dataclass(frozen=True)
 class Guard:
     """`hosts` are the names this server goes by; `any_address` also lets IP addresses through, which nobody can rebind.
-    `origins` are other sites whose pages may call it. `callers` are those who may, where there is more than one token;
-    what only says that the server lives they need not show one for. `metadata` is where such a client reads which
-    provider gives tokens."""
+    `origins` are other sites whose pages may call it. `callers` are those who may, where there is more than one token.
+    Paths that begin with one of `opened` need none. `metadata` is where such a client reads which provider gives
+    tokens."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
@@ -57,6 +57,7 @@ class Guard:
     guesses: Guesses = field(default_factory=Guesses, compare=False)
     callers: Callers | None = field(default=None, compare=False)
     metadata: Callable[[str], str] | None = field(default=None, compare=False)
+    opened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,9 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
     raw = tuple(seen.scope["headers"])
     asked = _token_of_page(seen.scope)
     client = seen.scope.get("client")
-    seen.headers, refusal = _verdict(guard, raw, asked)
-    if refusal is None and guard.callers is not None and not seen.scope["path"].startswith(_OPEN):
+    is_open = seen.scope["path"].startswith(guard.opened)
+    seen.headers, refusal = _verdict(replace(guard, token=None) if is_open else guard, raw, asked)
+    if refusal is None and guard.callers is not None and not is_open:
         try:
             seen.caller = seen.scope[CALLED_BY] = await _caller(guard, seen.headers, asked)
             CALLER.set(seen.caller)

@@ -122,6 +122,14 @@ def test_each_role_does_what_it_allows_and_no_more(tokens: Path) -> None:
             assert httpx.get(live.url + path).status_code == 200
 
 
+def test_one_token_for_all_is_asked_for_but_where_probes_ask(team_database: str) -> None:
+    alone = TeamOptions(Guard(token=secret("all")), None, full=False, log=True)
+    paths = {"/healthz": 200, "/readyz": 200, "/v1/tools": 401, "/metrics": 401}
+    with processes(1, alone) as (live,):
+        assert {path: httpx.get(live.url + path).status_code for path in paths} == paths
+        assert httpx.get(f"{live.url}/v1/tools", headers=headers("all")).status_code == 200
+
+
 def test_any_process_answers_any_request(tokens: Path, tmp_path: Path) -> None:
     with processes(2, options(tokens, tmp_path / "files")) as (one, other):
         # A code that one gave, at the other, once, and for nobody else.

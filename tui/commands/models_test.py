@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from agent.compatible.model import Compatible
 from agent.session import ModelName, model_of
 from agent.trial.asking import Tried, questions, tried
 from estimator.errors import PlanError
@@ -29,6 +31,9 @@ def run(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     if model is None:
         ways = ["set openai_model and openai_base_url", "set GEMINI_API_KEY"]
         raise PlanError("models test", "no language model is configured that could be tried", ways)
+    if isinstance(model, Compatible):
+        # An extra, whose absence would otherwise be told twenty times.
+        importlib.import_module("openai")
     rows = asyncio.run(_asked(model))
     if arguments.json:
         write_json(_plain(model, rows))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
-from server.http.guard import App, Guard
+from server.http.guard import OPEN, App, Guard
 from server.http.server import Ending, app, listening, print_line, run
 from server.service import Service
 from server.team import schema, watching
@@ -91,7 +91,7 @@ def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> tuple[A
     )  # fmt: skip
     service.conversations = Talking(service)
     callers = _callers(options)
-    guard = replace(options.guard, callers=callers)
+    guard = replace(options.guard, callers=callers, opened=OPEN)
     if callers is not None:
         guard = replace(guard, token=None, metadata=metadata_of if callers.oidc else None)
     face = TeamFace(service, figures.text, callers.oidc if callers else None)
