@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
 from conftest import Ask
 
 from tui.cli import parsed
@@ -18,12 +19,9 @@ FULL = {"host": "plan.example.org", "ingressClass": "nginx", "tlsSecret": "tls",
 def test_the_chart_is_valid_kubernetes_with_and_without_all_that_it_offers(ask: Ask, tmp_path: Path) -> None:
     chart = {"kind": "chart", "path": str(DEPLOY / "chart")}
     broken = tmp_path / "broken"
-    (broken / "templates").mkdir(parents=True)
-    (broken / "values.yaml").write_text((DEPLOY / "chart" / "values.yaml").read_text())
-    text = (DEPLOY / "chart" / "templates" / "server.yaml").read_text()
-    (broken / "templates" / "server.yaml").write_text(
-        text.replace("replicas: {{ .Values.replicas }}", "replicas: many")
-    )
+    shutil.copytree(DEPLOY / "chart", broken)
+    file = broken / "templates" / "server.yaml"
+    file.write_text(file.read_text().replace("replicas: {{ .Values.replicas }}", "replicas: many"))
     questions = [chart | {"values": {}}, chart | {"values": FULL}, {**chart, "path": str(broken), "values": {}}]
     bare, full, wrong = ask("deploy", "deploy", questions)
     assert [each["error"] for each in (bare, full, wrong)] == [None] * 3
@@ -53,13 +51,22 @@ def test_the_dockerfile_has_nothing_to_mend_and_copies_every_room(ask: Ask, tmp_
     assert bad["problems"]
 
 
-def test_the_compose_file_starts_what_our_command_line_takes() -> None:
-    told = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    services = told["services"]
+def test_compose_starts_what_our_command_line_takes(ask: Ask) -> None:
+    path = str(DEPLOY / "compose.yaml")
+    question = {"kind": "compose", "path": path, "variables": {"DATABASE_PASSWORD": "secret"}}
+    read, unset = ask("deploy", "deploy", [question, question | {"variables": {}}])
+    assert (read["error"], read["problems"]) == (None, [])
+    assert "DATABASE_PASSWORD" in unset["problems"][0]
+    services = read["made"]["services"]
     assert started(services["upgrade"]["command"]).action == "upgrade"
     assert started(services["server"]["command"]).workers == 2
-    for service in services.values():
-        for needed in service.get("depends_on", {}):
-            assert needed in services
-        for secret in service.get("secrets", ()):
-            assert secret in told["secrets"]
+    assert "--tokens=" + services["server"]["secrets"][0]["target"] in _joined(services["server"]["command"])
+    address = "postgresql://shardwise:secret@database/shardwise"
+    assert services["server"]["environment"]["SHARDWISE_DATABASE"] == address
+    assert services["server"]["build"] == {"context": str(DEPLOY.parent), "dockerfile": "deploy/Dockerfile"}
+    assert services["server"]["depends_on"]["upgrade"]["condition"] == "service_completed_successfully"
+
+
+def _joined(words: list[str]) -> list[str]:
+    """A flag and its value as one word."""
+    return [f"{flag}={value}" for flag, value in pairwise(words)]
