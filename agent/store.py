@@ -6,6 +6,7 @@ every turn as it was said, which is what is shown, exported and searched. Nothin
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -291,10 +292,18 @@ def ready() -> str:
         return f"This conversation is not kept: {error}."
 
 
+def is_kept() -> bool:
+    """Whether what is said now is there for a later process."""
+    return _aside.folder is None
+
+
 def _refuse_full(place: Path) -> None:
     """PlanError where a turn may not find room: it would fail at its end."""
     if hasattr(os, "statvfs"):
         room = os.statvfs(place)
+        if room.f_flag & os.ST_RDONLY:
+            # One that is only for reading has no room either, and none can be made.
+            raise PlanError("SHARDWISE_DATA", f"{place} cannot be written: {refusal(OSError(errno.EROFS, ''))}")
         if room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES:
             raise PlanError("SHARDWISE_DATA", f"{place} cannot be written: the disk is full; make room")
 
@@ -345,7 +354,7 @@ def _reading() -> Iterator[_Connection]:
     except PlanError:
         # What is there can be read all the same, as on a disk that is full or may not be written.
         path = folder() / _NAME
-        if not path.is_file():
+        if not path.is_file() or not path.stat().st_size:
             raise
         connection = _open_to_read(path)
     with closing(connection):

@@ -64,7 +64,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real = os.statvfs
 
     def statvfs(path: os.PathLike[str]) -> object:
-        return SimpleNamespace(f_bavail=3, f_frsize=4096) if Path(path) == tmp_path else real(path)
+        return SimpleNamespace(f_bavail=3, f_frsize=4096, f_flag=0) if Path(path) == tmp_path else real(path)
 
     monkeypatch.setattr(os, "statvfs", statvfs)
     session = answered_with("the disk is full", "make room")
@@ -73,6 +73,30 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert say(Session(kept.id, "offline", tmp_path), "and on 2?")[-1].plan["cluster"]["count"] == 2
     monkeypatch.setattr(store, "_aside", store._Aside())
     assert [turn.said for turn in transcript(kept.id)] == [QUESTION]
+
+
+def test_a_disk_that_is_only_for_reading_is_not_called_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = os.statvfs
+
+    def statvfs(path: os.PathLike[str]) -> object:
+        read_only = SimpleNamespace(f_bavail=0, f_frsize=4096, f_flag=os.ST_RDONLY)
+        return read_only if Path(path) == tmp_path else real(path)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    answered_with("read-only", "choose a folder elsewhere")
+
+
+def test_a_store_of_which_nothing_could_be_written_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "sessions.db").touch()
+
+    def full(connection: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("no")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+    monkeypatch.setattr(store, "_write_ahead", full)
+    with pytest.raises(PlanError, match="the disk is full; make room"):
+        list_sessions()
 
 
 @pytest.mark.parametrize(

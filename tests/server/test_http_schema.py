@@ -63,7 +63,7 @@ def test_no_request_from_the_document_breaks_the_server(
         if mode is GenerationMode.POSITIVE and isinstance(case.body, dict) and "model" in case.body:
             # Random text is no model: with a real one the other arguments are reached.
             case.body = {**case.body, "model": FLAT["model"]}
-        answer = case.call(base_url=live.url)
+        answer = case.call(base_url=live.url, timeout=60)
         # Which plans can work is more than a schema can say, so a valid body may get 422.
         case.validate_response(answer, excluded_checks=[CHECKS.get_one("positive_data_acceptance")])
 

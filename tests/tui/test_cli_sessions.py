@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import store
 from agent.session import ask
 from tui.cli import main
 
@@ -48,6 +49,17 @@ def test_a_session_is_listed_renamed_shown_forked_exported_and_deleted(capsys: C
     said(capsys, "sessions", "delete", "--yes", copy)
     assert copy not in said(capsys, "sessions")
     assert "no session" in said(capsys, "sessions", "show", copy, code=2)
+
+
+def test_only_a_session_that_is_kept_is_said_to_go_on(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["ask", "--model", "offline", "hi there"]) == 0
+    assert "To go on: shardwise ask --session" in capsys.readouterr().err
+    monkeypatch.setattr(store, "_aside", store._Aside())
+    monkeypatch.setenv("SHARDWISE_HOME", "/proc/nobody-lives-here")
+    assert main(["ask", "--model", "offline", "hi there"]) == 0
+    told = capsys.readouterr().err
+    assert "This conversation is not kept" in told
+    assert "To go on" not in told
 
 
 def test_settings_are_shown_set_and_unset(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from datetime import datetime
 from agent import session, settings
 from agent.budget import words
 from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, ToolCall, ToolResult
+from agent.store import is_kept
 from estimator.errors import PlanError
 from knowledge.figures import file_size
 from knowledge.figures import seconds as written_seconds
@@ -124,7 +125,9 @@ class _Turn:
         more = "" if self.why or not fold.folded(answer).details else " How so: --why."
         if done.turn_usage.requests:
             say(f"The language model used {words(done.turn_usage)}.")
-        say(f'Session {done.session}. To go on: shardwise ask --session {done.session} "…".{more}')
+        goes_on = f'Session {done.session}. To go on: shardwise ask --session {done.session} "…".' if is_kept() else ""
+        if goes_on or more:
+            say(f"{goes_on}{more}".strip())
 
 
 def _tool_line(result: ToolResult) -> str:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from agent.store import is_kept
 from tui.app import BrowserApp, ShardwiseApp
 from tui.commands.sessions import chosen
 
@@ -19,6 +20,6 @@ def run(arguments: argparse.Namespace) -> int:
     made = BrowserApp if in_browser else ShardwiseApp
     app = made(session_id=chosen(arguments), model=arguments.model, output=arguments.output)
     app.run()
-    if app.talk.id is not None and not in_browser:
+    if app.talk.id is not None and not in_browser and is_kept():
         print(f"Session {app.talk.id}. To go on: shardwise chat --session {app.talk.id}")
     return app.return_code or 0
