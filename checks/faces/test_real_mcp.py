@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line against the server: all tools listed and called both ways.
+"""The MCP Inspector's command line and the official TypeScript client against the server, both ways.
 
 The Inspector gives exit code 0 even for a failed call, so its JSON is read. Its command line makes a process, and with
 stdio a server, for each call; so it makes a few, and the same code in one session calls every tool.
@@ -7,10 +7,12 @@ stdio a server, for each call; so it makes a few, and the same code in one sessi
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tools.brief import assistants
 from tools.registry import Tool, registry
 
 _INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
+_CLIENT = "@modelcontextprotocol/client@2.4.0"
 _PLAN = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": 1e9}
 _PRICE = {"provider": "me", "instance": "box", "usd_per_hour": 12.5}
 # What a tool needs beside the plan, or instead of it.
@@ -69,22 +72,15 @@ def target(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     if request.param == "stdio":
         yield [*command, "mcp", "--full"]
         return
-    words = [*command, "serve", "--full", "--port", "0", "--no-log"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stderr is not None
-            found = re.search(r"http://\S+", line := server.stderr.readline())
-            assert found, line
-            yield [found[0] + "/mcp", "--transport", "http"]
-        finally:
-            server.terminate()
+    with _serving([*command, "serve", "--full", "--port", "0", "--no-log"], {}) as url:
+        yield [url + "/mcp", "--transport", "http"]
 
 
 def test_the_inspector_lists_everything(target: list[str]) -> None:
     listed = _inspect(target, "--method", "tools/list")["tools"]
     assert [tool["name"] for tool in listed] == list(registry())
     assert _inspect(target, "--method", "resources/list")["resources"]
-    assert len(_inspect(target, "--method", "resources/templates/list")["resourceTemplates"]) == 5
+    assert len(_inspect(target, "--method", "resources/templates/list")["resourceTemplates"]) == 6
     assert len(_inspect(target, "--method", "prompts/list")["prompts"]) == 5
 
 
@@ -120,3 +116,41 @@ def test_the_inspector_calls_every_tool(target: list[str]) -> None:
     refused = {name for name, answer in answers.items() if answer.get("isError")}
     assert refused == _REFUSES, [(name, answers[name]["content"]) for name in refused ^ _REFUSES]
     assert all("structuredContent" in answer for name, answer in answers.items() if name not in _REFUSES)
+
+
+@pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_typescript_client_holds_a_conversation_in_either_era(era: str, transport: str, tmp_path: Path) -> None:
+    own = {"SHARDWISE_TOKEN": "a-token-of-some-length", "SHARDWISE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "tui.cli"]
+    with ExitStack() as stack:
+        reached = [*command, "mcp", "--root", str(tmp_path)]
+        if transport == "http":
+            words = [*command, "serve", "--root", str(tmp_path), "--port", "0", "--no-log"]
+            reached = [stack.enter_context(_serving(words, own)) + "/mcp"]
+        script = str(Path(__file__).with_name("typescript_client.mjs"))
+        home = str(installed(_CLIENT) / "@modelcontextprotocol" / "client")
+        command = ["node", script, home, era, *reached]
+        env = os.environ | own
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["era"], said["fits"], said["templates"], said["prompts"]) == (era, True, 6, 5)
+    assert said["tools"] == [entry["name"] for entry in assistants(registry().values())]
+    assert said["details"] in ("application/json", "text/markdown")
+    assert said["wrong"]["isError"]
+    assert "h900" in said["wrong"]["content"][0]["text"]
+    assert len(said["asked"]) == 1
+    assert all((tmp_path / file["path"]).is_file() for file in said["written"]["files"])
+
+
+@contextmanager
+def _serving(words: list[str], own: dict[str, str]) -> Iterator[str]:
+    with subprocess.Popen(words, env=os.environ | own, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            found = re.search(r"http://\S+", line := server.stderr.readline())
+            assert found, line
+            yield found[0]
+        finally:
+            server.terminate()

@@ -119,6 +119,19 @@ def test_the_list_is_short_and_its_schemas_are_schemas() -> None:
         assert ("confirm" in tool["inputSchema"]["properties"]) is not registry()[tool["name"]].read_only
 
 
+def test_the_documentation_says_how_long_the_lists_are() -> None:
+    said = (Path(__file__).parent.parent.parent / "docs" / "mcp.md").read_text(encoding="utf-8")
+    for told, tools in (
+        (r"The list is (\d+) KB for the (\d+) tools", assistants(registry().values())),
+        (r"()all (\d+) tools with the schemas", list(registry())),
+    ):
+        found = re.search(told, said)
+        assert found
+        assert int(found[2]) == len(tools)
+        size_bytes = len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode())
+        assert not found[1] or abs(int(found[1]) - size_bytes / 1000) < 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_list_on_the_wire_is_as_short(mode: Any) -> None:
     async with Client(server(Service()), mode=mode) as client:

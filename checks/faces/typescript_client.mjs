@@ -1,0 +1,45 @@
+// One conversation of the official TypeScript client, every question answered with yes.
+//   node typescript_client.mjs FOLDER_OF_THE_CLIENT ERA TARGET...
+// ERA is a version of the protocol, TARGET a command, or an address. Prints what was answered, as JSON.
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [home, era, ...target] = process.argv.slice(2);
+const dist = (name) => import(pathToFileURL(path.join(home, "dist", name)));
+const { Client, StreamableHTTPClientTransport } = await dist("index.mjs");
+const { StdioClientTransport } = await dist("stdio.mjs");
+
+const [program, ...words] = target;
+const token = process.env.SHARDWISE_TOKEN;
+const transport = program.startsWith("http")
+  ? new StreamableHTTPClientTransport(new URL(program), { requestInit: { headers: { Authorization: `Bearer ${token}` } } })
+  : new StdioClientTransport({ command: program, args: words, env: process.env });
+const mode = era === "2026-07-28" ? { pin: era } : "legacy";
+const client = new Client(
+  { name: "check", version: "1" },
+  { versionNegotiation: { mode }, capabilities: { elicitation: { form: {} } } },
+);
+const asked = [];
+client.setRequestHandler("elicitation/create", async (request) => {
+  asked.push(request.params.message);
+  return { action: "accept", content: { approve: true } };
+});
+await client.connect(transport);
+const run = { model: "gpt2", accelerator: "h100", count: 8 };
+const call = (name, given) => client.callTool({ name, arguments: given });
+const fit = await call("check_fit", run);
+const details = await client.readResource({ uri: fit.structuredContent.details });
+console.log(
+  JSON.stringify({
+    era: client.getNegotiatedProtocolVersion(),
+    tools: (await client.listTools()).tools.map((tool) => tool.name),
+    templates: (await client.listResourceTemplates()).resourceTemplates.length,
+    prompts: (await client.listPrompts()).prompts.length,
+    fits: fit.structuredContent.fits,
+    details: details.contents[0].mimeType,
+    wrong: await call("check_fit", { ...run, accelerator: "h900" }),
+    written: (await call("write_configs", { ...run, folder: "runs/a" })).structuredContent,
+    asked,
+  }),
+);
+await client.close();
