@@ -1,7 +1,7 @@
 # make demo   sets everything up in .venv and runs the main job
 # make test   sets everything up and runs the tests
 # make test-launchers  asks the real programs (LlamaFactory, DeepSpeed, Slurm, vLLM ...) whether they take our files
-# make test-faces  the app in tmux, pages in Chromium, the MCP Inspector (installs Chromium and tmux; npm if it is there)
+# make test-faces  the app in tmux, pages in Chromium, MCP's own clients, assistants, the image (installs what that takes)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
 # make fuzz   20,000 odd inputs over tools, files and sentences, 200 kills while files are written, and the tests with

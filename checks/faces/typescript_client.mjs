@@ -1,7 +1,9 @@
 // One conversation of the official TypeScript client, every question answered with yes.
-//   node typescript_client.mjs FOLDER_OF_THE_CLIENT ERA TARGET...
-// ERA is a version of the protocol, TARGET a command, or an address. Prints what was answered, as JSON.
+//   node typescript_client.mjs FOLDER_OF_THE_CLIENT ERA TARGET... < {"tool": {"argument": "value"}}
+// ERA is a version of the protocol, TARGET a command, or an address; the tools are called at the end. Prints what was
+// answered, as JSON.
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 
 const [home, era, ...target] = process.argv.slice(2);
@@ -28,7 +30,14 @@ await client.connect(transport);
 const run = { model: "gpt2", accelerator: "h100", count: 8 };
 const call = (name, given) => client.callTool({ name, arguments: given });
 const fit = await call("check_fit", run);
-const details = await client.readResource({ uri: fit.structuredContent.details });
+// Whole answers, of servers for programs, have no more to read.
+const { details: uri } = fit.structuredContent;
+const details = uri ? (await client.readResource({ uri })).contents[0].mimeType : "";
+const written = await call("write_configs", { ...run, folder: "runs/a" });
+const called = {};
+for (const [name, given] of Object.entries(JSON.parse(await text(process.stdin)))) {
+  called[name] = await call(name, given);
+}
 console.log(
   JSON.stringify({
     era: client.getNegotiatedProtocolVersion(),
@@ -36,10 +45,11 @@ console.log(
     templates: (await client.listResourceTemplates()).resourceTemplates.length,
     prompts: (await client.listPrompts()).prompts.length,
     fits: fit.structuredContent.fits,
-    details: details.contents[0].mimeType,
+    details,
     wrong: await call("check_fit", { ...run, accelerator: "h900" }),
-    written: (await call("write_configs", { ...run, folder: "runs/a" })).structuredContent,
+    written: written.structuredContent,
     asked,
+    called,
   }),
 );
 await client.close();
