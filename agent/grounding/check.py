@@ -75,6 +75,8 @@ def _has_origin(figure: Figure, known: Mapping[str, list[float]]) -> bool:
         tolerance = 1e-6 if exact and figure.value < 1000 else tolerance
     if _among(known.get(figure.kind, ()), figure.value, tolerance):
         return True
+    if figure.kind == "count" and figure.value < 1 and _among(known.get("fraction", ()), figure.value, figure.slack):
+        return True
     # In a table the unit stands in the head of the column: 848 there may be 847.6 tokens/s.
     return figure.kind == "count" and any(
         _among(known.get(kind, ()), figure.value, figure.slack) for kind in ("rate", "tflops")

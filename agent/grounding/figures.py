@@ -2,6 +2,7 @@
 
 Numbers inside names (H100, Llama-3.1-8B, ZeRO-3) are not figures; neither are list ordinals. Numbers in words
 ("forty-two gigabytes", "half a day") are, and so are those joined to a word by what is no name ("Memory:41.7GiB").
+Languages beside English are in agent.grounding.tongues.
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.grounding.spelled import Spelled, spelled
-from agent.grounding.units import SCALES, UNIT, UNITS
+from agent.grounding.spelled import Spelled, spelled, spelled_elsewhere
+from agent.grounding.tongues import in_english
+from agent.grounding.units import SCALE, SCALES, UNIT, UNITS
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 # A letter that would go on with a unit; Chinese and Japanese write none between words.
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff]"
 _TAIL = (
-    rf"(?:[\s-]?(?:(?P<unit>{UNIT})(?!{_LETTER}|/)|(?P<scale>thousand|million|billion|trillion|"
-    rf"[kmbt])(?!{_LETTER})(?:\s?(?P<unit2>{UNIT})(?!{_LETTER}|/))?))?"
+    rf"(?:[\s-]?(?:(?P<unit>{UNIT})(?!{_LETTER}|/)|(?P<scale>{SCALE})"
+    rf"(?!{_LETTER})(?:\s?(?P<unit2>{UNIT})(?!{_LETTER}|/))?))?"
 )
 _FIGURE = re.compile(rf"(?P<money>\$\s?)?(?P<number>{_NUMBER}){_TAIL}", re.IGNORECASE)
-# '58.0–66.3 GiB': the first end has the unit of the second.
+# '58.0–66.3 GiB', '65.2 of 79.1 GiB': the first has the unit of the second.
 _RANGE = re.compile(
-    rf"(?P<first>{_NUMBER})(?=\s?(?:–|-|to)\s?(?:{_NUMBER})\s?(?P<unit>{UNIT})(?![\w/]))", re.IGNORECASE
+    rf"(?P<first>{_NUMBER})(?=\s?(?:–|-|/|to|(?:out )?of|bis|von|à|sur|a|de)\s?(?:{_NUMBER})\s?"
+    rf"(?P<unit>{UNIT})(?![\w/]))",
+    re.IGNORECASE,
 )
 # '61.2 GiB (58.0–66.3)': both ends have the unit of the figure before.
 _INTERVAL = re.compile(rf"\((?P<low>\$?(?:{_NUMBER}))\s?–\s?(?P<high>{_NUMBER})\)")
@@ -59,11 +63,11 @@ def bounded(text: str) -> str:
 
 
 def figures_in(text: str) -> Iterator[Figure]:
-    text = bounded(text)
-    words = list(spelled(text))
-    for word in words:
-        yield _in_words(word)
-        text = f"{text[: word.start]}{' ' * (word.end - word.start)}{text[word.end :]}"
+    printed, text = text, in_english(bounded(text), UNIT)
+    for read in (spelled, spelled_elsewhere):
+        for word in list(read(text)):
+            yield _in_words(word, printed)
+            text = f"{text[: word.start]}{' ' * (word.end - word.start)}{text[word.end :]}"
     blanked = text
     for pattern in (_NAME, _ORDINAL, _DIMENSION):
         blanked = pattern.sub(lambda match: _kept(match[0]), blanked)
@@ -76,7 +80,7 @@ def figures_in(text: str) -> Iterator[Figure]:
             continue
         if match.start() not in ends:
             last = _unit(match) or ranges.get(start)
-        yield _figure(match, last)
+        yield _figure(match, last, printed)
 
 
 def _kept(word: str) -> str:
@@ -98,26 +102,27 @@ def _is_measured(glued: re.Match[str]) -> bool:
     return before.endswith(_JOINS) and before[:-1].lower() != "localhost" and ("." in number or len(number) > 2)
 
 
-def _in_words(word: Spelled) -> Figure:
+def _in_words(word: Spelled, printed: str) -> Figure:
     kind, factor = UNITS[word.unit.lower()] if word.unit else ("count", 1.0)
     if word.share:
         kind, factor = "fraction", 1.0
-    return Figure(word.text, kind, word.value * factor, word.slack * factor, word.start, word.end)
+    return Figure(
+        printed[word.start : word.end].strip(), kind, word.value * factor, word.slack * factor, word.start, word.end
+    )
 
 
 def _unit(match: re.Match[str]) -> str | None:
     return "usd" if match["money"] else match["unit"] or match["unit2"]
 
 
-def _figure(match: re.Match[str], unit: str | None) -> Figure:
+def _figure(match: re.Match[str], unit: str | None, printed: str) -> Figure:
     digits = match["number"].replace(",", "")
     scale = SCALES[match["scale"].lower()] if match["scale"] else 1.0
     kind, factor = UNITS[unit.lower()] if unit else ("count", 1.0)
     step = 10.0 ** -len(digits.partition(".")[2].partition("e")[0]) if "." in digits else _whole_step(digits)
     factor *= scale
-    return Figure(
-        match[0].strip(), kind, min(float(digits), _LARGEST) * factor, 0.5 * step * factor, match.start(), match.end()
-    )
+    value, text = min(float(digits), _LARGEST) * factor, printed[match.start() : match.end()].strip()
+    return Figure(text, kind, value, 0.5 * step * factor, match.start(), match.end())
 
 
 def _whole_step(digits: str) -> float:

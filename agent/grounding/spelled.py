@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.grounding import tongues
 from agent.grounding.units import UNIT
 
 _ONES = {
@@ -48,6 +49,15 @@ _SPELLED = re.compile(
 )
 
 
+# In the other languages a number in words is a figure where a unit stands behind it.
+_BEHIND = rf"(?:{UNIT})(?![A-Za-zÀ-ɏ/])"
+_ELSEWHERE = re.compile(
+    rf"(?<![\w/.-])(?:(?P<number>{tongues.NUMBER}|{tongues.HALF})[\s-]{{0,3}}(?P<unit>{_BEHIND})|(?P<share>{tongues.SHARE})\b)"
+    rf"|(?P<han_share>{tongues.HAN_SHARE})|(?<!\d)(?P<han>{tongues.HAN})\s?(?P<han_unit>{_BEHIND})",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True)
 class Spelled:
     """`value` in `unit` (None: a count, or with `share` a part of a whole); `slack` is what such words leave open."""
@@ -68,6 +78,18 @@ def spelled(text: str, least: float = _LEAST_COUNT) -> Iterator[Spelled]:
         if unit is None and not share and value < least:
             continue
         yield Spelled(match[0].strip(), value, slack, unit, share, match.start(), match.end())
+
+
+def spelled_elsewhere(text: str) -> Iterator[Spelled]:
+    """Numbers in words of other languages, with a unit or as parts of a whole."""
+    for match in _ELSEWHERE.finditer(text):
+        part, words = match.group("share") or match.group("han_share"), match.group("number")
+        unit = match.group("unit") or match.group("han_unit")
+        value = tongues.share(part) if part else tongues.number(words) if words else tongues.han(match["han"])
+        # 'einen Tag', '一天': an article rather than a number.
+        if part or value != 1.0:
+            slack = 0.05 if part else 0.25 * value if value < 2 else 0.5
+            yield Spelled(match[0].strip(), value, slack, unit, bool(part), match.start(), match.end())
 
 
 def _read(match: re.Match[str]) -> tuple[float, float, str | None, bool]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agent.grounding import tongues
+
 _GIB, _MIB, _KIB = 2.0**30, 2.0**20, 2.0**10
 # Unit as printed: (kind, factor to the kind's own unit). Longer spellings stand first in the pattern.
 UNITS: dict[str, tuple[str, float]] = {
@@ -25,6 +27,11 @@ UNITS: dict[str, tuple[str, float]] = {
     "samples/s": ("rate", 1.0), "tflops": ("tflops", 1.0), "tflop/s": ("tflops", 1.0), "pflops": ("tflops", 1e3),
     "device-hours": ("device_hours", 1.0), "gpu-hours": ("device_hours", 1.0),
     "kwh": ("kwh", 1.0), "mwh": ("kwh", 1e3), "kg": ("kg", 1.0), "kw": ("w", 1e3), "w": ("w", 1.0),
+    **tongues.UNITS,
 }  # fmt: skip
-SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "billion": 1e9, "t": 1e12, "trillion": 1e12}
+SCALES = {
+    "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "billion": 1e9, "t": 1e12, "trillion": 1e12,
+    **tongues.SCALES,
+}  # fmt: skip
+SCALE = "|".join(sorted((re.escape(scale) for scale in SCALES), key=len, reverse=True))
 UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS), key=len, reverse=True))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import within
 from samples import examples
 
 from agent.grounding.check import mark, ungrounded
@@ -63,6 +64,16 @@ WORDS = ["fine-tune Llama-3.1-8B on 8 H100s with 16k context and 1B tokens for $
         "524,288 tokens per step in 8 accumulation steps",
         "1. Llama-3.1-8B\n2. p5.48xlarge at the price of 2026-07-20",
         "3D parallelism of `h100-sxm`",
+        "61.2 of 79.6 GiB, an MFU of 0.414",
+        "Pro GPU 61,2 GiB von 79,6 GiB, ein Schritt dauert 5,57 Sekunden, 94.103 Tokens/s, 41 Prozent MFU.",
+        "58,0 bis 66,3 GiB",
+        "61,2 Gio par GPU, 94\u202f103 jetons/s",
+        "94 103 tokens par seconde, 5,57 s par pas",
+        "Un paso tarda 5,57 segundos; 30,2 horas en total, 636 dólares",
+        "30,2 часов, 61,2 ГиБ",
+        "每张卡 61.2 GiB，每步 5.57 秒，一共 30.2 小时，636 美元",
+        "1ステップ5.57秒、30.2時間",
+        "eine Stunde, 一天",
         "no figure at all",
     ],
 )
@@ -86,10 +97,54 @@ def test_grounded(text: str) -> None:
         ("30.2 days", ["30.2 days"]),
         ("it has 70B parameters", ["70B"]),
         ("61.2 GiB and 99 GiB", ["99 GiB"]),
+        ("99 of 79.6 GiB, an MFU of 0.777", ["99", "0.777"]),
+        ("Es braucht 99,5 GiB, 95.000 Tokens/s", ["99,5 GiB", "95.000 Tokens/s"]),
+        ("Das dauert zweiundvierzig Tage.", ["zweiundvierzig Tage"]),
+        ("Das kostet dreitausend Dollar.", ["dreitausend Dollar"]),
+        ("zwölfeinhalb Stunden, anderthalb Wochen", ["zwölfeinhalb Stunden", "anderthalb Wochen"]),
+        ("Il faut quatre-vingt-dix jours.", ["quatre-vingt-dix jours"]),
+        ("une demi-heure", ["demi-heure"]),
+        ("Se necesitan doce días y tres mil dólares.", ["doce días", "tres mil dólares"]),
+        ("veintidós horas", ["veintidós horas"]),
+        ("13 дней", ["13 дней"]),
+        ("训练需要十三天，花费3千美元。", ["十三天", "3千美元"]),
+        ("半天", ["半天"]),
+        ("三分之二的显存", ["三分之二"]),
+        ("zwei Drittel des Speichers", ["zwei Drittel"]),
+        ("3.3 Euro", ["3.3 Euro"]),
     ],
 )
 def test_ungrounded(text: str, figures: list[str]) -> None:
     assert [figure.text for figure in ungrounded(text, [RESULT], WORDS)] == figures
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("zweiundvierzig", 42), ("dreitausend", 3000), ("zweihundertfünfzig", 250), ("zwölfeinhalb", 12.5),
+        ("quatre-vingt-dix-sept", 97), ("deux cent mille", 200_000), ("soixante et onze", 71), ("trois millions", 3e6),
+        ("treinta y dos", 32), ("doscientos", 200), ("tres mil quinientos", 3500), ("veintidós", 22),
+    ],
+)  # fmt: skip
+def test_numbers_in_words_of_other_languages(words: str, value: float) -> None:
+    (figure,) = figures_in(f"{words} GiB")
+    assert (figure.kind, figure.value) == ("bytes", value * GIB)
+
+
+@pytest.mark.parametrize(
+    ("digits", "value"),
+    [("十二", 12), ("三千五百", 3500), ("两万", 20_000), ("二十", 20), ("一亿二千万", 1.2e8), ("一二三", 123)],
+)
+def test_han_numbers(digits: str, value: float) -> None:
+    assert [figure.value for figure in figures_in(f"{digits}秒")] == [value]
+
+
+@pytest.mark.parametrize(
+    "piece", ["zwei ", "zwei und ", "quatre-", "十", "1,2 ", "1.234 ", "demi  ", "二分之", "8 von 8 "]
+)
+def test_long_texts_of_other_languages_take_no_longer_a_character(piece: str) -> None:
+    with within(1):
+        list(figures_in(f"1,5 GiB {piece * 4000}"))
 
 
 def test_two_results_ground_their_ratio_and_difference() -> None:
