@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         choice = _CHOICE.search(message)
         near = meant(choice[1], choice[2].replace("'", "").split(", ")) if choice else ""
-        self.exit(2, f"{self.prog}: {message}{near}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {_shortened(message)}{near}; see {self.prog} --help\n")
 
 
 class _Top(Parser):
@@ -588,10 +588,15 @@ def _failed(error: Exception) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    # What was given may be a whole file; its start says which it is.
-    words = (word if len(word) <= _LONGEST else f"{word[: _LONGEST // 2]}…" for word in one_line(text).split(" "))
-    print(f"shardwise: {' '.join(words)}", file=sys.stderr)
+    print(f"shardwise: {_shortened(text)}", file=sys.stderr)
     return code
+
+
+def _shortened(text: str) -> str:
+    """On one line, and without what steers a terminal. What was given may be a whole file; its start says which it
+    is."""
+    words = (word if len(word) <= _LONGEST else f"{word[: _LONGEST // 2]}…" for word in one_line(text).split(" "))
+    return " ".join(words)
 
 
 if __name__ == "__main__":

@@ -275,6 +275,19 @@ def test_unknown_commands_and_options_are_one_line(capsys: Capture) -> None:
     assert "--nope" in refused(capsys, "call", "--nope")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sessions", "list", "-x", "\x1b]0;red\x07"], ["ask", "x", "--model", "\x1b[31mred"], ["\x1b[31mred"],
+        ["fit", "--\x1b[31mred"], ["sessions", "list", "-x", "a" * 5000], ["mcp", "config", "--client", "a" * 5000],
+    ],
+)  # fmt: skip
+def test_what_was_typed_is_repeated_escaped_and_shortened(words: list[str], capsys: Capture) -> None:
+    told = refused(capsys, *words)
+    assert told.strip().isprintable()
+    assert len(told) < 1200
+
+
 def test_version(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--version")
     assert code == 0
