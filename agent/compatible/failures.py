@@ -43,11 +43,16 @@ _OPTIONAL = {
     "response_format": re.compile(r"response_format|json_schema|guided|grammar|structured output", re.IGNORECASE),
     "tools": re.compile(r"\btools?\b|tool.choice|function.call|--jinja", re.IGNORECASE),
 }
+# llama.cpp, and what is built on it, where a model's call is not as its template has calls: at temperature 0 it would
+# be the same again, while one JSON object is held to by a grammar.
+_CALL_UNREAD = re.compile(r"output that does not match the expected|failed to parse (?:input|tool)", re.IGNORECASE)
 
 
 def refused_option(error: Exception, sent: set[str]) -> str | None:
     """The option of those `sent` that a refusal is about, if it is about one."""
     message = _words(error)
+    if "tools" in sent and _CALL_UNREAD.search(message):
+        return "tools"
     if getattr(error, "status_code", None) not in (400, 404, 422, 500, 501) or _IS_TOO_LONG.search(message):
         return None
     return next((name for name, words in _OPTIONAL.items() if name in sent and words.search(message)), None)

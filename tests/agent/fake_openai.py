@@ -14,7 +14,8 @@ from scripted_server import Written, listening
 
 @dataclass
 class Told:
-    """One response: an HTTP error with a message, or deltas of a stream. `cut` breaks it off before its end."""
+    """One response: an HTTP error with a message, or deltas of a stream. `cut` breaks it off before its end, and so
+    does a message with the status 200, which is told in the stream."""
 
     deltas: list[dict[str, Any]] = field(default_factory=list)
     finish: str | None = "stop"
@@ -76,7 +77,10 @@ def _lines(told: Told) -> Iterator[bytes]:
 
     for delta in told.deltas:
         yield line([{"index": 0, "delta": delta, "finish_reason": None}])
-    if told.cut:
+    if told.message:
+        error = {"message": told.message, "type": "server_error", "code": 500}
+        yield f"data: {json.dumps({'error': error})}\n\n".encode()
+    if told.message or told.cut:
         return
     yield line([{"index": 0, "delta": {}, "finish_reason": told.finish}])
     if told.usage:

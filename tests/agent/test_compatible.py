@@ -141,6 +141,22 @@ def test_a_server_without_tools_is_asked_for_one_json_object(fake: FakeOpenAi, m
     assert third["messages"][-1]["content"].startswith("[Tool results]")
 
 
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    "message",
+    ["The model produced output that does not match the expected peg-native format", "Failed to parse input at pos 0"],
+)
+def test_a_server_that_cannot_read_its_models_call_is_asked_for_one_json_object(
+    fake: FakeOpenAi, message: str, status: int
+) -> None:
+    model = Compatible()
+    told = Told([{"reasoning_content": "hm"}], status=status, message=message)
+    _, final = think(fake, told, words('{"calls": [], "answer": "Yes."}'), model=model)
+    assert final.content["parts"] == [{"text": "Yes."}]
+    assert model.calls_as_json
+    assert ["tools" in request for request in fake.requests] == [True, False]
+
+
 def test_native_means_native(fake: FakeOpenAi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWISE_OPENAI_TOOLS", "native")
     with pytest.raises(ModelFailed, match="does not support tools"):
