@@ -438,16 +438,19 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Fl
     if shared and sharing.any():
         seconds = seconds + np.where(sharing, shared * _exchanges(job, these, spread), 0.0)
     if these.pp.max(initial=1.0) > 1:
-        pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp, device.scaleup, device.scaleout)
+        pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp)
         seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)
     return seconds
 
 
 @lru_cache(maxsize=8)
 def _tensor_group(job: ServingJob, these: Deployments) -> Group:
-    """The devices that share each layer's matmuls. Every pass of an estimate asks for the same ones."""
+    """The devices that share each layer's matmuls. Every pass of an estimate asks for the same ones.
+
+    Collectives of serving, here and below, are by timings of them alone: what training steps lose of links is no part.
+    """
     device = job.device
-    return connect(job.machine, device.network, these.tp, np.ones_like(these.tp), device.scaleup, device.scaleout)
+    return connect(job.machine, device.network, these.tp, np.ones_like(these.tp))
 
 
 def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
@@ -458,7 +461,7 @@ def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     read, and the results in 16 bits.
     """
     device, ranks = job.device, these.tp * these.dp
-    experts = connect(job.machine, device.network, ranks, np.ones_like(ranks), device.scaleup, device.scaleout)
+    experts = connect(job.machine, device.network, ranks, np.ones_like(ranks))
     hidden = float(job.architecture.hidden)
     every = tokens * hidden * job.wide_bytes * these.dp
     gathered = all_gather(experts, every) + reduce_scatter(experts, every)
@@ -468,8 +471,7 @@ def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     top_k = float(max(block.top_k for block in job.architecture.blocks))
     own = tokens / these.tp
     reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
-    # Their kernels fill the network alone; what training steps lose of it is no part of them.
-    direct = connect(job.machine, device.network, ranks, np.ones_like(ranks), device.scaleup)
+    direct = connect(job.machine, device.network, ranks, np.ones_like(ranks))
     few = own <= _LOW_LATENCY_TOKENS
     # Kernels for few tokens send a copy for each expert; those for many one to each node, from where it is spread.
     once = copies_by_node(direct, top_k)

@@ -32,8 +32,8 @@ from measure.history.training import Case, Observed
 # cluster's clocks, its power limit and the age of its software are in `compute`.
 _SIGMAS = {
     "compute": 0.2, "data_overlap": 1.0, "tensor_overlap": 0.7, "expert_overlap": 0.7, "kernel_host_s": 0.4,
-    "step_host_s": 0.5, "expert_wait_s": 0.5, "straggler": 0.5, "memory": 0.1, "scaleup": 0.15, "scaleout": 0.4,
-    "matmul": 0.1, "attention": 0.05,
+    "step_host_s": 0.5, "expert_wait_s": 0.5, "dispatch_wait_s": 0.5, "straggler": 0.5, "memory": 0.1, "scaleup": 0.15,
+    "scaleout": 0.4, "matmul": 0.1, "attention": 0.05, "scan": 0.2,
 }  # fmt: skip
 _NOISE, _HUBER = 0.06, 0.2
 _STEPS, _LONGEST = 4, 0.6

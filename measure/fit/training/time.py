@@ -51,10 +51,13 @@ FRAMEWORK_FACTORS = (
     Factor("kernel_host_s", 1e-6, 1e-4, 2e-5, 0.25),
     Factor("step_host_s", 1e-4, 0.04, 5e-3, 0.35),
     Factor("expert_wait_s", 1e-5, 1e-2, 1e-3, 0.5),
+    Factor("dispatch_wait_s", 1e-5, 1e-2, 1e-3, 0.5),
     Factor("straggler", 1e-4, 0.08, 5e-3, 0.5),
 )
 DEVICE_FACTORS = (
     Factor("memory", 0.2, 1.2, 0.85, 0.1),
+    # Of scans few timings are of the device, and those of Mamba-2 of one kernel of five.
+    Factor("scan", 0.2, 2.0, 1.0, 0.4),
     Factor("scaleup", 0.2, 1.3, 1.0, 0.15),
     Factor("scaleout", 0.05, 1.3, 1.0, 0.4),
 )
