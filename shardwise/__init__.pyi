@@ -89,7 +89,7 @@ class _PlanRequest(_PlanArguments, total=False):
     """What weights are held in: as the framework does, in fp32, or all in 16 bits (no master copy)."""
     gradients: Literal['auto', 'fp32', 'bf16'] | None
     """What gradients are summed and reduced in: as the framework does, in fp32, or in 16 bits."""
-    optimizer: Literal['adamw', 'paged_adamw', 'adamw_8bit', 'paged_adamw_8bit', 'sgd', 'adafactor', 'lion', 'galore', 'apollo', 'muon', 'adam_mini', 'lomo', 'badam'] | None
+    optimizer: Literal['adamw', 'paged_adamw', 'adamw_8bit', 'paged_adamw_8bit', 'sgd', 'adafactor', 'lion', 'galore', 'apollo', 'muon', 'soap', 'adam_mini', 'lomo', 'badam'] | None
     """Optimizer of the trained weights."""
     optimizer_in_backward: bool | None
     """Each weight is updated as soon as its gradient is there, which is then freed."""
@@ -131,12 +131,12 @@ class _PlanRequest(_PlanArguments, total=False):
     """torch.compile (XLA always compiles)."""
     cuda_graph: Literal['auto', 'none', 'layers', 'full'] | None
     """CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto."""
-    dp_overlap: bool | Literal['auto'] | None
-    """Gradients are reduced, and updated weights gathered, beside the passes below ZeRO-3 too."""
+    dp_overlap: bool | Literal['auto', 'gradients'] | None
+    """Below ZeRO-3 too gradients are reduced, and weights gathered, beside the passes."""
     tp_overlap: bool | Literal['auto'] | None
     """Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."""
-    moe_dispatcher: Literal['auto', 'alltoall', 'flex'] | None
-    """How tokens reach experts: a copy per expert, or flex: once per node (DeepEP, HybridEP)."""
+    moe_dispatcher: Literal['auto', 'alltoall', 'flex', 'deepep', 'hybridep'] | None
+    """How tokens reach experts: a copy each, or once per node; flex: as the device has it."""
     moe_overlap: bool | Literal['auto'] | None
     """Expert dispatch overlaps with the compute of another micro-batch (1F1B overlap)."""
     moe_capacity: bool | Literal['auto'] | None
@@ -250,7 +250,7 @@ class _EitherRequest(_EitherArguments, total=False):
     """What weights are held in: as the framework does, in fp32, or all in 16 bits (no master copy)."""
     gradients: Literal['auto', 'fp32', 'bf16'] | None
     """What gradients are summed and reduced in: as the framework does, in fp32, or in 16 bits."""
-    optimizer: Literal['adamw', 'paged_adamw', 'adamw_8bit', 'paged_adamw_8bit', 'sgd', 'adafactor', 'lion', 'galore', 'apollo', 'muon', 'adam_mini', 'lomo', 'badam'] | None
+    optimizer: Literal['adamw', 'paged_adamw', 'adamw_8bit', 'paged_adamw_8bit', 'sgd', 'adafactor', 'lion', 'galore', 'apollo', 'muon', 'soap', 'adam_mini', 'lomo', 'badam'] | None
     """Optimizer of the trained weights."""
     optimizer_in_backward: bool | None
     """Each weight is updated as soon as its gradient is there, which is then freed."""
@@ -292,12 +292,12 @@ class _EitherRequest(_EitherArguments, total=False):
     """torch.compile (XLA always compiles)."""
     cuda_graph: Literal['auto', 'none', 'layers', 'full'] | bool | Literal['auto'] | None
     """CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto."""
-    dp_overlap: bool | Literal['auto'] | None
-    """Gradients are reduced, and updated weights gathered, beside the passes below ZeRO-3 too."""
+    dp_overlap: bool | Literal['auto', 'gradients'] | None
+    """Below ZeRO-3 too gradients are reduced, and weights gathered, beside the passes."""
     tp_overlap: bool | Literal['auto'] | None
     """Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."""
-    moe_dispatcher: Literal['auto', 'alltoall', 'flex'] | None
-    """How tokens reach experts: a copy per expert, or flex: once per node (DeepEP, HybridEP)."""
+    moe_dispatcher: Literal['auto', 'alltoall', 'flex', 'deepep', 'hybridep'] | None
+    """How tokens reach experts: a copy each, or once per node; flex: as the device has it."""
     moe_overlap: bool | Literal['auto'] | None
     """Expert dispatch overlaps with the compute of another micro-batch (1F1B overlap)."""
     moe_capacity: bool | Literal['auto'] | None

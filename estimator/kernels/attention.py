@@ -155,7 +155,8 @@ def scan_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, kernel: 
     accelerator, device = job.machine.accelerator, job.calibration.device
     inner = tokens * block.ssm_inner / layouts.tp
     passes = kernel.passes + kernel.passes_per_state * block.state_size
-    forward = inner * job.activation_bytes * passes / (accelerator.memory_bandwidth * device.memory)
+    reached = device.memory * (device.scan if kernel.borrowed else 1.0)
+    forward = inner * job.activation_bytes * passes / (accelerator.memory_bandwidth * reached)
     ones = np.ones(len(layouts))
     return CoreTime(
         forward=forward,

@@ -191,6 +191,13 @@ class Group:
         return (self.size - self.inside) / self.size / self.out
 
     @cached_property
+    def dispatched(self) -> Floats:
+        """The same where kernels of the devices themselves drive the network."""
+        machine = self.machine
+        link = _DISPATCHED * machine.network.bandwidth_per_node / machine.per_node
+        return (self.size - self.inside) / self.size / link
+
+    @cached_property
     def pair(self) -> Path:
         """One message between neighbours, the farthest ones deciding."""
         per_byte = self.many / (self.peer * self.factors.pair)
@@ -317,6 +324,41 @@ def algorithm(members: Group, size_bytes: Floats, what: str) -> str:
     if members.tree is None or float(members.ring.seconds(size_bytes)[0]) <= float(members.tree.seconds(size_bytes)[0]):
         return "ring"
     return "switch" if members.factors.adds_in_switch and not members.spans else "tree"
+
+
+# Part of a network that kernels reach which drive it themselves: tokens of 14 KiB leave eight H100 at 43 of 50 GB/s
+# (DeepEP and HybridEP, 85 GB/s with what stays in the node; NVIDIA-NeMo/Automodel,
+# docs/deepep_vs_hybridep_benchmark.md@18007663, 2026-07-22), and H800 at 43 to 45 over 4 and 8 nodes (DeepEP,
+# README).
+_DISPATCHED = 0.87
+# Seconds that a copy of a token takes there besides its bytes, inside a domain and to another: tokens of 2 and 4 KiB
+# reach 272 and 325 GB/s for 367, and 61 and 72 for 86 (HybridEP, the same), 210 and 302 for 323 and 335, and 36 and 59
+# for 80 and 85 (DeepEP).
+COPIES_S = {"hybridep": (1.6e-9, 9.0e-9), "deepep": (2.4e-9, 2.6e-8)}
+
+
+def dispatch(members: Group, rows: Floats, row_bytes: float, copies: float, kernels: str, reach: float = 1.0) -> Floats:
+    """Seconds for each member to send `rows` of so many bytes, each to `copies` random members of a part of all.
+
+    A row goes once to each domain and is spread there, and once to each member however many of its experts are there.
+    `kernels` are DeepEP's or HybridEP's; `reach` is the part of the group that routing lets a row's members be in.
+    """
+    if members.idle:
+        return np.zeros_like(members.size)
+    path, (near_s, away_s) = members.near, COPIES_S[kernels]
+    # Timed alone: what whole steps cost collectives of a library is no part of them.
+    per_byte = members.domains * path.s_per_byte * members.scaleup
+    per_row = _distinct(reach * members.size, copies) * (per_byte * row_bytes + near_s)
+    if members.spans:
+        away = _distinct(reach * members.domains, copies) * members.crosses
+        per_row = np.maximum(per_row, away * (members.dispatched * row_bytes + away_s))
+    return _taken(Path(path.latency_s, per_row, 0.0), rows)
+
+
+def _distinct(places: Floats, draws: float) -> Floats:
+    """How many of so many places some of the draws fall into, on average."""
+    places = np.maximum(1.0, places)
+    return places * (1.0 - (1.0 - 1.0 / places) ** draws)
 
 
 def all_to_all(members: Group, sent_bytes: Floats, node_copies: Floats | float = 1.0) -> Floats:

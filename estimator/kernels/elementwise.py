@@ -21,6 +21,7 @@ from estimator.model.architecture import Block
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.framework import Style
 from estimator.plan.training.job import Job
+from estimator.plan.training.options import switched_on
 from estimator.plan.training.stages import Floats, block_parameters, lora_targets, shard, sum_of
 from estimator.units import FP32_BYTES
 
@@ -72,6 +73,9 @@ ROTARY = _styled(Cost(10.0, 12.0, 5, 7), Cost(10.0, 10.0, 5, 5), Cost(2.0, 2.0, 
 # act(gate) * up, per element of one of the two.
 GATED = _styled(Cost(5.0, 9.0, 2, 3), Cost(5.0, 9.0, 2, 3), Cost(3.0, 5.0, 1, 1), Cost(3.0, 5.0, 1, 1))
 _PLAIN = Cost(2.0, 3.0, 1, 1)
+# One without a gate of routed experts: its result times the token's score in fp32 and back, one kernel an operation,
+# where gated ones have a kernel for all of it (Megatron-core, experts.py bias_act_func).
+_WEIGHED_PLAIN = Cost(8.0, 20.0, 3, 6)
 # NewGELUActivation: eight operations on tensors.
 _GELU_BY_HAND = Cost(17.0, 30.0, 8, 14)
 _COPY = Cost(2.0, 2.0, 1, 1)
@@ -85,6 +89,9 @@ _ROUTER = _styled(Cost(12.0, 12.0, 6, 6), Cost(12.0, 12.0, 10, 8), Cost(8.0, 8.0
 # Tokens to experts and back, per copy of a token. Eager: each expert gathers, weighs and adds its own (index_add);
 # native: sort, gather, scatter (torchtitan grouped experts); fused: permute and unpermute with the weighted sum.
 _ROUTED = _styled(Cost(7.0, 9.0, 12, 12), Cost(5.0, 7.0, 12, 12), Cost(4.0, 5.0, 6, 6), Cost(4.0, 5.0, 6, 6))
+# The bias of an expert's last matrix, times the score of each token, added and joined expert by expert in fp32
+# (Megatron-core, experts.py TEGroupedMLP._apply_bias); elsewhere one sum.
+_EXPERT_BIAS = _styled(Cost(3.0, 1.0, 1, 1), Cost(3.0, 1.0, 1, 1), Cost(1.0, 1.0, 0, 1), Cost(14.0, 18.0, 4, 7))
 # With experts on several devices, copies are sorted by local expert after the exchange and back before the next.
 _RESORTED = 4.0
 # Kernels of one expert's turn in a loop over experts (MixtralSparseMoeBlock), its matmuls apart.
@@ -179,11 +186,15 @@ def _split_inputs(job: Job, block: Block, style: Style, total: _Sum) -> None:
 
 
 def _resorted(job: Job, block: Block, layouts: Layouts, tokens: Floats, operators: Operators) -> Operators:
-    """`operators` with the sorting of tokens whose experts are on several devices."""
+    """`operators` with the sorting of tokens whose experts are on several devices.
+
+    DeepEP's and HybridEP's kernels send copies from where they are, and what arrives is sorted once.
+    """
     if not block.experts:
         return operators
-    size = _RESORTED * block.top_k * job.architecture.hidden * job.activation_bytes
-    moved = (layouts.ep > 1) * tokens * size / layouts.outside_split
+    size = block.top_k * block.expert_inputs * job.activation_bytes
+    apart = (layouts.ep > 1) & ~np.broadcast_to(switched_on(job, layouts, "moe_dispatcher"), layouts.ep.shape)
+    moved = apart * (tokens * (_RESORTED * size)) / layouts.outside_split
     return operators + Operators(moved, moved, 2.0, 2.0)
 
 
@@ -238,13 +249,16 @@ def _feed(job: Job, block: Block, style: Style, total: _Sum) -> None:
         total.split_of(block.ffn_width, activation)
     if not block.experts:
         return
-    hidden = job.architecture.hidden
-    total.split_of(block.top_k * block.expert_width, activation)
+    hidden, copies = job.architecture.hidden, float(block.top_k * block.expert_inputs)
+    of_experts = _WEIGHED_PLAIN if job.framework.operators.weighs_apart and not block.gated else activation
+    total.split_of(block.top_k * block.expert_width, of_experts)
     if block.shared_width:
         total.split_of(block.shared_width, activation)
         total.whole_of(hidden, RESIDUAL[style])
     total.whole_of(block.experts, _ROUTER[style])
-    total.whole_of(block.top_k * hidden, _ROUTED[style])
+    total.whole_of(copies, _ROUTED[style])
+    if any(m.role == "expert" and m.split == "row" and m.bias for m in block.matrices):
+        total.whole_of(copies, _EXPERT_BIAS[style])
     if style == "eager" and job.framework.activations.hf_modules:
         total.kernels += _EXPERT_LOOP[0] * block.experts
         total.kernels_back += _EXPERT_LOOP[1] * block.experts
@@ -289,6 +303,9 @@ def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
         total.whole_of(hidden, after_norm)
     total.split_of(block.heads * block.v_head_dim or block.ssm_inner, cast)
     total.split_of(block.ffn_width + block.shared_width + block.top_k * block.expert_width, cast)
+    if block.experts:
+        # Each copy of a token for itself, after it has travelled in 16 bits (Transformer Engine, GroupedLinear).
+        total.whole_of(block.top_k * block.expert_inputs, cast)
     gradient = Cost(0.0, 1.0 + scanned + written, 0, 1 + launched)
     for matrix in block.matrices:
         if matrix.role == "router":

@@ -15,7 +15,7 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held
 from estimator.plan.training.stages import Floats, StageShape, recomputed_share
-from estimator.units import FP32_BYTES
+from estimator.units import BYTES_PER_GB, FP32_BYTES
 
 # Part of the host link's rate that copies from page-locked memory reach: about 12.5 of 15.75 GB/s over PCIe 3 x16.
 LINK_SHARE = 0.8
@@ -24,6 +24,9 @@ LINK_SHARE = 0.8
 # nodes of eight A100 in 10 s, DeepSpeed issue 6834), 5e10 (3B over two A100, DeepSpeed pull request 7474), 2.2e10 (1.2B
 # in 1.5 s, DeepSpeed issue 6695), 1.2e10 (7B over eight A800 in about 16 s, one thread a process).
 _HOST_ADAM = 5.0e10
+# The part of a host's memory bandwidth that it reaches with a thread on every core, where that is known: 1.1e11 of the
+# 2.56e11 bytes/s of two Xeon 8168 (six channels of DDR4-2666 each; Ren et al. 2021, table 4).
+_HOST_SHARE = 0.43
 # How much longer Adam takes in single PyTorch operators on the host (Ren et al. 2021, table 4: 14.76 s to 2.57 s).
 _UNFUSED = 5.7
 
@@ -50,7 +53,8 @@ def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     element = FP32_BYTES if job.uses_adapters else job.updated_bytes
     fused = job.framework.optimizer.fused or job.framework.gathering.live_parameters is not None
     passes = job.optimizer.traffic_elements * element * (1.0 if fused else _UNFUSED)
-    updating = trained * (ranks * passes / _HOST_ADAM)
+    known = job.plan.overrides.host_gb_per_s
+    updating = trained * (ranks * passes / (_HOST_ADAM if known is None else _HOST_SHARE * known * BYTES_PER_GB))
     back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.weights.compute_bytes / link_rate(job)))
     return np.where(away, np.maximum(updating, back), 0.0)
 

@@ -73,6 +73,7 @@ class Block:
     experts: int = 0
     top_k: int = 0
     expert_width: int = 0
+    expert_reach: float = 1.0
     shared_width: int = 0
     state_size: int = 0
     ssm_inner: int = 0
@@ -104,6 +105,11 @@ class Block:
     def expert_parameters(self) -> int:
         """Parameters of all routed experts of the block."""
         return sum(matrix.parameters for matrix in self.matrices if matrix.role == "expert")
+
+    @cached_property
+    def expert_inputs(self) -> int:
+        """Width of what routed experts read: the hidden one, or a narrower latent one; 0 without experts."""
+        return next((m.inputs for m in self.matrices if m.role == "expert" and m.split == "column"), 0)
 
     @cached_property
     def active_parameters(self) -> int:

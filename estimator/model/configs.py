@@ -13,7 +13,8 @@
     sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
     shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,
-    router_score_bias (a correction added to the scores, outside the matmul)
+    router_score_bias (a correction added to the scores, outside the matmul),
+    n_group, topk_group (groups of experts, and of how many a token's experts are)
     mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta | short_conv
     parallel_ssm         attention layers have the mixer beside them (Falcon-H1)
     hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, compress_ratios, hc_mult
@@ -396,7 +397,9 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
     vectors += count(fields, "global_scales")
     vectors += hidden + experts if flag(fields, "router_scales") else 0
     vectors += latent * count(fields, "latent_norms")
-    facts = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
+    facts: dict[str, Any] = {"experts": experts, "top_k": top_k, "expert_width": width, "shared_width": shared}
+    groups_of_experts = whole(fields, "n_group", 1)
+    facts["expert_reach"] = min(1.0, whole(fields, "topk_group", groups_of_experts) / groups_of_experts)
     return tuple(matrices), vectors, facts
 
 

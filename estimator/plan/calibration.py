@@ -60,9 +60,9 @@ class DeviceFactors:
 
     `surfaces`, `attention_kernel`, `scans` and `network` are fitted on timings of single operators. `matmul`,
     `attention`, `scaleup` and `scaleout` are what real steps change of their rates: clocks under the power of a whole
-    step, operands that are not in cache, collectives beside other work. `memory` is the part of the bandwidth that
-    memory-bound operators reach, `launch_s` what any kernel takes on the device. `surface` is true where the matmul
-    timings are of the family itself.
+    step, operands that are not in cache, collectives beside other work. `scan` is the same for scans that few timings
+    or none are of. `memory` is the part of the bandwidth that memory-bound operators reach, `launch_s` what any kernel
+    takes on the device. `surface` is true where the matmul timings are of the family itself.
     """
 
     family: str
@@ -72,6 +72,7 @@ class DeviceFactors:
     network: NetworkFactors
     matmul: float
     attention: float
+    scan: float
     memory: float
     launch_s: float
     scaleup: float
@@ -90,8 +91,9 @@ class FrameworkFactors:
     `expert_overlap` is the same for dispatch and combine. `kernel_host_s` is what the launch of one kernel costs an
     x86 host, which the device waits for when its own work is shorter, `step_host_s` what one optimizer step costs
     the host (data, norm, logs), `expert_wait_s` how long a dropless layer of experts waits to learn its token
-    counts. `straggler` is the slowdown per doubling of the node count. `memory_below` and `memory_above` are how
-    far a peak can be below and above its estimate, `witnesses` the runs that ran without their peak being read.
+    counts, `dispatch_wait_s` the same where kernels count them (DeepEP, HybridEP). `straggler` is the slowdown per
+    doubling of the node count. `memory_below` and `memory_above` are how far a peak can be below and above its
+    estimate, `witnesses` the runs that ran without their peak being read.
     """
 
     framework: str
@@ -102,6 +104,7 @@ class FrameworkFactors:
     kernel_host_s: float
     step_host_s: float
     expert_wait_s: float
+    dispatch_wait_s: float
     straggler: float
     time_spread: float
     memory_below: float

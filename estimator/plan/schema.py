@@ -32,7 +32,7 @@ Method = Literal["full", "lora", "qlora", "dora", "pissa", "freeze"]
 Precision = Literal["bf16", "fp16", "fp32", "tf32", "fp8", "mxfp8", "mxfp4", "nvfp4"]
 Optimizer = Literal[
     "adamw", "paged_adamw", "adamw_8bit", "paged_adamw_8bit", "sgd", "adafactor", "lion", "galore", "apollo", "muon",
-    "adam_mini", "lomo", "badam",
+    "soap", "adam_mini", "lomo", "badam",
 ]  # fmt: skip
 Objective = Literal["throughput", "cost", "time", "memory"]
 WeightDtype = Literal[
@@ -177,14 +177,14 @@ class Training(PlanPart):
         "auto",
         description="CUDA graphs of layers' static parts or of a whole iteration; the framework's default if auto.",
     )
-    dp_overlap: bool | Literal["auto"] = Field(
-        "auto", description="Gradients are reduced, and updated weights gathered, beside the passes below ZeRO-3 too."
+    dp_overlap: bool | Literal["auto", "gradients"] = Field(
+        "auto", description="Below ZeRO-3 too gradients are reduced, and weights gathered, beside the passes."
     )
     tp_overlap: bool | Literal["auto"] = Field(
         "auto", description="Tensor-parallel communication overlaps with matmuls (userbuffers, async TP)."
     )
-    moe_dispatcher: Literal["auto", "alltoall", "flex"] = Field(
-        "auto", description="How tokens reach experts: a copy per expert, or flex: once per node (DeepEP, HybridEP)."
+    moe_dispatcher: Literal["auto", "alltoall", "flex", "deepep", "hybridep"] = Field(
+        "auto", description="How tokens reach experts: a copy each, or once per node; flex: as the device has it."
     )
     moe_overlap: bool | Literal["auto"] = Field(
         "auto", description="Expert dispatch overlaps with the compute of another micro-batch (1F1B overlap)."
@@ -380,7 +380,7 @@ class Overrides(PlanPart):
     framework_and_context_gib: float | None = _gib("Framework and device context.")
     allocator_slack_gib: float | None = _gib("What the allocator holds beyond what is used.")
     host_gib: float | None = Field(None, gt=0, le=1e6, description="Memory of a node's host.")
-    host_gb_per_s: float | None = _rate("Memory bandwidth of the processor that holds layers beside the cards, GB/s.")
+    host_gb_per_s: float | None = _rate("Memory bandwidth of a node's processors, GB/s.")
     scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
     network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")
     network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")

@@ -14,6 +14,7 @@ from estimator.kernels.elementwise import adapted_modules
 from estimator.model.architecture import Block
 from estimator.plan.layouts import Floats, Layouts
 from estimator.plan.training.job import Job
+from estimator.plan.training.options import switched_on
 
 # Part of the host's work that is left where graphs replay the static parts of a layer: routing leaves experts outside
 # (Megatron-core, cuda_graph_scope attn, moe_router, moe_preprocess).
@@ -53,7 +54,8 @@ def host_seconds(job: Job, layouts: Layouts, block: Block, time: BlockTime) -> t
         host = host + (layouts.zero_stage >= 3) * (gathering.hook_s * modules) * passes
     host = host * job.machine.accelerator.host_slowness
     if block.experts and job.cuda_graph != "full" and not job.chosen("moe_capacity"):
-        return host, factors.expert_wait_s
+        flex = switched_on(job, layouts, "moe_dispatcher")
+        return host, np.where(flex, factors.dispatch_wait_s, factors.expert_wait_s)
     return host, 0.0
 
 

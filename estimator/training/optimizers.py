@@ -7,11 +7,11 @@ mean).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from estimator.model.architecture import Architecture, WeightMatrix
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, reached
@@ -40,7 +40,7 @@ def matrix_shapes(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Shapes
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         for matrix in block.matrices:
             part = sums[matrix.role == "expert"]
-            copies, rows, columns = _size(matrix, layouts)
+            copies, rows, columns = cut_matrix(matrix, layouts)
             several = count * copies
             part[0] = part[0] + several * rows * columns
             part[1] = part[1] + several * (rows + columns)
@@ -61,7 +61,7 @@ def _largest_bytes(job: Job) -> float:
 def largest_tensor(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
     """Elements of the largest tensor that one device steps: a matrix, whole where its update is orthogonal, or the
     embedding where that is trained."""
-    if job.updates_matrices:
+    if job.updates_matrices and job.optimizer.newton_schulz_steps:
         return layouts.ones() * max(m.inputs * m.outputs for block in job.architecture.blocks for m in block.matrices)
     dense, experts = matrix_shapes(job, layouts, reached(job, shape))
     table = np.where(held.trained_dense > held.dense - held.outside, _table(job.architecture, layouts, shape), 0.0)
@@ -73,7 +73,8 @@ def _table(architecture: Architecture, layouts: Layouts, shape: StageShape) -> F
     return np.maximum(shape.has_embedding, shape.has_head) * architecture.embedding_parameters / layouts.tp
 
 
-def _size(matrix: WeightMatrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+def cut_matrix(matrix: WeightMatrix, layouts: Layouts) -> tuple[Floats, Floats, Floats]:
+    """(Copies, rows, columns) of a matrix that one device has after tensor and expert parallelism."""
     routed = matrix.role == "expert"
     cut = layouts.etp if routed else layouts.tp
     copies = matrix.copies / layouts.ep if routed else matrix.copies * layouts.ones()
@@ -98,6 +99,8 @@ def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Fl
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master
     states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)
+    if facts.square_bytes and not job.uses_adapters:
+        states = states + held.sharded(1, *_squares(job, layouts, reached(job, shape)))
     if not job.uses_adapters and (facts.matrix_elements is not None or facts.side_bytes):
         dense, experts = (_apart(job, shapes) for shapes in matrix_shapes(job, layouts, reached(job, shape)))
         states = states + held.sharded(1, dense, experts)
@@ -115,6 +118,30 @@ def _apart(job: Job, shapes: Shapes) -> Floats:
     instead = 0.0 if facts.matrix_elements is None else facts.matrix_elements - facts.state_elements
     projected = facts.rank * (facts.longer_elements * shapes.longer + facts.shorter_elements * shapes.shorter)
     return job.updated_bytes * (instead * shapes.elements + projected) + facts.side_bytes * shapes.sides
+
+
+def stepped_matrices(job: Job, block: Block) -> list[WeightMatrix]:
+    """The matrices of a block as an optimizer sees them: those that read the same input are one where modules are
+    written by hand (Megatron-core, linear_qkv and linear_fc1)."""
+    if job.framework.operators.style != "fused":
+        return list(block.matrices)
+    joined: dict[tuple[str, str, int, int], WeightMatrix] = {}
+    for matrix in block.matrices:
+        key = (matrix.role, "column" if matrix.split == "column" else matrix.name, matrix.inputs, matrix.copies)
+        before = joined.get(key)
+        joined[key] = replace(matrix, outputs=matrix.outputs + before.outputs) if before else matrix
+    return list(joined.values())
+
+
+def _squares(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floats, Floats]:
+    """Bytes of a stage's Kronecker factors and eigenbases before sharding: (dense, routed experts)."""
+    held = {routed: layouts.zeros() for routed in (False, True)}
+    for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
+        for matrix in stepped_matrices(job, block):
+            copies, rows, columns = cut_matrix(matrix, layouts)
+            routed = matrix.role == "expert"
+            held[routed] = held[routed] + count * copies * (job.optimizer.square_bytes * (rows**2 + columns**2))
+    return held[False], held[True]
 
 
 def _step(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from estimator.kernels.activations import boundary_bytes
-from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, copies_by_node, place, send
+from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, dispatch, place, send
 from estimator.kernels.compute import (
     BlockTime,
     HeadTime,
@@ -309,12 +309,16 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
         seconds = times * _gathered(job, layouts) * all_reduce(groups.tensor, row)
         messages["tensor"] = Message(groups.tensor, row, times, seconds)
     if block.experts and layouts.max_of("ep") > 1:
-        flex = switched_on(job, layouts, "moe_dispatcher")
-        once = np.where(flex, copies_by_node(groups.expert, float(block.top_k)), 1.0) if np.any(flex) else 1.0
         # Tokens travel at the width that experts read, which may be a narrower latent one.
-        width = next(m.inputs for m in block.matrices if m.role == "expert" and m.split == "column")
-        sent = tokens * (width * job.activation_bytes * block.top_k) / layouts.tp
-        messages["expert"] = Message(groups.expert, sent, 4.0, 4.0 * all_to_all(groups.expert, sent, once))
+        rows, row_bytes = tokens / layouts.tp, float(block.expert_inputs * job.activation_bytes)
+        sent = rows * (row_bytes * block.top_k)
+        kernels, reach = "hybridep" if job.hybrid_dispatch else "deepep", block.expert_reach
+        each = either(
+            np.broadcast_to(switched_on(job, layouts, "moe_dispatcher"), layouts.tp.shape),
+            lambda: dispatch(groups.expert, rows, row_bytes, float(block.top_k), kernels, reach),
+            lambda: all_to_all(groups.expert, sent),
+        )
+        messages["expert"] = Message(groups.expert, sent, 4.0, 4.0 * each)
     if block.heads and layouts.max_of("cp") > 1:
         keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
         times = 3.0 * (layouts.cp - 1).astype(np.float64)
@@ -374,9 +378,15 @@ def _data_parallel(
         return exposed(moved, m * (passing + micro["recompute"]), overlap)
 
     def of_whole() -> Floats:
-        moved = _seconds(whole_messages(job, layouts, groups, held, m))
+        messages = whole_messages(job, layouts, groups, held, m)
         hides = passing * _stage_two_rounds(job, layouts, m)
-        return exposed(moved, hides, overlap * switched_on(job, layouts, "dp_overlap"))
+        hidden = overlap * switched_on(job, layouts, "dp_overlap")
+        if job.chosen("dp_overlap") != "gradients":
+            return exposed(_seconds(messages), hides, hidden)
+        # Whole replicas gather sums of gradients, others weights, which then nothing hides.
+        gathered = _seconds({"gather": messages.pop("gather")})
+        alone = gathered * (layouts.zero_stage >= 1)
+        return exposed(_seconds(messages) + gathered - alone, hides, hidden) + alone
 
     return either(layouts.zero_stage >= 3, of_sharded, of_whole)
 

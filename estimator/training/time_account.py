@@ -281,8 +281,9 @@ def _optimizer(parts: StepParts) -> Account:
     whole: list[Term] = []
     if job.updates_matrices:
         iterations, gathered = matrix_update_time(job, layout, parts.passes.groups, parts.first, parts.held)
+        kind = "eigenbases" if job.optimizer.square_bytes else "newton_schulz"
         whole = [
-            Term("optimizer_seconds.newton_schulz", float(iterations[0])),
+            Term(f"optimizer_seconds.{kind}", float(iterations[0])),
             Term("optimizer_seconds.gathering", float(gathered[0])),
         ]
     return total(

@@ -168,6 +168,7 @@ _BLANK: dict[str, Any] = {
     "step_elements": 0.0,
     "largest_elements": 0.0,
     "newton_schulz_steps": 0,
+    "square_bytes": 0.0,
     "casts": False,
     "keeps_gradients": True,
     "paged": False,

@@ -90,11 +90,11 @@ def _reduction(launch: TrainingLaunch) -> Arguments:
 
     Weights are gathered by the distributed optimizer alone (validate_args). A plan that does not say has both with it.
     """
-    sharded = launch.zero_stage == 1
-    if launch.zero_stage > 1 or not (launch.training.dp_overlap is True or (sharded and launch.training.dp_overlap)):
+    sharded, overlap = launch.zero_stage == 1, launch.training.dp_overlap
+    if launch.zero_stage > 1 or not (overlap in (True, "gradients") or (sharded and overlap)):
         return {}
     arguments: Arguments = {"overlap_grad_reduce": True}
-    return arguments | {"overlap_param_gather": True} if sharded else arguments
+    return arguments | {"overlap_param_gather": True} if sharded and overlap != "gradients" else arguments
 
 
 def pipeline(launch: TrainingLaunch, model: Architecture) -> Arguments:
@@ -194,15 +194,23 @@ def experts(launch: TrainingLaunch, model: Architecture) -> Arguments:
         return {}
     words, training = table("megatron/fields"), launch.training
     arguments: Arguments = dict(words["moe"])
-    if training.moe_dispatcher == "flex":
-        arguments |= words["moe_dispatchers"]["flex_rack" if in_rack(launch) else "flex"]
-    else:
-        arguments |= words["moe_dispatchers"]["alltoall"]
+    arguments |= words["moe_dispatchers"][dispatcher(launch) or "alltoall"]
     if training.moe_capacity is True:
         arguments |= words["moe_capacity"]
     if training.moe_overlap is True:
         arguments["overlap_moe_expert_parallel_comm"] = True
     return arguments
+
+
+def dispatcher(launch: TrainingLaunch) -> str | None:
+    """What carries tokens to experts, by its own name; None where the plan leaves it open."""
+    match launch.training.moe_dispatcher:
+        case "auto":
+            return None
+        case "flex":
+            return "hybridep" if in_rack(launch) else "deepep"
+        case named:
+            return named
 
 
 def in_rack(launch: TrainingLaunch) -> bool:
@@ -224,7 +232,7 @@ def check_experts(launch: TrainingLaunch, model: Architecture) -> None:
     if training.cuda_graph == "full" and training.moe_capacity is not True:
         problem = "one CUDA graph of an iteration needs a fixed number of tokens per expert"
         raise PlanError("workload.moe_capacity", problem, ["true"])
-    if training.moe_capacity is True and training.moe_dispatcher == "flex" and not in_rack(launch):
+    if training.moe_capacity is True and dispatcher(launch) == "deepep":
         raise PlanError("workload.moe_dispatcher", "DeepEP takes no padding to a capacity", ["alltoall"])
     if training.moe_overlap is not True:
         return

@@ -169,12 +169,20 @@ def _parallel(keys: Keys, findings: Findings) -> None:
     if copies is not None and (as_number(copies.value) or 1) > 1:
         findings.whole("dp_replicate", copies)
     if (findings.values.get("layout.zero_stage") or 0) <= 1:
-        # overlap_param_gather goes with it: a Plan has one word for both.
-        keys.take("overlap_param_gather")
-        findings.truth("workload.dp_overlap", keys.take("overlap_grad_reduce"))
+        _overlap(keys, findings)
     overlap = keys.take("tp_comm_overlap")
     if is_set(overlap) and overlap:
         findings.put("workload.tp_overlap", True, overlap)
+
+
+def _overlap(keys: Keys, findings: Findings) -> None:
+    """What is reduced and gathered beside the passes: of the distributed optimizer gradients alone, or weights too."""
+    gathering, reducing = keys.take("overlap_param_gather"), keys.take("overlap_grad_reduce")
+    alone = findings.values.get("layout.zero_stage") == 1 and not is_set(gathering)
+    if alone and reducing is not None and is_set(reducing):
+        findings.put("workload.dp_overlap", "gradients", reducing)
+    else:
+        findings.truth("workload.dp_overlap", reducing)
 
 
 def _written_out(findings: Findings, item: Item) -> None:
@@ -264,8 +272,9 @@ def _precision(keys: Keys, findings: Findings) -> None:
 
 def _experts(keys: Keys, findings: Findings) -> None:
     kind = keys.take("moe_token_dispatcher_type")
-    keys.take("moe_flex_dispatcher_backend")
-    findings.word("workload.moe_dispatcher", kind, {"alltoall": "alltoall", "flex": "flex"}, soft=True)
+    backend = keys.take("moe_flex_dispatcher_backend")
+    of_nodes = backend.value if backend is not None and backend.value in ("deepep", "hybridep") else "flex"
+    findings.word("workload.moe_dispatcher", kind, {"alltoall": "alltoall", "flex": of_nodes}, soft=True)
     factor, padded = keys.take("moe_expert_capacity_factor"), keys.take("moe_pad_expert_input_to_capacity")
     if factor is not None and is_set(padded):
         findings.put("workload.moe_capacity", True, factor)

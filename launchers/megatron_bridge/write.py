@@ -101,10 +101,8 @@ def _experts(launch: TrainingLaunch) -> dict[str, Tree]:
     """Dispatch, where the plan says: `auto` is the recipe's own."""
     core, training = table("megatron/fields"), launch.training
     fields: dict[str, Tree] = {}
-    if training.moe_dispatcher == "alltoall":
-        fields |= core["moe_dispatchers"]["alltoall"]
-    elif training.moe_dispatcher == "flex":
-        fields |= core["moe_dispatchers"]["flex_rack" if megatron.in_rack(launch) else "flex"]
+    if named := megatron.dispatcher(launch):
+        fields |= core["moe_dispatchers"][named]
     if training.moe_capacity is True:
         fields |= core["moe_capacity"]
     if training.moe_overlap is True:

@@ -144,6 +144,7 @@ def _sharding(launch: TrainingLaunch) -> dict[str, Tree]:
         "tp_size": tp,
         "cp_size": layout.cp or 1,
         "pp_size": 1,
+        **({"ep_size": layout.ep} if (layout.ep or 1) > 1 else {}),
         "sequence_parallel": tp > 1,
         **recompute,
     }

@@ -129,7 +129,7 @@ def _megatron(launch: TrainingLaunch) -> dict[str, Tree]:
         "distributed_data_parallel_config": {
             "grad_reduce_in_fp32": training.gradients == "fp32",
             "overlap_grad_reduce": training.dp_overlap is not False,
-            "overlap_param_gather": training.dp_overlap is not False and launch.zero_stage == 1,
+            "overlap_param_gather": training.dp_overlap not in (False, "gradients") and launch.zero_stage == 1,
         },
     }
     if recompute != "none":

@@ -522,7 +522,7 @@ def test_counts_are_read_in_every_form(count: int, form: str) -> None:
         ("full-iteration CUDA graphs", "workload.cuda_graph", "full"),
         ("without CUDA graphs", "workload.cuda_graph", "none"),
         ("tp comm overlap", "workload.tp_overlap", True),
-        ("DeepEP", "workload.moe_dispatcher", "flex"),
+        ("DeepEP", "workload.moe_dispatcher", "deepep"),
         ("dropless experts", "workload.moe_capacity", False),
     ],
 )

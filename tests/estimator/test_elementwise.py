@@ -94,12 +94,39 @@ def test_bytes_grow_with_tokens_and_shrink_with_tensor_parallelism(style: int, t
 
 
 def test_experts_on_several_devices_are_sorted_again() -> None:
-    job = make_job({"model": "mistralai/Mixtral-8x7B-v0.1"})
+    job = make_job({"model": "mistralai/Mixtral-8x7B-v0.1", "workload.moe_dispatcher": "alltoall"})
     layouts, tokens = both(job)
     block = job.architecture.blocks[0]
     together = block_operators(job, block, with_layout(layouts, ep=1), tokens, "fused")
     apart = block_operators(job, block, with_layout(layouts, ep=4), tokens, "fused")
     assert one(apart.forward_bytes - together.forward_bytes) == pytest.approx(4096 * 2 * 4.0 * 2 * 4096 / 2)
+
+
+def _routed(dispatcher: str, model: str = "Qwen/Qwen3-30B-A3B", **workload: str) -> float:
+    changes = {"model": model, "layout.ep": 8, "layout.tp": 1, "workload.moe_dispatcher": dispatcher}
+    changes |= {"workload.framework": "megatron-lm", "cluster.count": 16, "layout.pp": 1, "layout.dp": 16}
+    return one(
+        operators(make_job(changes | {f"workload.{name}": value for name, value in workload.items()})).forward_bytes
+    )
+
+
+def test_kernels_that_dispatch_spare_the_sorting_of_tokens() -> None:
+    """Of eight copies of 2048 elements: they sort what arrives, all-to-all what is sent too."""
+    copy_bytes = 4096 * 8 * 2048 * 2
+    assert _routed("alltoall") - _routed("deepep") == pytest.approx(4 * copy_bytes)
+    assert _routed("hybridep") == _routed("deepep")
+
+
+def test_biases_of_experts_and_activations_without_gates_are_kernels_of_their_own_in_megatron() -> None:
+    job = make_job({"model": "openai/gpt-oss-20b", "workload.framework": "megatron-lm"})
+    block = job.architecture.blocks[-1]
+    bare = replace(block, matrices=tuple(replace(matrix, bias=False) for matrix in block.matrices))
+    layouts, tokens = both(job)
+    more = block_operators(job, block, layouts, tokens, "fused") + block_operators(job, bare, layouts, -tokens, "fused")
+    # t + b p of four experts a token in fp32, joined and cast back.
+    assert one(more.forward_bytes) * float(layouts.outside_split[0]) == pytest.approx(
+        float(tokens[0]) * 2 * 4 * 2880 * 14
+    )
 
 
 def test_autocast_moves_the_residual_stream_in_fp32() -> None:

@@ -1,4 +1,4 @@
-"""What Muon adds to a step, by hand from the sizes of Llama-3.1-8B's matrices."""
+"""What Muon and SOAP add to a step, by hand from the sizes of Llama-3.1-8B's matrices."""
 
 from __future__ import annotations
 
@@ -58,11 +58,25 @@ def test_tensor_parallel_ranks_each_do_the_same_work() -> None:
     assert more_s(tp=4, dp=4, zero_stage=0) == pytest.approx(more_s(zero_stage=0), rel=0.1)
 
 
-def test_the_account_of_a_step_adds_up_to_it() -> None:
-    estimates = estimate_of({"workload.optimizer": "muon"})
+def test_soap_multiplies_in_fp32_and_tf32_by_the_squares_of_both_sides() -> None:
+    """A product of an m x n matrix with one of its sides' squares is 2 m m n or 2 m n n FLOP, of two squares 2 m^3."""
+    # Megatron's linear_qkv, linear_proj, linear_fc1 and linear_fc2.
+    shapes = [(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)]
+    mixed = LAYERS * sum(m * n * (m + n) for m, n in shapes)
+    cubes = LAYERS * sum(m**3 + n**3 for m, n in shapes)
+    # H100: 67 TFLOP/s in fp32, 494.5 in TF32.
+    least = (8 * mixed + 2 * cubes) / 67e12 + (4 * mixed + 20 / 3 * cubes) / 494.5e12
+    alone = optimizer_s("soap", zero_stage=0) - optimizer_s("adamw", zero_stage=0)
+    assert least < alone < 2.0 * least
+    assert optimizer_s("soap") < 0.3 * optimizer_s("soap", zero_stage=0)
+
+
+@pytest.mark.parametrize(("optimizer", "term"), [("muon", "newton_schulz"), ("soap", "eigenbases")])
+def test_the_account_of_a_step_adds_up_to_it(optimizer: str, term: str) -> None:
+    estimates = estimate_of({"workload.optimizer": optimizer})
     parts = StepParts(estimates.job, estimates.layouts, estimates.step)
     account = time_accounts(parts)["time.components.optimizer"]()
-    assert "optimizer_seconds.newton_schulz" in [term.name for term in account.terms]
+    assert f"optimizer_seconds.{term}" in [term.name for term in account.terms]
     assert sum(term.value for term in account.terms) == pytest.approx(parts.component("optimizer"))
 
 

@@ -43,6 +43,8 @@ def test_the_matrices_are_those_of_the_model() -> None:
         ("apollo", LOW_RANK + 2 * OUTSIDE),
         ("adam_mini", LLAMA_8B + SIDES),
         ("muon", IN_MATRICES + 2 * OUTSIDE),
+        # Both factors and both eigenbases of each matrix.
+        ("soap", 2 * LLAMA_8B + LAYERS * sum(2 * (rows**2 + columns**2) for rows, columns in LLAMA_8B_MATRICES)),
         ("lion", LLAMA_8B),
         ("lomo", 0),
     ],

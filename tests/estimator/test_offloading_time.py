@@ -68,6 +68,14 @@ def test_a_step_on_the_host_takes_about_the_published_time(
     assert measured_s / times < updating(job) < measured_s * times
 
 
+def test_a_host_whose_bandwidth_is_given_updates_at_a_part_of_it() -> None:
+    """10 billion parameters on two Xeon 8168 in 2.57 s (Ren et al. 2021, table 4)."""
+    changes: dict[str, Any] = {"model": "google/gemma-2-9b", "cluster": {"count": 1}, "layout__dp": 1}
+    known = updating(offload_job(**changes, overrides={"host_gb_per_s": 256.0}))
+    assert known == pytest.approx(2.57 * 9.24 / 10, rel=0.1)
+    assert updating(offload_job(**changes, overrides={"host_gb_per_s": 128.0})) == pytest.approx(2.0 * known, rel=0.01)
+
+
 def test_nothing_offloaded_costs_nothing() -> None:
     job = offload_job(layout__offload="none")
     assert updating(job) == 0.0

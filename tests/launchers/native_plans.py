@@ -66,7 +66,7 @@ workloads = st.fixed_dictionaries(
         "micro_batch": st.sampled_from([1, 2, 3]),
         "precision": st.sampled_from(["bf16", "bf16", "fp8", "fp32", "mxfp8"]),
         "fused_loss": st.sampled_from(["auto", True, False]),
-        "moe_dispatcher": st.sampled_from(["auto", "alltoall", "flex"]),
+        "moe_dispatcher": st.sampled_from(["auto", "alltoall", "flex", "deepep", "hybridep"]),
         "steps": st.sampled_from([None, 7]),
     }
 )

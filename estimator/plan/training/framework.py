@@ -194,6 +194,9 @@ class OperatorStyle:
     """The longest sequence that the fused softmax takes, in tokens; 0: any (Megatron-core, fused_softmax.py)."""
     module_host_s: float
     """Host seconds of one pass of a hand-written module, besides its kernels' launches (Transformer Engine, Linear)."""
+    weighs_apart: bool
+    """Whether results of an expert's activation without a gate are weighed by kernels of their own (Megatron-core,
+    use_fused_weighted_squared_relu)."""
     launches_each_expert: bool
     """Whether each expert's matmul is launched for itself (Transformer Engine, nvte_multi_stream_cublas_gemm)."""
 
@@ -204,7 +207,7 @@ class Recipe:
 
     cuda_graph: Literal["none", "layers", "full"]
     """What CUDA graphs hold (Megatron-core, cuda_graph_impl and cuda_graph_modules, cuda_graph_scope before)."""
-    moe_dispatcher: Literal["alltoall", "flex"]
+    moe_dispatcher: Literal["alltoall", "flex", "deepep", "hybridep"]
     """What carries tokens to experts (Megatron-core, moe_token_dispatcher_type)."""
     fp8_attention: bool
     """Whether attention runs in 8 bits where matmuls do (Transformer Engine, fp8_dpa)."""
@@ -369,6 +372,8 @@ class OptimizerFacts:
     """Temporaries of a step, of the largest tensor; in fp32 where the optimizer `casts`."""
     newton_schulz_steps: int
     """Iterations that make the update of a whole matrix orthogonal; 0: each element is updated for itself."""
+    square_bytes: float
+    """Bytes per element of the squares of such a matrix's two sides, which its step multiplies by; 0: it has none."""
     casts: bool
     """Whether a 16-bit weight and its gradient are copied to fp32 first."""
     traffic_elements: float

@@ -76,8 +76,9 @@ class Job:
 
     @property
     def updates_matrices(self) -> bool:
-        """Whether whole matrices are updated together (Muon); adapters are too small to count."""
-        return self.optimizer.newton_schulz_steps > 0 and not self.uses_adapters
+        """Whether whole matrices are updated together (Muon, SOAP); adapters are too small to count."""
+        matrices = self.optimizer.newton_schulz_steps > 0 or self.optimizer.square_bytes > 0.0
+        return matrices and not self.uses_adapters
 
     @cached_property
     def uses_adapters(self) -> bool:
@@ -265,6 +266,13 @@ class Job:
             return choice
         graphs = self.framework.recipe.cuda_graph
         return "layers" if graphs == "full" and self.architecture.scans else graphs
+
+    @cached_property
+    def hybrid_dispatch(self) -> bool:
+        """Whether what carries tokens once per node is HybridEP: where it is named, and by usage over one NVLink domain
+        of several nodes (Megatron-Bridge, docs/training/moe-optimization.md)."""
+        named = self.chosen("moe_dispatcher")
+        return named == "hybridep" or (named != "deepep" and self.machine.fast_domain > self.machine.per_node)
 
     def chosen(self, name: str) -> Any:
         """An option of the workload, or the framework's where the plan leaves it open."""

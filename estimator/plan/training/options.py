@@ -17,6 +17,7 @@ OPTIONS = ("dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap")
 """By their names in a plan's workload."""
 _ON: dict[str, bool | str] = {"moe_dispatcher": "flex"}
 _OFF: dict[str, bool | str] = {"moe_dispatcher": "alltoall"}
+_UNASKED = (False, "alltoall", "auto")
 Mask = np.ndarray | bool
 
 
@@ -30,7 +31,7 @@ def switched_on(job: Job, layouts: Layouts, name: str) -> Mask:
     layout can have it; else as the framework's recipes have it."""
     if left_open(job, name):
         return layouts.memoised(("option", job, name), lambda: possible(job, layouts, name))
-    return job.chosen(name) == _ON.get(name, True)
+    return job.chosen(name) not in _UNASKED
 
 
 def possible(job: Job, layouts: Layouts, name: str) -> np.ndarray:
@@ -47,7 +48,7 @@ def possible(job: Job, layouts: Layouts, name: str) -> np.ndarray:
             inside = layouts.tp <= job.machine.fast_domain
             return (layouts.tp > 1) & (layouts.sequence_parallel > 0) & inside
         case "moe_dispatcher":
-            padded = job.chosen("moe_capacity") and job.machine.fast_domain <= job.machine.per_node
+            padded = job.chosen("moe_capacity") and not job.hybrid_dispatch
             return (layouts.ep > 1) & (not padded)
         case "moe_overlap":
             whole = layouts.recompute >= RECOMPUTE.index("full")
@@ -81,7 +82,7 @@ def as_shipped(job: Job) -> Job:
 
 def asked_for(job: Job) -> list[str]:
     """Options that the plan wants on."""
-    return [name for name in job.framework.limits.options if getattr(job.training, name) == _ON.get(name, True)]
+    return [name for name in job.framework.limits.options if getattr(job.training, name) not in _UNASKED]
 
 
 def agreeing(job: Job, layouts: Layouts) -> np.ndarray:
