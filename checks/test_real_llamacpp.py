@@ -103,9 +103,19 @@ def test_its_tool_calls_are_run_and_what_they_gave_is_read_back(model: list[str]
         assert "did not accept the key: check OPENAI_API_KEY" in refused.stdout + refused.stderr
 
 
-@pytest.mark.parametrize(("flag", "how"), [("--no-jinja", "auto"), ("--jinja", "json")])
-def test_where_it_takes_no_tools_it_answers_by_a_schema(model: list[str], flag: str, how: str, tmp_path: Path) -> None:
-    with serving(model, tmp_path / "log", flag) as url:
+# The token that begins a call is kept from the model, and what it then says the server cannot read.
+UNREAD = ["--logit-bias", "259-1000", "--predict", "200"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "how"),
+    [(["--no-jinja"], "auto"), (["--jinja"], "json"), (UNREAD, "auto")],
+    ids=["none", "told", "unread"],
+)
+def test_where_it_takes_no_tools_it_answers_by_a_schema(
+    model: list[str], flags: list[str], how: str, tmp_path: Path
+) -> None:
+    with serving(model, tmp_path / "log", *flags) as url:
         stopped = asked(tmp_path, url, SHARDWISE_OPENAI_TOOLS=how)
     assert all(call["name"] in registry() for call in stopped["tool_calls"])
     # What it calls is refused each time, which ends the turn.

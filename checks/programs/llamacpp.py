@@ -21,6 +21,8 @@ FOLLOWS = {
     ".": ["k"],
     "<|im_end|>": ["</tool_call>", "."],
 }
+# A byte that is no text by itself, which comes where the server keeps the model from a call: it cannot read that.
+NO_TEXT = 228
 # Where a grammar leaves the choice, texts and lists end soon and a list has one entry: a token's number and its weight.
 LIKED = {'"': 40, "{": 30, "]": 20, "}": 20, "</tool_call>": 20}
 TEMPLATE = """\
@@ -75,6 +77,7 @@ def tensors():
     known, said = drawn(words, WIDTH), drawn(words, WIDTH)
     for text, before in FOLLOWS.items():
         said[number(text)] = 20 * sum(known[number(each)] for each in before)
+    said[NO_TEXT] = 10 * known[number("</think>")]
     yield from {"token_embd": known, "output": said}.items()
     for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
         yield name, np.ones(WIDTH, np.float32)
