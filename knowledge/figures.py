@@ -11,6 +11,7 @@ from knowledge.figure_facts import known_figure
 
 NONE = "–"
 _KIB, _MIB = 2.0**10, 2.0**20
+_DAYS_FROM_H = 72
 
 
 def gib(size_bytes: float) -> str:
@@ -57,16 +58,17 @@ def hours(value_h: float) -> str:
     """Minutes, hours or days, whichever reads best."""
     if value_h < 1:
         return f"{value_h * 60:.0f} min" if value_h * 60 >= 10 else f"{value_h * 60:.1f} min"
-    if value_h < 72:
+    if value_h < _DAYS_FROM_H:
         return f"{value_h:.1f} hours"
     return f"{value_h / 24:.1f} days" if value_h / 24 < 1000 else f"{value_h / 24:,.0f} days"
 
 
-def hour_range(low_h: float, high_h: float) -> str:
-    """Both ends in the unit that suits the upper one."""
-    if high_h < 1:
+def hour_range(low_h: float, high_h: float, of_h: float | None = None) -> str:
+    """Both ends in the unit of the figure that they are of; by themselves in the one that suits the upper end."""
+    about_h = high_h if of_h is None else of_h
+    if about_h < 1:
         return f"{low_h * 60:.1f}–{high_h * 60:.1f} min"
-    if high_h < 72:
+    if about_h < _DAYS_FROM_H:
         return f"{low_h:.1f}–{high_h:.1f} hours"
     digits = 1 if high_h / 24 < 1000 else 0
     return f"{low_h / 24:,.{digits}f}–{high_h / 24:,.{digits}f} days"
@@ -209,8 +211,9 @@ def better(key: str) -> str:
     return row.better if row else ""
 
 
-def between(key: str, low: float, high: float) -> str:
-    """The ends of an interval, their unit said once: '11.00–13.50 s'; '' where both read the same."""
+def between(key: str, low: float, high: float, value: float | None = None) -> str:
+    """The ends of an interval, their unit said once: '11.00–13.50 s'; '' where both read the same. `value` is the
+    figure that it is of, where that is known."""
     row, ends = known_figure(key), (shown(key, low), shown(key, high))
     if ends[0] == ends[1]:
         return ""
@@ -218,7 +221,7 @@ def between(key: str, low: float, high: float) -> str:
         case "B":
             return gib_range(low, high)
         case "h":
-            return hour_range(low, high)
+            return hour_range(low, high, value)
     return _between(*ends)
 
 
@@ -226,7 +229,7 @@ def interval(part: object, key: str) -> str:
     """The 80 % interval of a figure of a result; '' where it has none."""
     row = known_figure(key)
     low, high = (getattr(part, end, None) for end in (row.ends if row and row.ends else ("", "")))
-    return "" if low is None or high is None else between(key, low, high)
+    return "" if low is None or high is None else between(key, low, high, getattr(part, key))
 
 
 def held(part: object, key: str) -> str:

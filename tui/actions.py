@@ -18,7 +18,7 @@ from textual.binding import Binding
 if TYPE_CHECKING:
     from tui.app import ShardwiseApp
 
-PLAN, RESULTS, FILES, APP = "The plan", "What it comes to", "Files", "Conversations and the app"
+PLAN, RESULTS, FILES, APP = "The plan", "Results", "Files", "Conversations and the app"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ ACTIONS = (
     Action("think", APP, "auto|offline|gemini|openai", "who thinks"),
     Action("theme", APP, "[NAME]", "colours; alone: dark or light"),
     Action("settings", APP, "", "what is in force", (Key("f12"),), "settings:SettingsScreen"),
-    Action("actions", APP, "", "find any of these by a few letters", (Key("ctrl+p", "palette"), Key("f8", "palette"))),
+    Action("actions", APP, "", "find any of these by a few letters",
+           (Key("ctrl+p", "All actions"), Key("f8", "All actions"))),
     Action("help", APP, "", "every command and key", (Key("f1", "Help"),), "help:HelpScreen"),
     Action("quit", APP, "", "leave; the conversation is kept", (Key("ctrl+q", "Quit"),)),
 )  # fmt: skip

@@ -315,6 +315,7 @@ class ShardwiseApp(App[None]):
         steps = offered(done.answer)
         self.query_one(Prompt).suggest([] if done.asked else steps)
         if done.asked and steps:
+            await self.query(Answer).last().without_offers()
             choices = Choices(steps)
             await self.say(choices)
             self._offer(choices.focus)

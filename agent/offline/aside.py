@@ -10,7 +10,6 @@ from typing import Any
 from agent.models import Thought, Turn
 from agent.offline.answers import before as of_before
 from agent.offline.answers import talk
-from agent.offline.answers.outcomes import first_said
 from agent.offline.calls.figure import earlier
 from agent.offline.calls.wishes import FREE, ROWS
 from agent.offline.form import Reading
@@ -105,7 +104,7 @@ def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:
 
 
 def _asked(reading: Reading, questions: list[str], topic: dict[str, Any]) -> Thought:
-    text = talk.ask(questions, {}, first_said(reading.lost, first_lines(reading)), [])
+    text = talk.ask(questions, {}, reading.lost, first_lines(reading))
     return Thought(
         thought(_NAME, text), topic=topic, asked=questions, origins=[*questions, *first_lines(reading), *offered(text)]
     )

@@ -21,7 +21,6 @@ from typing import Any
 from agent.models import Thought, Turn
 from agent.offline import aside
 from agent.offline.answers import talk
-from agent.offline.answers.outcomes import first_said
 from agent.offline.beside import MEANT
 from agent.offline.calls.figure import earlier
 from agent.offline.calls.serving import has_load
@@ -358,8 +357,8 @@ def _ask(
 ) -> Thought:  # fmt: skip
     """The open questions. A plan that was whole stays as it was until they are answered."""
     lead = first_lines(reading)
-    first = first_said(reading.lost, lead)
-    text = talk.ask(questions, plan, first, [note for note in dict.fromkeys(notes) if note not in lead])
+    others = [note for note in dict.fromkeys(notes) if note not in lead]
+    text = talk.ask(questions, plan, reading.lost, lead, others)
     origins = [*questions, *notes, *lead, *offered(text)]
     if not (whole(turn.plan) or base.supposing):
         return Thought(thought(NAME, text), plan, topic, questions, origins)

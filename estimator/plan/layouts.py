@@ -28,7 +28,9 @@ FEW = 256
 def recompute_words(mode: str) -> str:
     """'no recompute', 'full recompute', 'recompute of 31 layers' of a plan's layout.recompute."""
     how, _, layers = mode.partition(":")
-    return "no recompute" if how == "none" else f"recompute of {layers} layers" if layers else f"{how} recompute"
+    if how == "none":
+        return "no recompute"
+    return f"recompute of {layers} layer{'s' * (layers != '1')}" if layers else f"{how} recompute"
 
 
 @dataclass(frozen=True)

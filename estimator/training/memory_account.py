@@ -113,8 +113,15 @@ def memory_accounts(job: Job, layout: Layouts, fullest: int) -> Accounts:
     return accounts
 
 
+_WHEN = {
+    "loss": "while the loss is computed", "backward_start": "as the backward pass begins",
+    "backward_end": "as the backward pass ends", "optimizer_step": "in the optimizer step",
+    "generation": "while samples are generated",
+}  # fmt: skip
+
+
 def _total(parts: StageParts, prefix: str) -> Account:
-    note = f"at the moment {parts.moment} of a step, when all components together are the most"
+    note = f"memory peaks {_WHEN[parts.moment]}"
     return total(*(Term(f"{prefix}.{name}", parts.component(name)) for name in COMPONENTS), note=note)
 
 

@@ -31,9 +31,9 @@ def named_figures(results: Iterable[object], paths: Sequence[str]) -> str:
 
 
 def with_named(head: Block, results: Iterable[object], paths: Sequence[str]) -> list[Block]:
-    """The first line with these figures: before a verdict that holds, behind one that hurts."""
+    """The first line with these figures: before a verdict that holds, surely or not, behind one that does not."""
     text = named_figures(results, paths)
-    if isinstance(head, Headline) and head.tone == "good" and text:
+    if isinstance(head, Headline) and head.tone in ("good", "beware") and text:
         return [replace(head, text=f"{text.replace('**', '')} {head.text}")]
     return [head, *([Prose(text)] if text else [])]
 

@@ -65,25 +65,44 @@ def _settings(plan: Plan) -> dict[str, str]:
     return {"load": load_words(workload), "weights": workload.weight_dtype, "engine": workload.engine}
 
 
+def moved(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[str]:
+    """The keys of the figures that are told beside what they were; `first` is that of the one that was asked for.
+    None where nothing was set otherwise, or the two are of two kinds."""
+    if before.settings.keys() != now.settings.keys() or before.settings == now.settings:
+        return []
+    keys = [key for key in now.figures if before.figures.get(key, now.figures[key]) != now.figures[key]]
+    return sorted(keys, key=lambda key: key != first)[:_MOST_FIGURES]
+
+
 def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Block]:
     """`first` is the key of the figure that was asked for. Nothing where the two are the same, or of two kinds."""
     old, settings = before.figures, before.settings
     if settings.keys() != now.settings.keys():
         return []
-    moved = [f"{old[key]} → {now.figures[key]}" for key in sorted(now.figures, key=lambda key: key != first)
-             if key in old and old[key] != now.figures[key]]  # fmt: skip
+    rows = [_then(old[key], now.figures[key]) for key in moved(before, now, first)]
     differing = [name for name, value in now.settings.items() if settings[name] != value]
     other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in differing]
-    texts = [f"{title}: {'; '.join(rows)}." for title, rows in
-             (("Before → now", moved[:_MOST_FIGURES]), ("Changed", other)) if rows]  # fmt: skip
+    texts = [f"{title}: {'; '.join(told)}." for title, told in (("Before → now", rows), ("Changed", other)) if told]
     return [Prose(" ".join(texts))] if texts and other else []
+
+
+def _then(before: str, now: str) -> str:
+    """'4.7 → 3.7 hours': what both say is said once."""
+    old, new = before.split(" "), now.split(" ")
+    if len(old) != len(new) or old[-1] != new[-1] or len(old) < 2:
+        return f"{before} → {now}"
+    ends = [place for place, (left, right) in enumerate(zip(old, new, strict=True)) if left != right]
+    first, last = ends[0], ends[-1] + 1
+    return " ".join([*old[:first], *old[first:last], "→", *new[first:]])
 
 
 def _apart(before: str, now: str) -> str:
     """'ZeRO-1, no recompute → ZeRO-3, full recompute': the parts of a list that differ."""
     old, new = before.split(", "), now.split(", ")
     left, right = [part for part in old if part not in new], [part for part in new if part not in old]
-    return f"{', '.join(left) or 'none'} → {', '.join(right) or 'none'}" if left or right else f"{before} → {now}"
+    if left and right:
+        return f"{', '.join(left)} → {', '.join(right)}"
+    return f"with {', '.join(right)}" if right else f"without {', '.join(left)}" if left else f"{before} → {now}"
 
 
 def values(before: ShortAnswer) -> list[str]:

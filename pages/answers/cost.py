@@ -8,7 +8,7 @@ from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import BOUGHT, FASTER, break_even, cheaper, over_api, owned, providers, ways
+from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, ways
 from planner.money.offers import of_strangers
 from planner.money.results import CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
@@ -16,6 +16,8 @@ from planner.serving.results import ServingCost
 
 _MOST_OFFERS = 5
 _MOST_WAYS = 3
+_PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
+           "community": " on community machines"}  # fmt: skip
 _WITHIN = {True: "within", False: "**over**"}
 _OWNED_COUNTS = "the hardware costs the same when it stands idle, so say how much of the time it will be busy."
 
@@ -68,6 +70,11 @@ def _spot(cost: CostEstimate) -> str:
     return f"{text}."
 
 
+def first_savings(cost: CostEstimate) -> list[Block]:
+    """What would cost less, those first that keep the budget."""
+    return _first_ways(sorted(cost.savings, key=lambda row: not row.within_budget), CHEAPER)
+
+
 def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
     """Those that give up least, in one line; where there is a deadline, of those that keep it. A smaller model is told
     where nothing else is left."""
@@ -84,7 +91,7 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
     if cost.usd is None:
         return [Prose(_unpriced(offers))]
     plan = complete(cost.plan)
-    whole_run = isinstance(plan.workload, Inference) and bool(plan.workload.requests)
+    whole_run = _whole_run(cost)
     text = (
         f"**Cost**: {figures.known(cost.usd_per_million_output_tokens, figures.usd)} per million output tokens, "
         f"{figures.known(cost.usd_per_million_tokens, figures.usd)} per million tokens with prompts, "
@@ -92,13 +99,45 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
         f"{figures.known(cost.usd_per_hour, figures.usd)} per hour, "
         f"{figures.known(cost.usd_per_month, figures.usd)} per month."
     )
-    if whole_run:
-        text += f" All requests take {figures.hours(cost.hours)} and cost {figures.usd(cost.usd)}."
     text += _against(cost.usd_per_million_output_tokens, most_usd)
     text += _budget(cost, plan.goal.budget_usd, "" if whole_run else " for a month")
     hourly = [offer for offer in offers[:_MOST_OFFERS] if offer.usd_per_hour is not None]
     energy = _energy(cost, "" if whole_run else " in a month")
     return [Prose(text), *providers(hourly), *over_api(cost.api, "Over an API"), *energy]
+
+
+def priced(cost: CostEstimate) -> str:
+    """'$119 ($102–140) on spot': what it costs, and how it is priced where that is not by the hour on demand."""
+    return "" if cost.usd is None else f"{figures.held(cost, 'usd')}{_PRICED.get(cost.price, '')}"
+
+
+def first(cost: CostEstimate) -> str:
+    """What a deployment costs, in a sentence; of so many requests for all of them."""
+    if cost.usd is None:
+        return ""
+    if _whole_run(cost):
+        return of_all_requests(cost)
+    per_token, per_month = cost.usd_per_million_output_tokens, cost.usd_per_month
+    if per_token is None or cost.usd_per_hour is None or per_month is None:
+        return ""
+    return (
+        f"{figures.usd(per_token)} per million output tokens: {figures.usd(cost.usd_per_hour)} an hour, "
+        f"{figures.usd(per_month)} a month."
+    )
+
+
+def of_all_requests(cost: CostEstimate) -> str:
+    """How long a job of so many requests takes, and what it costs; nothing of a deployment that goes on."""
+    workload = complete(cost.plan).workload
+    if not (_whole_run(cost) and isinstance(workload, Inference) and workload.requests and cost.hours):
+        return ""
+    paid = f" and cost {priced(cost)}" if cost.usd is not None else ""
+    return f"All {figures.whole(workload.requests)} requests take {figures.held(cost, 'hours')}{paid}."
+
+
+def _whole_run(cost: CostEstimate) -> bool:
+    workload = complete(cost.plan).workload
+    return isinstance(workload, Inference) and bool(workload.requests)
 
 
 def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:

@@ -12,6 +12,7 @@ from pages.results.basis import notes
 from pages.results.facts import billed, device_facts, model_facts, prices
 from pages.results.money import break_even
 from pages.results.records import rows
+from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
 
 if TYPE_CHECKING:
@@ -22,16 +23,20 @@ _MOST_OFFERS = 6
 
 def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
     """`asked` are the figures that were named."""
-    text = f"**{facts.id}** has {figures.whole(facts.parameters)} parameters"
+    text = f"**{facts.id}: {figures.count(facts.parameters)} parameters**"
     if facts.active_parameters != facts.parameters:
-        text += f", of which {figures.whole(facts.active_parameters)} work on each token"
+        text += f", {figures.count(facts.active_parameters)} of them active for each token"
+    text += f"; {facts.layers} layers of width {figures.whole(facts.hidden)}"
+    text += f", a context of {figures.whole(facts.context)} tokens" if facts.context else ""
+    text += f", {figures.shown('kv_bytes_per_token', facts.kv_bytes_per_token)} of KV cache per token in 16 bits"
     return [Prose(f"{named_figures([facts], asked)} {text}.".strip()), *model_facts(facts), *_notes(facts)]
 
 
 def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence[str] = ()) -> list[Block]:
     """`providers` are those whose prices were asked for; the cheapest of all where none was named. `asked` are the
     figures that were named."""
-    name = f"**{facts.name}** (`{facts.id}`), {facts.vendor} {facts.family}."
+    device = f"**{facts.name}** (`{facts.id}`)"
+    name = f"{device}: {_rated(facts)}."
     bought = _bought(facts) if "break_even" in asked else []
     if facts.bill:
         return [*billed(facts, providers, asked), Prose(name), *device_facts(facts), *_notes(facts)]
@@ -39,14 +44,40 @@ def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence
     offers = [offer for _, offer in sorted(priced, key=lambda pair: pair[0])]
     known = [offer for offer in offers if not providers or offer.provider in providers]
     unknown = f"No price of {' or '.join(providers)} is known for it." if providers and not known else ""
+    told = sorted(
+        filter(None, (_rated(facts), _from(known))), key=lambda text: text.startswith("from") != ("usd" in asked)
+    )
     return [
-        *(bought or [Prose(name)]),
+        *(bought or [Prose(unknown or f"{device}: {'; '.join(told)}.")]),
+        *([Prose(name)] if unknown else []),
         *device_facts(facts),
-        Prose(unknown),
         *prices(known[:_MOST_OFFERS], "Prices of an instance"),
         *break_even(facts.break_even if not bought else (), f"A node of {facts.per_node}, by hours of use"),
         *_notes(facts),
     ]
+
+
+def _rated(facts: HardwareDescription) -> str:
+    """'989 TFLOP/s in bf16, 80.0 GiB at 3,352 GB/s, 700 W'."""
+    dtype = next((name for name in ("bf16", "fp16") if name in facts.peak_tflops), "")
+    rate = [f"{figures.whole(facts.peak_tflops[dtype])} TFLOP/s dense in {dtype}"] if dtype else []
+    memory = figures.gib(facts.memory_bytes)
+    memory += f" at {figures.shown('memory_bandwidth_bytes_per_s', facts.memory_bandwidth_bytes_per_s)}"
+    return ", ".join([*rate, memory, *([figures.shown("tdp_w", facts.tdp_w)] if facts.tdp_w else [])])
+
+
+def _from(offers: Sequence[ProviderCost]) -> str:
+    """The cheapest offers of a device, on demand and on spot."""
+    known = [(offer.usd_per_hour, offer) for offer in offers if offer.usd_per_hour is not None]
+    if not known:
+        return ""
+    usd, offer = min(known, key=lambda pair: pair[0])
+    text = f"from **{figures.usd(usd)} an hour** at {offer.provider} ({offer.instance})"
+    spot = [(offer.spot_usd_per_hour, offer) for offer in offers if offer.spot_usd_per_hour is not None]
+    if spot:
+        usd, offer = min(spot, key=lambda pair: pair[0])
+        text += f", on spot {figures.usd(usd)} at {offer.provider} ({offer.instance})"
+    return text
 
 
 def _bought(facts: HardwareDescription) -> list[Block]:

@@ -5,10 +5,10 @@ Everything else of an answer is folded behind these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from estimator.plan.schema import Inference, Training
+from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
@@ -23,6 +23,8 @@ from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 _MOST_ROWS, _MOST_READINGS = 3, 2
 # Figures of a run that the answer before was about too.
 _MOST_AGAIN = 2
+# Figures that were asked for in the first sentence.
+_MOST_WISHED = 2
 # Characters of a cell that stands at first.
 _LONGEST = 24
 # Characters of a row of it, which a narrow screen beside the pane has.
@@ -31,9 +33,6 @@ _WIDEST = 72
 _GAP, _SHORT_TITLE = 3, 12
 _STEP = ("step_s", "tokens_per_s", "mfu")
 _ALWAYS = ("hours", "usd", *_STEP)
-# How a bill is priced, where that is not by the hour on demand.
-_PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
-           "community": " on community machines"}  # fmt: skip
 # What people name, by the question that it belongs to.
 _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("usd", "hours", *_STEP),
            "device_hours": ("device_hours", "usd", "hours")}  # fmt: skip
@@ -41,11 +40,11 @@ _ORDERS = {"time": _STEP, "faster": _STEP, "run": ("hours", *_STEP), "cost": ("u
 
 def training(
     estimate: TrainingEstimate, bill: CostEstimate | None, fit: FitCheck | None, asked: Sequence[str],
-    best: bool = False, again: bool = False,
+    best: bool = False, again: bool = False, elsewhere: Collection[str] = (),
 ) -> list[Block]:  # fmt: skip
     """`asked` are the intents and the figures that were named, those that matter most first; `best` says that a search
     chose the layout that the estimate was given, `again` that the answer before was about the same run, of which only
-    what is asked now is told."""
+    what is asked now is told. `elsewhere` are the figures that are told beside the answer before."""
     plan, need = complete(estimate.plan), estimate.memory
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     if not need.fits:
@@ -53,36 +52,44 @@ def training(
         text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
         text = f"{text}: {_needs(need)}."
         return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
-    limits = limit_words(plan.goal, bill, estimate.run)
-    saving = memory.besides(need)
-    verdict = "Yes, it fits" if "fit" in asked else "It fits"
-    verdict += ", but tightly" if need.tight else ""
-    if need.host.fits is False:
-        whose = "of the node" if need.host.is_named else "of a usual node"
-        verdict = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
-    text = f"{verdict}: {_needs(need)}." if "fit" in asked or need.tight or not _wanted(asked) else ""
-    beware = need.tight or bool(estimate.warnings or limits.doubtful)
-    more = filter(None, (saving, doubt_words(estimate.warnings, ("host memory",))))
-    head = Headline(
-        " ".join([*limits.broken, *limits.doubtful, text or f"{verdict}.", *limits.kept]),
-        not (limits.broken or saving or need.host.fits is False),
-        " ".join(more),
-        beware,
-    )
-    values = _figures(estimate, bill, asked, _MOST_AGAIN if again else len(_ALWAYS))
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:
         decides += f", {figures.percent(estimate.limits[0].share)} of a step"
     framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
     layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
-    rest = [f"{capitalised(run)}: {values}.", *([] if again else [f"{decides}. {layout}"])]
+    values = _figures(estimate, bill, asked, _MOST_AGAIN if again else len(_ALWAYS))
+    told = f"{capitalised(run)}: {', '.join([f'**{next(iter(values.values()))}**', *list(values.values())[1:]])}."
+    beside = money.beside(bill) if bill else []
     if "layout" in asked:
-        rest = [layout, rest[0], f"{decides}."]
-    return [head, *map(Prose, rest), *(money.beside(bill) if bill else [])]
+        head = _verdict(estimate, bill, asked, layout)
+        left = [told, f"{decides}."] if layout in head.text else [layout, told, f"{decides}."]
+        return [head, *map(Prose, left), *beside]
+    wished = [values[name] for name in _wished(asked) if name in values][:_MOST_WISHED]
+    figure = f"{', '.join(wished)}: {run}." if wished else ""
+    head = _verdict(estimate, bill, asked, figure)
+    if figure and figure in head.text:
+        others = [text for name, text in values.items() if text not in wished and name not in elsewhere]
+        told = f"{capitalised(', '.join(others))}." if others else ""
+    left = [told, *([] if again else [f"{decides}. {layout}"])]
+    return [head, *map(Prose, filter(None, left)), *beside]
 
 
-def _wanted(asked: Sequence[str]) -> bool:
-    return bool({"time", "run", "cost", "faster", "device_hours"} & set(asked))
+def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], wish: str) -> Headline:
+    """Of a run that fits. `wish` answers what was asked, where that was not whether it fits: it comes first, unless
+    something hurts."""
+    need = estimate.memory
+    limits, saving = limit_words(complete(estimate.plan).goal, bill, estimate.run), memory.besides(need)
+    fits = "Yes, it fits" if "fit" in asked and not limits.broken else "It fits"
+    fits += ", but tightly" if need.tight else ""
+    if need.host.fits is False:
+        whose = "of the node" if need.host.is_named else "of a usual node"
+        fits = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
+    good = not (limits.broken or saving or need.host.fits is False)
+    wish = wish if good and "fit" not in asked else ""
+    verdict = f"{fits}: {_needs(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
+    more = filter(None, (verdict if wish else "", saving, doubt_words(estimate.warnings, ("host memory",))))
+    text = " ".join([*limits.broken, *limits.doubtful, wish or verdict, *limits.kept])
+    return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
 
 
 def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
@@ -93,35 +100,40 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
-def _priced(bill: CostEstimate) -> str:
-    return "" if bill.usd is None else f"{figures.held(bill, 'usd')}{_PRICED.get(bill.price, '')}"
-
-
 _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
     "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
     "mfu": lambda estimate: f"{figures.percent(estimate.throughput.mfu)} MFU",
     "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step",
 }
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
-    "usd": _priced,
+    "usd": money.priced,
     "device_hours": lambda bill: f"{figures.shown('device_hours', bill.device_hours)} device-hours",
     "co2_kg": lambda bill: "" if bill.co2_kg is None else f"{figures.shown('co2_kg', bill.co2_kg)} of CO2",
     "kwh": lambda bill: "" if bill.kwh is None else figures.shown("kwh", bill.kwh),
 }
-TOLD = frozenset({*_OF_RUNS, *_OF_BILLS, "hours", "ttft_s", "tpot_s", "per_device_bytes"})
+_OF_LEAD = frozenset({*_OF_RUNS, *_OF_BILLS, "hours"})
+TOLD = _OF_LEAD | frozenset({"ttft_s", "tpot_s", "per_device_bytes"})
 """What the first lines of a run or a deployment say of themselves."""
 
 
-def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], most: int) -> str:
-    """The first figures of a run, those asked for first and in bold."""
+def _wished(asked: Sequence[str]) -> list[str]:
+    """The figures of a run that were asked for: those named, and the first that answers each question."""
+    named = [name.rpartition(".")[2] for name in asked]
+    told = {name for name in named if name in _OF_LEAD}
+    wished = [each if each in told else _ORDERS[each][0] for each in named if each in told or each in _ORDERS]
+    answered = {_ORDERS[each][0] for each in named if each in _ORDERS and told & set(_ORDERS[each])}
+    return [name for name in dict.fromkeys(wished) if name in told or name not in answered]
+
+
+def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], most: int) -> dict[str, str]:
+    """The first figures of a run by name, those asked for first."""
     values = {name: write(estimate) for name, write in _OF_RUNS.items()}
     values["hours"] = figures.held(estimate.run or bill, "hours") if estimate.run or bill else ""
     values |= {name: write(bill) if bill else "" for name, write in _OF_BILLS.items()}
-    named = [name.rpartition(".")[2] for name in asked]
-    wished = [name for each in named for name in ((each,) if each in values else _ORDERS.get(each, ()))]
-    order = list(dict.fromkeys([*wished, *_ALWAYS]))
-    words = [values[name] for name in order if values[name] and (name in _ALWAYS or name in wished)]
-    return ", ".join([f"**{words[0]}**", *words[1:most]])
+    wished = _wished(asked)
+    also = [name for each in asked for name in _ORDERS.get(each, ())]
+    told = [name for name in dict.fromkeys([*wished, *also, *_ALWAYS]) if values[name]]
+    return {name: values[name] for name in told[: max(most, len(wished))]}
 
 
 def _ways(fit: FitCheck | None) -> list[Block]:
@@ -155,20 +167,20 @@ def serving(
     return [
         replace(verdict, text=told, good=verdict.good and not limits.broken,
                 beware=bool(estimate.warnings or limits.doubtful)),
-        *_of_all_requests(bill),
+        Prose(money.of_all_requests(bill) if bill else ""),
         Prose(doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip
 
 
-def _of_all_requests(bill: CostEstimate | None) -> list[Block]:
-    """How long a job of so many requests takes, and what it costs."""
-    workload = complete(bill.plan).workload if bill else None
-    if bill is None or not isinstance(workload, Inference) or not (workload.requests and bill.hours):
-        return []
-    cost = f" and cost **{_priced(bill)}**" if bill.usd is not None else ""
-    return [Prose(f"All {figures.whole(workload.requests)} requests take **{figures.held(bill, 'hours')}**{cost}.")]
+def priced_first(head: Block, rest: Sequence[Block], bill: CostEstimate) -> tuple[Block, list[Block]]:
+    """The first line of a deployment with what it costs before how it serves, unless something hurts."""
+    text, all_requests = money.first(bill), Prose(money.of_all_requests(bill))
+    if not (isinstance(head, Headline) and head.good and text):
+        return head, list(rest)
+    head = replace(head, text=text, more=" ".join(filter(None, (head.text, head.more))))
+    return head, [block for block in rest if block != all_requests]
 
 
 def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more: str = "") -> Headline:

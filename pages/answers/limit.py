@@ -14,6 +14,7 @@ from pages.results.columns import Column, table
 from pages.results.estimate import component
 from planner.results import Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
+from planner.training.concessions import CONCEDED
 
 # What stops it that is no part of memory.
 _OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
@@ -21,11 +22,14 @@ _OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "t
 _OF_SERVING = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
                "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
 
+_HOSTED = {"params": "parameters", "optimizer": "optimizer states"}
+_SWITCHED = {"workload.fused_loss": "chunked loss", "workload.tiled_mlp": "MLP in tiles"}
+
 
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _in_host(limit))
+    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _takes(limit))
     blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if limit.value is None:
         return blocks
@@ -57,29 +61,39 @@ def _verdict(limit: Limit) -> str:
     value = figures.plain(limit.value)
     match limit.goal:
         case "seq_len":
-            return f"**{value} tokens** is the longest context that fits: {run} on {hardware}."
+            return f"**{value} tokens** is the longest context that fits{_in_host(limit)}: {run} on {hardware}."
         case "micro_batch":
-            return f"**{value} sequences** is the largest micro-batch that fits: {run} on {hardware}."
+            return f"**{value} sequences** is the largest micro-batch that fits{_in_host(limit)}: {run} on {hardware}."
         case "model":
-            return f"{_largest(limit)}: {kind} on {hardware}."
+            return f"{_largest(limit)}{_in_host(limit)}: {kind} on {hardware}."
         case "tokens":
             span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
             return (
                 f"**{figures.shown('tokens', limit.value)} tokens**{span} are the most that {run} on {hardware} takes."
             )
         case _ if limit.value == 1:
-            return f"**{hardware}** is enough: {run} fits on a single device."
-    return f"**{hardware}** are the fewest that fit: {run}."
+            return f"**{hardware}** is enough: {run} fits on a single device{_in_host(limit)}."
+    return f"**{hardware}** are the fewest that fit{_in_host(limit)}: {run}."
 
 
 def _in_host(limit: Limit) -> str:
-    """What it takes of host memory, said beside the value."""
-    offload, chosen = complete(limit.plan).layout.offload, limit.chosen
-    if limit.value is None or offload in (None, "none") or isinstance(chosen, ServingChoice):
+    """', with activations in host memory (8,192 without)': what the value takes of host memory."""
+    offload = complete(limit.plan).layout.offload
+    if limit.value is None or offload in (None, "none") or isinstance(limit.chosen, ServingChoice):
         return ""
-    text = f"It takes {chosen.framework} with {offload.replace('+', ' and ')} kept in host memory"
     alone = limit.on_devices
-    return f"{text}; without that it is {figures.plain(alone)}." if alone not in (None, limit.value) else f"{text}."
+    without = f" ({figures.plain(alone)} without)" if alone not in (None, limit.value) else ""
+    return f", with {' and '.join(_HOSTED.get(part, part) for part in offload.split('+'))} in host memory{without}"
+
+
+def _takes(limit: Limit) -> str:
+    """The framework whose host memory that is, and what was switched on for it."""
+    chosen = limit.chosen
+    if not _in_host(limit) or isinstance(chosen, ServingChoice):
+        return ""
+    taken = [item.field for item in limit.assumptions if item.why == CONCEDED]
+    words = [chosen.framework, *(word for field, word in _SWITCHED.items() if field in taken)]
+    return f"It takes {', '.join(words)}."
 
 
 def _largest(limit: Limit) -> str:

@@ -10,7 +10,7 @@ from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block
-from pages.results.many import points
+from pages.results.many import field_name, points
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from planner.compare.sweep import Sweep, SweepPoint
     from planner.compare.sweep.serving import ServingPoint
 
-_NAMES = {
-    "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",
-    "workload.lora.rank": "LoRA rank", "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
-    "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
-}  # fmt: skip
 _BEST = {"memory": "needs the least memory", "cost": "costs the least per token"}
 
 
@@ -59,8 +54,9 @@ def _training_verdict(sweep: Sweep, plan: Plan, best: SweepPoint, points: Sequen
             f"{figures.known(end.mfu, figures.percent)} MFU."
         )
     where = "" if path in ("cluster.count", "cluster.accelerator") else f" on {hardware_words(plan)}"
+    does = _BEST.get(plan.goal.objective, "is the fastest")
     return (
-        f"**{figures.plain(best.values[path])}** ({_name(path)}) {_BEST.get(plan.goal.objective, 'is the fastest')} "
+        f"**{figures.plain(best.values[path])}** ({field_name(path)}) {does} "
         f"for {run}{where}: {figures.known(best.tokens_per_s, figures.rate)} tokens/s, "
         f"{figures.known(best.per_device_bytes, figures.gib)} per device."
     )
@@ -73,13 +69,8 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     head = "**None of these meets your limits**; the most comes with " if missed else ""
     most = "" if missed else f" gives the most output tokens/s{' within your limits' if limited else ''}"
     return (
-        f"{head}**{figures.plain(best.values[path])}** ({_name(path)}){most} for {run_words(plan)} on "
+        f"{head}**{figures.plain(best.values[path])}** ({field_name(path)}){most} for {run_words(plan)} on "
         f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, first token "
         f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
         f"{figures.known(best.tpot_s, figures.seconds)} per token."
     )
-
-
-def _name(path: str) -> str:
-    name = path.rpartition(".")[2]
-    return _NAMES.get(path, name.upper() if len(name) == 2 else figures.label(name))

@@ -36,7 +36,7 @@ def speed(estimate: TrainingEstimate, why: bool) -> list[Block]:
     if run := estimate.run:
         text += (
             f" {figures.whole(run.tokens)} tokens are {figures.whole(run.steps)} steps: "
-            f"{figures.hours(run.hours)} ({figures.hour_range(run.low_hours, run.high_hours)})."
+            f"{figures.held(run, 'hours')}."
             f"{_goodput(run)}"
         )
     return [Prose(text), *(where_time_goes(estimate.limits) if why else [])]

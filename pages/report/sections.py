@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 
 from estimator.errors import PlanError
+from estimator.money.cost import HOURS_PER_MONTH
 from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
@@ -164,7 +165,7 @@ def prices(bill: CostEstimate | None) -> list[Details]:
 def _cost_words(bill: CostEstimate) -> list[str]:
     text = []
     if bill.usd is not None:
-        span = "a month" if bill.steps is None and bill.hours == 730 else hours(bill.hours)
+        span = "a month" if bill.steps is None and bill.hours == HOURS_PER_MONTH else hours(bill.hours)
         each = "" if bill.usd_per_million_tokens is None else f", {usd(bill.usd_per_million_tokens)} per million tokens"
         text.append(f"{figures.held(bill, 'usd')} for {span}{each}.")
     if bill.kwh is not None:

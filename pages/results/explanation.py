@@ -60,7 +60,7 @@ def _value(result: Explanation) -> str:
     if result.low is None or result.high is None:
         return value
     low, high = (amount(result.figure, result.unit, end) for end in (result.low, result.high))
-    return f"{value} (80 %: {low} to {high})"
+    return f"{value} (80 % interval {low} to {high})"
 
 
 def _interval(interval: Interval | None) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from estimator.money.cost import HOURS_PER_MONTH
 from estimator.money.ownership import HOURS_PER_YEAR
-from knowledge.figures import NONE, count, hours, known, number, shown, usd, whole
+from knowledge.figures import NONE, count, hours, known, label, number, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
@@ -20,6 +21,9 @@ from planner.results import HardwareDescription, ModelDescription
 _MOST_PRICES = 12
 _SPANS = {1.0: "an hour", HOURS_PER_MONTH: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
+# Columns of prices that go first where it is narrow.
+_LEAST_OF_PRICES = ("instance", *map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "whose",
+                    label("spot_usd_per_hour"), "price of")  # fmt: skip
 
 
 def model(result: ModelDescription) -> list[Block]:
@@ -139,7 +143,8 @@ def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:
         "reserved_3y_usd_per_hour", ("price of", dated),
     ]  # fmt: skip
     strange = [("whose", "seller")] if any(of_strangers(row.seller) for row in offers) else []
-    return table(offers, [*columns[:2], *strange, *columns[2:]], title)
+    told = table(offers, [*columns[:2], *strange, *columns[2:]], title)
+    return [replace(block, optional=_LEAST_OF_PRICES) if isinstance(block, Table) else block for block in told]
 
 
 def _rates(row: HardwareDescription) -> str:

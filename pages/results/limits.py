@@ -12,9 +12,8 @@ from planner.money.results import CostEstimate, CreditUse
 
 # Fields of a plan's goal by the figures that they are limits of.
 LIMITED = {"hours": "deadline_h", "usd": "budget_usd", "device_hours": "budget_device_hours"}
-_WORDS = {"hours": ("Late", "In time"), "usd": ("Over budget", "Within budget"),
-          "device_hours": ("Over the device-hours", "Within the device-hours")}  # fmt: skip
-
+_WORDS = {"hours": ("Late", "In time", "deadline"), "usd": ("Over budget", "Within budget", "budget"),
+          "device_hours": ("Over the device-hours", "Within the device-hours", "limit")}  # fmt: skip
 
 CENT = 0.01
 _MOST_WARNINGS = 2
@@ -30,9 +29,15 @@ class LimitWords:
 
 
 def doubt_words(warnings: Sequence[str], told: tuple[str, ...] = ()) -> str:
-    """The first warnings as sentences beside a verdict, those left out that begin with words it has `told`."""
+    """The first warnings as sentences beside a verdict, those left out that begin with words it has `told`. What
+    several end in is said once: 'No Ada runs measured, no verl speeds measured: timing is less certain.'"""
     left = [text for text in warnings if not text.removeprefix("p99 ").startswith(told or ("does not fit",))]
-    return " ".join(f"{capitalised(text)}." for text in left[:_MOST_WARNINGS])
+    causes: dict[str, list[str]] = {}
+    for text in left[:_MOST_WARNINGS]:
+        cause, _, effect = text.rpartition(": ")
+        causes.setdefault(effect, []).append(cause)
+    sentences = [": ".join(filter(None, (", ".join(cause), effect))) for effect, cause in causes.items()]
+    return " ".join(f"{capitalised(text)}." for text in sentences)
 
 
 def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
@@ -41,7 +46,7 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         return LimitWords((), (), ())
     broken, doubtful, kept = list[str](), list[str](), list[str]()
     for figure, field in LIMITED.items():
-        over, within = _WORDS[figure]
+        over, within, name = _WORDS[figure]
         most = getattr(goal, field)
         row = next((row for row in rows if getattr(row, figure, None) is not None), None)
         if most is None or row is None:
@@ -50,11 +55,11 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         by = figures.shown(figure, abs(value - most))
         limit = figures.shown(figure, most)
         if value > most:
-            broken.append(f"{over} by {by}: {figures.shown(figure, value)} of {limit}.")
+            broken.append(f"{over} by {by}: {figures.shown(figure, value)}, {name} {limit}.")
         elif high is not None and high > most:
-            doubtful.append(f"{within} by {by}, but not surely: {figures.held(row, figure)} of {limit}.")
+            doubtful.append(f"{within} by {by}, but not surely: {figures.held(row, figure)}, {name} {limit}.")
         else:
-            kept.append(f"{within} by {by}: {figures.shown(figure, value)} of {limit}.")
+            kept.append(f"{within} by {by} ({name} {limit}).")
     if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
         words.append(_credit_words(use))

@@ -95,7 +95,7 @@ def _setting(scenario: str) -> Column:
 def sweep(result: Sweep) -> list[Block]:
     sentence = "No point fits."
     if result.best:
-        at = ", ".join(f"{_short(field)} {plain(result.best.values[field])}" for field in result.fields)
+        at = ", ".join(f"{field_name(field)} {plain(result.best.values[field])}" for field in result.fields)
         speed = _speed(result.best)
         sentence = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
     return [
@@ -126,11 +126,20 @@ def _changing(rows: Sequence[Any], fields: Sequence[str] = ()) -> list[Column]:
 
 
 def _swept(field: str) -> Column:
-    return _short(field), lambda row: plain(row.values.get(field))
+    return field_name(field), lambda row: plain(row.values.get(field))
 
 
-def _short(field: str) -> str:
-    return field.rpartition(".")[2]
+_FIELDS = {
+    "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",
+    "workload.lora.rank": "LoRA rank", "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
+    "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
+}  # fmt: skip
+
+
+def field_name(path: str) -> str:
+    """What a field of a plan is called where a plan runs over its values."""
+    name = path.rpartition(".")[2]
+    return _FIELDS.get(path, name.upper() if len(name) == 2 else figures.label(name))
 
 
 def _serves(result: Sweep) -> bool:
@@ -157,7 +166,7 @@ def sweep_plots(result: Sweep) -> list[Plot]:
 
 
 def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
-    fields, along = result.fields, figures.label(result.fields[0])
+    fields, along = result.fields, field_name(result.fields[0])
     curves: dict[str, list[tuple[Any, float | None]]] = {}
     for point in result.points:
         curve, value = plain(point.values[fields[1]]) if len(fields) > 1 else label, read(point)

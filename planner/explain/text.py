@@ -30,14 +30,14 @@ def told(
     answer = "unbounded" if value is None else amount(explained.figure, unit, value)
     first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
-        first += f" (80 %: {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
+        first += f" (80 % interval {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
     if terms := arithmetic(made):
-        lines.append(f"- Arithmetic: {terms}")
+        lines.append(f"- In numbers: {terms}")
     if explained.note:
         lines.append(f"- {_capital(explained.note)}.")
     if parts:
-        lines.append(f"- There {'; '.join(f'{name} = {arithmetic(part)}' for name, part in parts.items())}")
+        lines.append(f"- Where {'; '.join(f'{name} = {arithmetic(part)}' for name, part in parts.items())}")
     if inputs := _inputs([term for part in (made, *parts.values()) for term in part.terms]):
         lines.append(f"- From: {inputs}")
     if interval:
@@ -90,7 +90,7 @@ def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST
         shown = [f"{_sign(term)} {_amount(term, abs(term.value))} {term.what}" for term in ordered[:most_terms]]
         if rest := ordered[most_terms:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)
-            shown.append(f"+ {amount('', rest[0].unit, left)} in {len(rest)} others")
+            shown.append(f"+ {amount('', rest[0].unit, left)} in {len(rest)} other{'s' * (len(rest) > 1)}")
         text = " ".join(shown).removeprefix("+ ")
     else:
         ordered = sorted(terms, key=lambda term: term.enters == "/")

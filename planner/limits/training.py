@@ -217,7 +217,8 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     at = plan_to_fit(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
-    limited_by, why = furthest.bound or _decides(goal, beyond or Trial(furthest.first, at.fits, 0.0, None, lambda: at))
+    nearest = beyond or Trial(furthest.first, at.fits, 0.0, None, lambda: at)
+    limited_by, why = furthest.bound or _decides(goal, nearest, bool(at.conceded) or at.has_host_memory)
     return Limit(
         goal=goal,
         value=value,
@@ -245,8 +246,10 @@ def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
     return [item for item in at.assumptions if item.field != field or value is None]
 
 
-def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
-    """(memory component, or the field that refuses, why) for the nearest value that does not fit."""
+def _decides(goal: Goal, beyond: Trial, hosted: bool) -> tuple[str, str]:
+    """(memory component, or the field that refuses, why) for the nearest value that does not fit. `hosted` says that
+    the value before it fits with host memory alone: of this one the devices alone are told, as host memory is no help
+    any more."""
     name = f"{beyond.value:,}{_UNITS[goal]}" if isinstance(beyond.value, int) else str(beyond.value)
     if goal == "devices" and beyond.value == 1:
         name = "1 device"
@@ -261,7 +264,8 @@ def _decides(goal: Goal, beyond: Trial) -> tuple[str, str]:
     # Just beyond the limit both look the same.
     over = f", {gib(memory.high_bytes - memory.capacity_bytes)} more than" if high == have else " of"
     why = (
-        f"with {name} even the layout that needs least memory ({beyond.planned.job.framework.name}, "
+        f"with {name} {'host memory is not enough, and on the devices alone ' if hosted else ''}"
+        f"even the layout that needs least memory ({beyond.planned.job.framework.name}, "
         f"{layouts.summary(beyond.planned.index)}) takes up to {high} per device{over} "
         f"{have} usable; the largest part{stage} is {part.replace('_', ' ')}, {gib(size)}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,15 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
-from knowledge.models.catalogue import ModelFacts, models, models_left_out, own_facts, own_models, read_config
+from knowledge.models.catalogue import (
+    ModelFacts,
+    architecture,
+    models,
+    models_left_out,
+    own_facts,
+    own_models,
+    read_config,
+)
 from knowledge.own.files import file_stem, own_folder, project_folder, trust, trusted, write_file
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
@@ -146,11 +155,12 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
 def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
     own, rows = own_models(), list[tuple[ModelEntry, str]]()
     for facts in newest_first(models()):
+        whole, active = _sizes(facts)
         entry = ModelEntry(
             id=facts.id,
             family=facts.family,
-            parameters=facts.parameters or facts.published_parameters,
-            active_parameters=facts.active_parameters or facts.published_active_parameters,
+            parameters=whole,
+            active_parameters=active,
             context_tokens=facts.context,
             released=facts.released,
             own=facts.id in own,
@@ -158,6 +168,18 @@ def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
         )
         rows.append((entry, " ".join((facts.id, facts.family, *facts.aliases))))
     return rows, models_left_out()
+
+
+def _sizes(facts: ModelFacts) -> tuple[float | None, float | None]:
+    """All parameters and those active for a token: counted, else published, else as the config comes to."""
+    whole = facts.parameters or facts.published_parameters
+    if whole is not None:
+        return whole, facts.active_parameters or facts.published_active_parameters
+    with suppress(PlanError):
+        built = architecture(facts.id)
+        active = built.active_parameters
+        return float(built.parameters), float(active) if active != built.parameters else None
+    return None, None
 
 
 def _prices() -> tuple[list[tuple[PriceEntry, str]], list[LeftOut]]:

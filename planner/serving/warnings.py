@@ -86,7 +86,7 @@ def _latency(served: Served) -> list[str]:
             texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")
         elif not row.sure:
             value, limit = seconds(row.value_s), seconds(row.limit_s)
-            texts.append(f"{what} is {value} and may miss the limit of {limit}: see its interval")
+            texts.append(f"{what} is {value}, within the limit of {limit}, but not surely")
     return texts
 
 

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+CONCEDED = "nothing fits without"
+"""Why a choice is assumed that was switched on for that."""
+
 
 @dataclass(frozen=True)
 class Concession:

@@ -38,7 +38,7 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
-from planner.training.concessions import CONCESSIONS
+from planner.training.concessions import CONCEDED, CONCESSIONS
 from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.lightest import Lightest, any_hosted, lightest, lightest_of, may_fit
 
@@ -272,7 +272,7 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
     for concession in CONCESSIONS:
         if not (concession.same_training and concession.left_open(_named(plan))):
             continue
-        told = tuple(Assumption(field=path, value=value, why=_WHY) for path, value in concession.changes.items())
+        told = tuple(Assumption(field=path, value=value, why=CONCEDED) for path, value in concession.changes.items())
         beyond_devices = []
         for light in _hopeful(plan, concession.changes, names):
             if not light.offloads and (chosen := _first_that_fits([light], offload=False)):
@@ -285,9 +285,6 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
         if chosen := _first_that_fits(beyond_devices, offload=True):
             return replace(chosen, conceded=told)
     return None
-
-
-_WHY = "nothing fits without"
 
 
 def _named(plan: Plan) -> set[str]:

@@ -99,7 +99,7 @@ def test_essentials_are_asked_for_once_together_and_the_question_is_kept() -> No
     assert first["tool_calls"] == []
     assert second["asked"] == []
     assert second["plan"]["workload"] == {"dataset_tokens": 1e9, "method": "lora", "stage": "sft"}
-    assert re.search(r": \*\*[\d.]+ hours \(", folded(second["answer"]).lead)
+    assert re.match(r"\W*[\d.]+ hours \(", folded(second["answer"]).lead)
 
 
 def test_nodes_wait_for_their_accelerator() -> None:

@@ -17,9 +17,9 @@ from planner.money.cost import CostRequest, estimate_cost
 @pytest.mark.parametrize(
     ("usd", "high", "kind", "words"),
     [
-        (1199.0, 1406.0, "broken", "Over budget by $199: $1,199 of $1,000."),
-        (900.0, 1100.0, "doubtful", "Within budget by $100, but not surely: $900 ($800–1,100) of $1,000."),
-        (600.0, 700.0, "kept", "Within budget by $400: $600 of $1,000."),
+        (1199.0, 1406.0, "broken", "Over budget by $199: $1,199, budget $1,000."),
+        (900.0, 1100.0, "doubtful", "Within budget by $100, but not surely: $900 ($800–1,100), budget $1,000."),
+        (600.0, 700.0, "kept", "Within budget by $400 (budget $1,000)."),
     ],
 )
 def test_how_far_a_cost_is_from_the_budget(usd: float, high: float, kind: str, words: str) -> None:

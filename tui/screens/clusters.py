@@ -34,6 +34,8 @@ COLUMNS = (
     text("LAYOUT", "summary"),
 )
 
+_ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
+
 
 class PlacedOption(ClusterOption):
     """An option and its place among all, by which it is known."""
@@ -75,7 +77,7 @@ class ClustersScreen(TableScreen):
             return state
         if not self.shown:
             return " ".join(clusters.why or ["No cluster does."])
-        return f"by {clusters.sort}; * nothing is both cheaper and faster; prices of {clusters.priced}"
+        return f"{_ORDERS[clusters.sort]} first; * none is both cheaper and faster; prices of {clusters.priced}"
 
     def details(self, row: PlacedOption) -> Sequence[Block]:
         clusters = self.clusters

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Static
 
+from pages.blocks import NEXT
 from pages.rendering import fold
 from pages.rendering.clean import clean
 from pages.rendering.prose import split_blocks
@@ -154,6 +155,13 @@ class Answer(Vertical):
             self._waiting, self._tail, self._inside, self.behind = "", None, False, None
             await self.remove_children()
         await self.finish()
+
+    async def without_offers(self) -> None:
+        """What can be said next stands in a list of its own."""
+        await self.finish()
+        for block in self.query(MarkdownBlock):
+            if block.text.startswith(NEXT):
+                await block.remove()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

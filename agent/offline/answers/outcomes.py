@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -11,8 +12,8 @@ from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import lead
-from pages.answers.change import ShortAnswer, changed, summary
-from pages.blocks import Block, Folded, Prose, ranked
+from pages.answers.change import ShortAnswer, changed, moved, summary
+from pages.blocks import Block, Folded, Prose, Steps, ranked
 from pages.rendering import markdown
 from pages.results.basis import notes
 from planner.money.results import CostEstimate
@@ -58,8 +59,17 @@ def is_told_again(outcomes: Sequence[Outcome], work: TurnWork) -> bool:
 def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
     """What a follow-up changed, beside the answer before."""
     now = summed(outcomes)
-    first = work.figures[0].rpartition(".")[2] if work.figures else ""
-    return changed(ShortAnswer(**work.earlier), now, first) if now and work.earlier else []
+    return changed(ShortAnswer(**work.earlier), now, _first(work)) if now and work.earlier else []
+
+
+def told_beside(outcomes: Sequence[Outcome], work: TurnWork) -> list[str]:
+    """The figures that these changes tell."""
+    now = summed(outcomes)
+    return moved(ShortAnswer(**work.earlier), now, _first(work)) if now and work.earlier else []
+
+
+def _first(work: TurnWork) -> str:
+    return work.figures[0].rpartition(".")[2] if work.figures else ""
 
 
 def without_method(taken: str, why: str) -> Prose:
@@ -78,7 +88,20 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     problem = error or "no tool gave a result"
     if problem.startswith(f"{DATA}: is required"):
         return [Prose(ASK_DATA), *notes("", work.notes)], [problem]
-    return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes)], [problem]
+    return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes), *_instead(problem)], [problem]
+
+
+_DEGREE = re.compile(r"layout\.(\w+): \w+=(\d+) .*; valid: ([\d ]+)$")
+_MOST_INSTEAD = 3
+
+
+def _instead(problem: str) -> list[Block]:
+    """The nearest degrees that can be, where one cannot."""
+    if not (found := _DEGREE.match(problem)):
+        return []
+    name, given, valid = found[1], int(found[2]), map(int, found[3].split())
+    near = sorted(sorted(valid, key=lambda value: abs(value - given))[:_MOST_INSTEAD])
+    return [Steps([f"use {name} {value}" for value in near])]
 
 
 def joined(blocks: Sequence[Block], work: TurnWork) -> str:
@@ -87,9 +110,3 @@ def joined(blocks: Sequence[Block], work: TurnWork) -> str:
     front, behind = ranked(blocks)
     unread = [Prose(not_placed(work.unread))] if work.unread else []
     return markdown.render([*unread, *front, *lead.read_as(work.lead), Folded(behind)])
-
-
-def first_said(unread: list[str], assumed: Sequence[str]) -> list[str]:
-    """The first lines of an answer."""
-    told = "; ".join(lead.without_others(text.rstrip(".")) for text in assumed)
-    return [*([not_placed(unread)] if unread else []), *([f"Assumed: {told}."] if told else [])]

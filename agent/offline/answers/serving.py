@@ -70,6 +70,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         if fit and estimate.memory.fits and "faster" in intents:
             # The changes that gain most stand at first, and all of them behind.
             rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
+        if bill and (work.intents[:1] == ["cost"] or cost.of_all_requests(bill)):
+            head, rest = lead.priced_first(head, rest, bill)
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     if bill and "api" in work.figures:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knowledge import figures
+from pages.answers.lead import without_others
 from pages.blocks import Steps, capitalised
 from planner.partial import get
 
@@ -94,10 +95,12 @@ _ANSWERS = {
 _LONGEST_SAID, _MOST_SAID = 200, 20
 
 
-def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: list[str]) -> str:
-    """All open questions in one message, with what has been understood so far. `lead` comes first."""
+def ask(
+    questions: list[str], plan: Mapping[str, Any], unread: list[str], assumed: Sequence[str], notes: Sequence[str] = ()
+) -> str:
+    """All open questions in one message, with what has been understood so far: `assumed` of what was read."""
     texts = [question.partition(": ")[2] for question in questions]
-    lines = list(lead)
+    lines = [not_placed(unread)] if unread else []
     if len(texts) == 1:
         lines.append(capitalised(texts[0]))
     else:
@@ -105,12 +108,20 @@ def ask(questions: list[str], plan: Mapping[str, Any], lead: list[str], notes: l
         lines.append("\n".join(f"- {text}" for text in texts))
     if understood := _understood(plan):
         lines.append(f"So far I have: {understood}.")
+    if assumed:
+        lines.append(f"Assumed: {'; '.join(without_others(text.rstrip('.')) for text in assumed)}.")
     if notes:
         lines.append("\n".join(f"- {note}" for note in notes))
-    fields = {question.partition(": ")[0] for question in questions}
-    if len(fields) == 1 and (answers := _ANSWERS.get(*fields)):
+    if answers := _answers(questions[0]):
         lines.append(Steps(answers).line)
     return "\n\n".join(lines)
+
+
+def _answers(question: str) -> list[str]:
+    """What can be answered to a question: the names that are nearest to one that is not known, else usual ones."""
+    field, _, text = question.partition(": ")
+    named = text.partition("; the nearest: ")[2].rpartition(". Which is it?")[0]
+    return [f"use {name}" for name in named.split(", ")] if named else _ANSWERS.get(field, [])
 
 
 def not_placed(unread: list[str]) -> str:
@@ -134,6 +145,8 @@ _TOLD = (
     ("workload.seq_len", "sequences of {} tokens"),
 )
 
+_STAGES = {"sft": "fine-tuning", "pretrain": "pretraining", "dpo": "DPO", "ppo": "PPO", "grpo": "GRPO"}
+
 
 def _understood(plan: Mapping[str, Any]) -> str:
     parts: list[str] = []
@@ -144,7 +157,8 @@ def _understood(plan: Mapping[str, Any]) -> str:
         parts.append(f"{count} x {device}" if count else str(device))
     elif count:
         parts.append(f"{count} devices")
-    parts += [label.format(figures.plain(value)) for path, label in _TOLD if (value := get(plan, path))]
+    values = [(label, get(plan, path)) for path, label in _TOLD]
+    parts += [label.format(_STAGES.get(value, figures.plain(value))) for label, value in values if value]
     if tokens := get(plan, "workload.dataset_tokens"):
         parts.append(f"{_short(tokens)} tokens")
     for path, words in (("goal.budget_usd", "a budget of"), ("goal.credits_usd", "credits of")):

@@ -13,6 +13,7 @@ from agent.offline.answers.outcomes import (
     refused,
     result_of,
     results,
+    told_beside,
     without_method,
 )
 from agent.offline.turn import TurnWork
@@ -36,7 +37,6 @@ from pages.answers.asked import with_named
 from pages.answers.plan import complete, kind_words
 from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
-from pages.results.money import cheaper
 from planner.money.results import CostEstimate
 from planner.partial import get, is_serving, knows_length
 from planner.results import (
@@ -107,7 +107,8 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     bill, fit = result_of(outcomes, CostEstimate), result_of(outcomes, FitCheck)
     if estimate:
         again = is_told_again(outcomes, work)
-        head, *rest = lead.training(estimate, bill, fit, [*work.figures, *work.intents], search is not None, again)
+        asked_for, elsewhere = [*work.figures, *work.intents], told_beside(outcomes, work)
+        head, *rest = lead.training(estimate, bill, fit, asked_for, search is not None, again, elsewhere)
         decisive = _decisive(estimate, bill, work, again)
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
@@ -130,7 +131,7 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
 def _decisive(estimate: TrainingEstimate, bill: CostEstimate | None, work: TurnWork, again: bool) -> list[Block]:
     """What decides the figures: where it costs too much what would cost less, where it is slow what would be faster."""
     if bill and bill.savings:
-        return cheaper(bill.savings)
+        return cost.first_savings(bill)
     if again and estimate.memory.fits:
         slow = "faster" in work.intents and not (bill and bill.faster)
         return training.first_limits(estimate) if slow or "why" in work.intents else []
