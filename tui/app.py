@@ -316,8 +316,7 @@ class ShardwiseApp(App[None]):
         self.query_one(Prompt).suggest([] if done.asked else steps)
         if done.asked and steps:
             await self.query(Answer).last().without_offers()
-            choices = Choices(steps)
-            await self.say(choices)
+            await self.say(choices := Choices(steps))
             self._offer(choices.focus)
 
     async def on_turn_ended(self, message: TurnEnded) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from estimator.plan.schema import Plan
 from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import NONE, plain, rate
-from pages.blocks import Block, Chart, Figures, Headline
+from pages.blocks import Block, Chart, Figures, Headline, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.limits import doubt_words
@@ -113,7 +114,14 @@ def points(result: Sweep) -> list[Block]:
         _SERVED if _serves(result) else [*_changing(result.points, result.fields), *_TRAINED, "usd_per_million_tokens"]
     )
     against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
-    return table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])
+    told = table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])
+    # What it runs over stays however narrow it is.
+    names = [field_name(field) for field in result.fields]
+    return [
+        replace(block, optional=[name for name in block.optional if name not in names])
+        for block in told
+        if isinstance(block, Table)
+    ]
 
 
 def _changing(rows: Sequence[Any], fields: Sequence[str] = ()) -> list[Column]:

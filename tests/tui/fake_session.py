@@ -105,7 +105,8 @@ def done(answer: str, plan: dict[str, Any] = GIVEN, **more: Any) -> Done:
 
 
 class FakeSession:
-    """Answers any question; one with the word "write" asks for approval first, one with "hang" never ends."""
+    """Answers any question; one with the word "write" asks for approval first, one with "hang" never ends,
+    one with "which" asks back."""
 
     def __init__(self, session_id: str | None = None, model: str = "auto", **given: Any) -> None:
         self.id = session_id or "s-123"
@@ -135,6 +136,9 @@ class FakeSession:
                 self.stopped = True
         if "explode" in text:
             raise KeyError("boom")
+        if "which" in text:
+            yield done("Which model?\n\nNext: “use Llama-3.1-8B” · “use gpt2”", {}, asked=["model: which model?"])
+            return
         arguments = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "plan": {"layout": {"tp": 1}}}
         estimate, cost = Call("c1", "estimate_training", arguments), Call("c2", "estimate_cost", {"count": 8})
         yield ToolCall(estimate)

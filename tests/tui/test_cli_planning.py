@@ -55,7 +55,7 @@ PATHS: list[tuple[str, tuple[str, ...], str, dict[str, Any], str]] = [
      "compare", TRAINED | {"scenarios": [{"name": "a", "zero_stage": 2}, {"name": "b", "zero_stage": 3}]},
      "What differs"),
     ("sweep", (*SMALL[:2], "count", "1,2"), "sweep",
-     {"model": "qwen2.5-0.5b", "accelerator": "h100", "count": 2, "field": "count", "values": [1, 2]}, "COUNT"),
+     {"model": "qwen2.5-0.5b", "accelerator": "h100", "count": 2, "field": "count", "values": [1, 2]}, "DEVICES"),
     ("sweep", (*SERVED, "--field", "concurrency", "--values", "4..16"), "sweep",
      SERVING | {"field": "concurrency", "values": "4..16"}, "OUTPUT TOK/S"),
     ("scaling", (*SMALL, "--nodes", "1,2"), "project_scaling", TRAINED | {"nodes": [1, 2]}, "EFFICIENCY"),

@@ -19,7 +19,8 @@ STATES: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "answer": ("Does it fit?", ()),
     "card": ("Does it fit?", ("shift+tab", "shift+tab", "enter")),
     "approval": ("Does it fit? Then write the files.", ()),
-    "changes": ("Does it fit? Then write the files.", ("d",)),
+    "changes": ("Does it fit? Then write the files.", ("down", "down", "enter")),
+    "choices": ("which one?", ()),
     "form": ("Does it fit?", ("f3", "down", "down")),
     "refused": ("Does it fit?", ("f3", "down", "down", "1", "3")),
     "failed": ("explode", ()),
@@ -56,12 +57,15 @@ def test_screen(snap_compare: Any, state: str, size: tuple[int, int]) -> None:
     assert snap_compare(app, terminal_size=size, run_before=typing(*STATES[state]))
 
 
-@pytest.mark.parametrize("look", ["light", "colourless"])
-def test_look(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, look: str) -> None:
+@pytest.mark.parametrize(
+    ("look", "size"),
+    [("light", "small"), ("light", "middle"), ("light", "large"), ("colourless", "middle")],
+)
+def test_look(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, look: str, size: str) -> None:
     if look == "colourless":
         monkeypatch.setenv("NO_COLOR", "1")
     else:
         monkeypatch.setenv("SHARDWISE_THEME", "textual-light")
     app = ShardwiseApp(opener=FakeSession, estimator=estimator, model="offline")
     app.animation_level = "none"
-    assert snap_compare(app, terminal_size=SIZES["middle"], run_before=typing("Does it fit?", ()))
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=typing("Does it fit?", ()))

@@ -119,6 +119,16 @@ def _facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["small", "middle", "large"])
 @pytest.mark.parametrize("name", [row.name for row in SCREENS])
 def test_screen(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
+    _look(snap_compare, name, size)
+
+
+@pytest.mark.parametrize("name", [row.name for row in SCREENS])
+def test_screen_in_light(snap_compare: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDWISE_THEME", "textual-light")
+    _look(snap_compare, name, (120, 40))
+
+
+def _look(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
     app = ShardwiseApp(opener=FakeSession, estimator=lambda plan: [])
     app.animation_level = "none"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,26 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from pages.rendering.clean import one_line
 from tui.actions import APP, FILES, PLAN, PROMPT_KEYS, RESULTS, shown_actions
 from tui.screens import find_screen
 from tui.screens.working import WorkingScreen, state_line, top
 from tui.widgets.key_bar import KeyBar
 
 _GROUPS, _KEYS = (PLAN, RESULTS, FILES, APP), "Keys"
-_NAME, _KEY, _COLUMN, _WIDEST = 13, 6, 56, 60
+_COLUMN, _WIDEST = 56, 60
+_GAP, _LEAST_COLUMNS = 2, 2
+_FIRST_WORDS = re.compile(r"[^,;:]+")
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The cells of a column, of those a name and a key; `brief` has a line a row, and no lines between groups."""
+
+    width: int
+    name: int
+    key: int
+    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,11 +104,19 @@ class HelpScreen(WorkingScreen):
     def _draw(self) -> None:
         left = set(self.rows)
         groups = {title: [row for row in rows if row in left] for title, rows in self.groups.items()}
-        columns = _columns({title: rows for title, rows in groups.items() if rows}, self.size.width // _COLUMN)
-        room = min(self.size.width // max(1, len(columns)) - 4, _WIDEST) - _NAME - _KEY
+        groups = {title: rows for title, rows in groups.items() if rows}
+        count = self.size.width // _COLUMN
+        # On a small screen two columns of the first words of each.
+        small = count < _LEAST_COLUMNS
+        self.set_class(small, "-small")
+        if small and _KEYS in groups:
+            groups[_KEYS] = [row for row in groups[_KEYS] if row.name in dict(PROMPT_KEYS)]
+        columns = _columns(groups, max(count, _LEAST_COLUMNS), 1 if small else 2)
+        room = min(self.size.width // max(1, len(columns)) - 2 * _GAP, _WIDEST)
+        look = _Look(room, 11, 4, brief=True) if small else _Look(room, 13, 6)
         for place, column in enumerate(self.query(".column").results(Static)):
             column.display = place < len(columns)
-            column.update(_text(columns[place], room) if place < len(columns) else "")
+            column.update(_text(columns[place], look) if place < len(columns) else "")
 
 
 def grouped(app: Any) -> dict[str, list[HelpRow]]:
@@ -110,33 +132,39 @@ def grouped(app: Any) -> dict[str, list[HelpRow]]:
     return groups
 
 
-def _columns(groups: Mapping[str, Sequence[HelpRow]], most: int) -> list[list[tuple[str, Sequence[HelpRow]]]]:
-    """The groups in at most so many columns of about the same height, in order."""
+def _columns(
+    groups: Mapping[str, Sequence[HelpRow]], most: int, heading: int
+) -> list[list[tuple[str, Sequence[HelpRow]]]]:
+    """The groups in at most so many columns of about the same height, in order; `heading` are the lines that one takes
+    beside its rows."""
     count = max(1, min(most, 3, len(groups)))
-    lines = sum(len(rows) + 2 for rows in groups.values())
+    lines = sum(len(rows) + heading for rows in groups.values())
     columns: list[list[tuple[str, Sequence[HelpRow]]]] = [[]]
     filled = 0
     for title, rows in groups.items():
-        if columns[-1] and filled + len(rows) / 2 > lines / count and len(columns) < count:
+        if columns[-1] and filled + len(rows) / 2 + 1 > lines / count and len(columns) < count:
             columns.append([])
             filled = 0
         columns[-1].append((title, rows))
-        filled += len(rows) + 2
+        filled += len(rows) + heading
     return columns
 
 
-def _text(groups: Sequence[tuple[str, Sequence[HelpRow]]], room: int) -> Content:
-    """`room` is that of a meaning, which is broken over lines below itself."""
+def _text(groups: Sequence[tuple[str, Sequence[HelpRow]]], look: _Look) -> Content:
+    """A meaning is broken over lines below itself, or where it is to be brief only begun."""
     parts: list[Content | str | tuple[str, str]] = []
+    indent = look.name + look.key
     for title, rows in groups:
         parts.append((f"{title}\n", "bold $text-primary"))
         for row in rows:
             if row.name.startswith("/"):
-                parts += [(f"{row.name:<{_NAME}}", "bold"), (f"{row.key:<{_KEY}}", "$text-muted")]
+                parts += [(f"{row.name:<{look.name}}", "bold"), (f"{row.key:<{look.key}}", "$text-muted")]
             else:
                 # Names of keys are longer than those of commands, and nothing stands beside them.
-                parts.append((f"{row.name:<{_NAME + _KEY}}", "bold"))
-            lines = textwrap.wrap(f"{row.meaning[:1].lower()}{row.meaning[1:]}", max(room, _NAME))
-            parts.append(f"\n{' ' * (_NAME + _KEY)}".join(lines) + "\n")
-        parts.append("\n")
-    return Content.assemble(*parts)
+                parts.append((f"{row.name:<{indent}}", "bold"))
+            lines = textwrap.wrap(f"{row.meaning[:1].lower()}{row.meaning[1:]}", max(look.width - indent, look.name))
+            if look.brief:
+                lines = [one_line(found[0] if (found := _FIRST_WORDS.match(row.meaning)) else "", look.width - indent)]
+            parts.append(f"\n{' ' * indent}".join(lines) + "\n")
+        parts.append("" if look.brief else "\n")
+    return Content.assemble(*parts).rstrip()

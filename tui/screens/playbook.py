@@ -22,11 +22,13 @@ Data = Mapping[str, Any]
 Entry = PlaybookEntry | Advised
 _MOST = 200
 
-COLUMNS = (
-    text("TITLE", "title"),
+COLUMNS = (text("TITLE", "title"), text("TOPIC", "topic"))
+# Of what was tried on the plan.
+_TRIED = (
+    COLUMNS[0],
     Column("GAIN", lambda row: getattr(row, "gain", None), change, right=True),
     Column("OF", lambda row: getattr(row, "objective", None), label),
-    text("TOPIC", "topic"),
+    COLUMNS[1],
 )
 
 
@@ -56,6 +58,7 @@ class PlaybookScreen(TableScreen):
 
     def searched(self, words: str) -> None:
         self.asked, self.advising = words, False
+        self.listing = replace(self.listing, columns=COLUMNS, sorted_by=None)
         self.reload()
 
     def state(self) -> str:
@@ -86,6 +89,7 @@ class PlaybookScreen(TableScreen):
     def action_advice(self) -> None:
         def advised(advice: Advice) -> None:
             self.advising = True
+            self.listing = replace(self.listing, columns=_TRIED, sorted_by=None)
             self.take(advice.entries)
             self.look(replace(self.listing, filters={}))
 

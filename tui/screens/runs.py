@@ -45,9 +45,16 @@ def _shipped(run: ShippedRun) -> Run:
     figures = [CellFigure.model_construct(figure=name, measured=value, error=None)
                for name, value in run.measured.items()]  # fmt: skip
     return Run.model_construct(
-        id=run.id, model=run.model, platform=run.platform, strategy=run.software, outcome="ran", figures=figures,
+        id=run.id, model=run.model or run.settings.get("model_said", ""), platform=run.platform,
+        strategy=run.software, outcome="ran", figures=figures,
         fits=None, folder=run.source, place=f"{run.file}/{run.place}", shipped=run,
     )  # fmt: skip
+
+
+def _age(run: ShippedRun) -> tuple[bool, bool, tuple[int, ...]]:
+    """The newest first, those without a date or a model last."""
+    date = run.settings.get("date", "")
+    return not run.model, not date, tuple(-ord(letter) for letter in date)
 
 
 def _measured(name: str) -> Callable[[Run], CellFigure | None]:
@@ -66,9 +73,9 @@ def _columns(name: str) -> tuple[Column, Column]:
 COLUMNS = (
     text("MODEL", "model"),
     text("PLATFORM", "platform"),
-    Column("OUTCOME", lambda row: row.outcome and _OUTCOMES[row.outcome]),
     *_columns("tokens_per_s_per_device"),
     *_columns("peak_bytes"),
+    Column("OUTCOME", lambda row: row.outcome and _OUTCOMES[row.outcome]),
     text("STRATEGY", "strategy"),
     text("RUN", "id"),
     text("FOLDER", "folder"),
@@ -103,7 +110,7 @@ class RunsScreen(TableScreen):
             Run.model_construct(**vars(cell), folder=folder, place=f"{folder}/{cell.id}")
             for folder, results in self.folders.items()
             for cell in results.cells
-        ] + [_shipped(run) for run in shipped_runs()]
+        ] + [_shipped(run) for run in sorted(shipped_runs(), key=_age)]
 
     def state(self) -> str:
         waiting = sum(len(results.missing) for results in self.folders.values())
