@@ -42,7 +42,7 @@ class Option:
 
 SETTINGS = (
     Option(
-        "model", "auto", "SHARDWISE_THINK", "who thinks; auto: the first configured of auto_order, else offline",
+        "model", "auto", "SHARDWISE_THINK", "which model answers; auto: the first configured in auto_order, or offline",
         ("auto", "offline", "gemini", "openai"),
     ),
     Option(

@@ -294,7 +294,7 @@ def _add_servers(commands: Any) -> None:
     web.add_argument("--tabs", type=int, default=8, metavar="N", help="most that may be open at once (default: 8)")
     web.add_argument("--anyone", action="store_true", help="whoever reaches that address may act as you")
     web.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine")
-    web.add_argument("--model", choices=_THINKERS, default="auto", help="who thinks")
+    web.add_argument("--model", choices=_THINKERS, default="auto", help="which model answers")
     web.add_argument("--output", metavar="DIR", help="folder for files (default: the working folder)")
     web.set_defaults(run="tui.commands.web")
 
@@ -456,7 +456,7 @@ def _add_session_arguments(command: argparse.ArgumentParser) -> None:
     which.add_argument("--session", metavar="ID", help="continue this conversation")
     which.add_argument("-c", "--continue", dest="latest", action="store_true", help="continue the latest conversation")
     model = command.add_mutually_exclusive_group()
-    model.add_argument("--model", choices=_THINKERS, default="auto", help="who thinks")
+    model.add_argument("--model", choices=_THINKERS, default="auto", help="which model answers")
     model.add_argument("--offline", dest="model", action="store_const", const="offline", help="same as --model offline")
     command.add_argument("--output", metavar="DIR", help="folder that files may be written to (default: this one)")
 

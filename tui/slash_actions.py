@@ -281,7 +281,7 @@ async def _palette(app: ShardwiseApp, _: list[str]) -> None:
 
 async def _think(app: ShardwiseApp, words: list[str]) -> None:
     if len(words) != 1 or words[0] not in _THINKERS:
-        raise PlanError("/think", f"{' '.join(words) or 'nothing'!r} is not a way to think", _THINKERS)
+        raise PlanError("/think", f"{' '.join(words) or 'nothing'!r} is no model to choose", _THINKERS)
     await app.think_with(words[0])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Ask in plain words": ("ask", "chat", "web"),
     "Does it fit, how fast, what does it cost": ("fit", "estimate", "cost", "limit"),
-    "What to take": ("best", "clusters", "auto", "portfolio", "size", "advise", "playbook"),
+    "What to choose": ("best", "clusters", "auto", "portfolio", "size", "advise", "playbook"),
     "Side by side": ("compare", "sweep", "scaling", "strategies", "peak", "mlperf"),
     "Why": ("explain", "model", "accelerator"),
     "Files": ("configs", "report", "check", "import", "matrix", "matrix-results"),

@@ -27,7 +27,7 @@ def advice(tips: Advice) -> list[Block]:
     if together and together.gain and len(together.ids) > 1:
         titles = [entry.title for entry in tips.entries if entry.id in together.ids]
         what = f": {'; '.join(titles).lower()}." if titles else "."
-        head = f"**About {gained(together.gain, together.objective)} is in it**{what}"
+        head = f"**About {gained(together.gain, together.objective)} together**{what}"
     rest = [f"{row.title}: {row.why}" for row in tips.not_worth[:_MOST_NOT_WORTH]]
     return [
         Prose(f"{head} {limit}"),

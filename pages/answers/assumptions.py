@@ -84,7 +84,7 @@ def how_sure(evidence: Iterable[Evidence]) -> Block:
     timed = [row for row in evidence if row.figure == "time" and row.part in _TIMED_PARTS]
     parts = [f"{figures.whole(row.runs)} runs on {row.measured}" for row in timed if row.runs]
     if not parts:
-        return Prose("**How sure**: not sure; nothing like this was measured.")
+        return Prose("**How sure**: not very; nothing like this was measured.")
     text = f"**How sure**: the times rest on measured runs ({', '.join(parts)})"
     missing = ", but not of this engine on this kind of device" if len(parts) < len(timed) else ""
     return Prose(f"{text}{missing}.")

@@ -39,8 +39,8 @@ _ASKED = {
     "memory.per_device_bytes": ("per_device_bytes",),
 }
 _LEAST = {
-    "cost": "costs the least", "kwh": "needs the least energy", "latency.ttft_s": "has the first token soonest",
-    "latency.tpot_s": "is the fastest per token", "memory.per_device_bytes": "needs the least memory",
+    "cost": "costs the least", "kwh": "needs the least energy", "latency.ttft_s": "has the lowest TTFT",
+    "latency.tpot_s": "has the lowest TPOT", "memory.per_device_bytes": "needs the least memory",
 }  # fmt: skip
 # Of whole runs, whose unit says it all.
 _WHOLE = ("usd", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
@@ -139,5 +139,5 @@ def _measured(rows: Sequence[PeakRow]) -> list[str]:
                 figures.known(mfu, figures.percent)
                 for mfu in (row.measured_mfu_lower, row.measured_mfu_median, row.measured_mfu_upper)
             )
-            lines[row.rated_against] = f"measured MFU is {middle} in the middle, {lower} to {upper} for half of them"
+            lines[row.rated_against] = f"median measured MFU {middle}, {lower} to {upper} for the middle half"
     return [f"{rated_against}: {words}" for rated_against, words in lines.items()]

@@ -84,13 +84,13 @@ def _bought(facts: HardwareDescription) -> list[Block]:
     """From how much use on buying costs less than renting."""
     owned = next((row for row in facts.break_even if row.what == "owned"), None)
     if owned is None:
-        return [Prose(f"No price to buy {facts.name} at is known, or none to rent it.")]
+        return [Prose(f"No price is known to buy {facts.name}, or none to rent it.")]
     node = f"a node of {facts.per_node} x {facts.id}" if facts.per_node > 1 else facts.id
-    text = f"**Rent {node}**, even one that always works is cheaper rented"
+    text = f"**Rent {node}**: even in constant use renting is cheaper"
     if owned.hours_per_year is not None and owned.share is not None:
         hours = figures.whole(owned.hours_per_year)
         share = figures.percent(owned.share)
-        text = f"**Buy {node} if it works more than {hours} hours a year** ({share} of it), else rent"
+        text = f"**Buy {node} if it runs more than {hours} hours a year** ({share} of the time), else rent"
     text += f": owning costs {figures.shown('usd', owned.usd_per_year)} a year and power, renting is {owned.than}."
     return [Prose(text), *break_even(facts.break_even, "By hours of use")]
 
@@ -103,9 +103,7 @@ def catalogue(found: CatalogueList) -> list[Block]:
     shown = len(found.hardware) + len(found.models) + len(found.prices)
     if not shown:
         return [
-            Prose(
-                "**The catalogue has none of that name.** `shardwise models` and `shardwise hardware` list everything."
-            )
+            Prose("**Nothing in the catalogue has that name.** `shardwise models` and `shardwise hardware` list all.")
         ]
     part = f", of which these are {shown}" if shown < found.total else ""
     return [Prose(f"**{found.total} in the catalogue**{part}:"), *rows(found)]

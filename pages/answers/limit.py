@@ -108,7 +108,7 @@ def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> 
         ("", lambda row: own[id(row)][0]), "memory.fits", "memory.per_device_bytes", "time.step_s",
         "throughput.tokens_per_s", "throughput.mfu", "run.hours", (figures.label("usd"), lambda row: own[id(row)][1]),
     ]  # fmt: skip
-    return table([estimate for _, estimate, _ in runs], columns, "What more of them would give")
+    return table([estimate for _, estimate, _ in runs], columns, "With more devices")
 
 
 def serving(limit: Limit) -> list[Block]:
@@ -141,8 +141,8 @@ def serving(limit: Limit) -> list[Block]:
     blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
     if isinstance(chosen, ServingChoice):
         there = (
-            f"**At that point**: {chosen.summary}; first token after "
-            f"{figures.known(chosen.ttft_s, figures.seconds, 'grows')}, then one every "
+            f"**At that point**: {chosen.summary}; TTFT "
+            f"{figures.known(chosen.ttft_s, figures.seconds, 'grows without end')}, TPOT "
             f"{figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output tokens/s."
         )
         blocks.append(Prose(there))

@@ -103,7 +103,7 @@ def _set(row: Overridden) -> str:
         case "usable":
             return f"a device can allocate {value} ({otherwise} otherwise)"
         case "reserve":
-            return f"{value} of it stay free"
+            return f"{value} of it stays free"
         case _:
             return f"{component(name)} take {value} ({otherwise} by estimate)"
 

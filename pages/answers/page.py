@@ -30,7 +30,7 @@ _LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProje
 # Tables that a page has only where they were asked for, or nothing keeps to the limits.
 _ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT, money.NEAREST)
 # Notes whose first sentence belongs to the verdict, and tables that are how a figure is made.
-_REASONS, _BEHIND = ("Why", "Why not more", "What matters"), ("Made of", "Decisions")
+_REASONS, _BEHIND = ("Why", "Why not more", "What matters"), ("Breakdown", "Decisions")
 _MOST_ROWS, _MOST_FIGURES, _MOST_WARNINGS, _MOST_REMEDIES, _MOST_TIPS = 8, 6, 2, 3, 3
 
 

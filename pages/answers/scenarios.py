@@ -68,8 +68,12 @@ def differences(diff: ScenarioDiff) -> list[Block]:
     following = [f"{_name(row)} {_change(row)}" for row in chosen[:_MOST_FOLLOWING]]
     first = f"**{one} → {other}**{f': {what}' if what else ''}."
     if following:
-        first += f" Chosen otherwise because of that: {'; '.join(following[:_MOST_FIRST])}."
-    return [Prose(first), *changes(diff.figures, one, other), *notes("Chosen otherwise", following[_MOST_FIRST:])]
+        first += f" The search then chose: {'; '.join(following[:_MOST_FIRST])}."
+    return [
+        Prose(first),
+        *changes(diff.figures, one, other),
+        *notes("Also chosen otherwise by the search", following[_MOST_FIRST:]),
+    ]
 
 
 def _name(row: FieldChange) -> str:

@@ -75,7 +75,7 @@ def _limit(row: LatencyLimit) -> str:
         amount = f"{figures.percent(abs(times - 1))} {'below' if row.met else 'over'}"
     else:
         amount = f"{figures.rate(times)} times"
-    doubt = "" if row.sure else "; the interval reaches to the other side, so this is not sure"
+    doubt = "" if row.sure else "; not certain, as its interval spans the limit"
     met = "met" if row.met else "**missed**"
     return f"{name}: {met}, {figures.seconds(row.value_s)} is {amount} the limit of {limit}{doubt}"
 

@@ -42,7 +42,7 @@ def _training_verdict(sweep: Sweep, plan: Plan, best: SweepPoint, points: Sequen
     run, path = run_words(plan), sweep.fields[0]
     if path == "cluster.count" and len(points) > 1:
         start, end = points[0], points[-1]
-        batch = "the batch grows along (weak scaling)" if sweep.scaling == "weak" else "same global batch"
+        batch = "batch grows with the devices (weak scaling)" if sweep.scaling == "weak" else "same global batch"
         times = (
             ""
             if not (start.tokens_per_s and end.tokens_per_s)

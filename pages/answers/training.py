@@ -81,11 +81,10 @@ def first_limits(estimate: TrainingEstimate) -> list[Block]:
 
 
 def _roofline(roof: Roofline) -> Prose:
-    side = "beyond" if roof.bound == "compute" else "below"
+    side = "above" if roof.bound == "compute" else "below"
     return Prose(
-        f"**Roofline**: the passes do {figures.number(roof.arithmetic_intensity_flop_per_byte)} FLOP for each byte of "
-        f"device memory, {side} the {figures.number(roof.ridge_flop_per_byte)} at which arithmetic takes over from "
-        f"memory bandwidth, so as a whole they are bound by {roof.bound}."
+        f"**Roofline**: {figures.number(roof.arithmetic_intensity_flop_per_byte)} FLOP per byte of device memory, "
+        f"{side} the ridge point of {figures.number(roof.ridge_flop_per_byte)}: bound by {roof.bound}."
     )
 
 

@@ -192,7 +192,7 @@ def _recommendations(arguments: Mapping[str, Any]) -> Iterator[Details]:
 
 def assumptions_section(assumptions: Sequence[Assumption]) -> Details:
     rows = [[item.field, plain(item.value), item.why] for item in assumptions]
-    text = "What the plan left open, and what was taken for it."
+    text = "What the plan left open, and what was assumed."
     return Details("Assumptions", [Note("", [text]), Table(("field", "value", "why"), rows)])
 
 
@@ -208,7 +208,7 @@ def _sureness(rows: Sequence[Evidence]) -> Details:
 
 
 _MISSES: tuple[Column, ...] = (
-    ("median miss", lambda row: "" if row.error is None else percent(row.error)),
+    ("median error", lambda row: "" if row.error is None else percent(row.error)),
     ("80 % interval", lambda row: "" if row.spread is None else f"± {percent(row.spread)}"),
 )
 

@@ -78,7 +78,7 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
         need, room = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
         most = memory.decided_by.replace("_", " ")
         return Headline(f"Does not fit: a request needs {need} of {room} per device, most of it {most}.", False)
-    first = "no end of waiting" if latency.ttft_s is None else seconds(latency.ttft_s)
+    first = "TTFT grows without end" if latency.ttft_s is None else seconds(latency.ttft_s)
     speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
     words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
     limits = limit_words(complete(estimate.plan).goal, bill)
@@ -106,7 +106,7 @@ def _latency(estimate: ServingEstimate) -> Details:
 
 
 def _kept(row: LatencyLimit) -> str:
-    return ("kept" if row.met else "missed") + ("" if row.sure else ", not for sure")
+    return ("kept" if row.met else "missed") + ("" if row.sure else ", not certain")
 
 
 def _load(arguments: Mapping[str, Any]) -> Iterator[Details]:

@@ -67,7 +67,7 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
         told = f"{best.summary} with {best.framework}: {speed}."
         return Headline(told, True, doubt_words(result.warnings), beware=bool(result.warnings))
-    misses = "" if result.meets_slo is not False else "; no deployment keeps the limits of latency"
+    misses = "" if result.meets_slo is not False else "; no deployment meets the latency limits"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
     good, doubt = result.meets_slo is not False, doubt_words(result.warnings)
     return Headline(f"{result.best.summary}: {speed}{misses}.", good, doubt, beware=bool(result.warnings))

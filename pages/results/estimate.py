@@ -44,7 +44,8 @@ _STEP_PARTS = {
 }  # fmt: skip
 # Parts of a step that keep their colour.
 _COLOURED = ("forward", "backward", "recompute", "bubble", "TP communication", "DP communication", "pipeline sends",
-             "optimizer step", "host", "stragglers")  # fmt: skip
+             "optimizer step", "host", "stragglers", "CP communication", "EP communication", "offload",
+             "generating samples", "models beside the trained one")  # fmt: skip
 
 
 def estimate(result: Estimate) -> list[Block]:
@@ -201,6 +202,12 @@ def _in_order(parts: Mapping[str, float]) -> dict[str, float]:
     order = [name for name in _STEP_PARTS if name in parts]
     order += [name for name in parts if name not in _STEP_PARTS]
     return {_STEP_PARTS.get(name, name.replace("_", " ")): parts[name] for name in order}
+
+
+def step_place(name: str, other: int) -> int:
+    """Where a part of a step stands among those that keep their colour; `other` where it is none."""
+    label = _STEP_PARTS.get(name, name.replace("_", " "))
+    return _COLOURED.index(label) if label in _COLOURED else other
 
 
 def _named(components: Mapping[str, float]) -> dict[str, float]:

@@ -57,8 +57,8 @@ def _heads(row: ModelDescription) -> str:
 def _images(row: ModelDescription) -> str:
     if row.vision_parameters is None:
         return NONE
-    tokens = f"a square one of a megapixel is {row.image_tokens:,} tokens"
-    return f"read by {row.vision_parameters:,} parameters more; {tokens}"
+    tokens = f"a square image of a megapixel is {row.image_tokens:,} tokens"
+    return f"{row.vision_parameters:,} vision parameters beside these; {tokens}"
 
 
 _MODEL: tuple[Column, ...] = (
@@ -165,7 +165,7 @@ def _kin(row: HardwareDescription) -> str:
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
     "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
-    ("rented out by nobody known; devices like it cost", _kin), "source",
+    ("no provider known; similar devices cost", _kin), "source",
 )  # fmt: skip
 
 

@@ -42,9 +42,9 @@ def machine(result: MachineDescription) -> list[Block]:
 def _what(result: MachineDescription) -> str:
     names = Counter(device.name for device in result.devices)
     if not names:
-        name = result.host.processor or "a processor whose name nobody says"
+        name = result.host.processor or "a processor of unknown name"
         known = f" ({result.accelerator})" if result.accelerator else ""
-        return f"This machine has no accelerator that a driver speaks for; its processor is {name}{known}."
+        return f"No accelerator with a working driver here; the processor is {name}{known}."
     named = " and ".join(f"{count} x {name}" for name, count in names.items())
     known = f", {result.accelerator} in the catalogue" if result.accelerator else ""
     return f"This machine has {named}{known}."

@@ -27,6 +27,8 @@ from planner.money.offers import of_strangers
 from planner.money.results import ApiComparison, BreakEven, CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 
+ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
+"""What comes first among clusters, by how they are sorted."""
 CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 
@@ -40,7 +42,7 @@ def cost(result: CostEstimate) -> list[Block]:
         _cost_verdict(result),
         *plan_figures(result.plan),
         *listed(result, rows, "Figures (80 % interval)"),
-        *table(result.parts, ["part", "usd", "what"], "Made of"),
+        *table(result.parts, ["part", "usd", "what"], "Breakdown"),
         *cheaper(result.savings),
         *ways(result.faster, FASTER),
         *ways(result.bought, BOUGHT),
@@ -214,13 +216,13 @@ def option_doubts(row: ClusterOption) -> str:
     unwritten = "" if row.launch_targets else NOT_WRITTEN
     if not row.stale:
         return unwritten
-    price = f"Its price is of {row.price_date}." if row.price_date else "Its price is undated."
+    price = f"Its price is of {row.price_date}." if row.price_date else "Its price has no date."
     return " ".join(filter(None, (unwritten, price)))
 
 
 def clusters(result: RecommendedCluster) -> list[Block]:
     why = list(result.why)
-    head = why.pop(0) if why else "No cluster does."
+    head = why.pop(0) if why else "No known cluster meets this."
     return [
         _recommended(result, head),
         *notes("Why", why),
@@ -252,7 +254,7 @@ def verdicts(result: RecommendedCluster) -> list[Block]:
         )
     for row in result.winner_changes:
         told.append(
-            f"If {row.what}, {row.winner} comes first{', which is within what is not known' if row.within else ''}."
+            f"If {row.what}, {row.winner} comes first{', which is within the uncertainty' if row.within else ''}."
         )
     return notes("What would change it", told)
 
@@ -266,11 +268,11 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
         ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("Pareto", lambda row: "*" if row.pareto else ""),
     ]  # fmt: skip
-    return table(rows, columns, f"By {sort}, best first (* nothing beats it in both)")
+    return table(rows, columns, f"{ORDERS[sort].capitalize()} first (* none is both cheaper and faster)")
 
 
 def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
-    return table(rows, ["accelerators", "why"], "Not among them")
+    return table(rows, ["accelerators", "why"], "Not considered")
 
 
 CLUSTER: tuple[Column, ...] = (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.figures import count
+from knowledge.figures import count, plain
 from pages.blocks import Block, Figures
 from pages.rendering.clean import one_line
 from planner.requests import ALL_PATHS, flag_of
@@ -15,6 +15,15 @@ Data = Mapping[str, Any]
 
 # Units of what a user can set by hand, by the end of its name (estimator/plan/schema.py, Overrides).
 _UNITS = {"_gib": "GiB", "_gb_per_s": "GB/s", "_us": "µs"}
+
+# What a field is called beside its value; else by its own name.
+_CALLED = {
+    "seq_len": "{} tokens", "micro_batch": "micro-batch {}", "input_len": "{} tokens in", "output_len": "{} out",
+    "concurrency": "{} clients at once", "request_rate": "{} requests/s", "requests": "{} requests",
+    "speculative_tokens": "{} tokens ahead", "ttft_slo_ms": "TTFT {} ms", "tpot_slo_ms": "TPOT {} ms",
+    "max_context": "context {}", "max_batch": "batch {}", "objective": "{}", "deadline_h": "done in {} hours",
+    "budget_usd": "at most ${}", "provider": "at {}",
+}  # fmt: skip
 
 
 def plan_figures(plan: Data | None) -> list[Block]:
@@ -85,7 +94,11 @@ def _words(section: Data, *names: str) -> str:
 
 
 def _named(section: Data, *names: str) -> str:
-    return one_line(" ".join(f"{name}={_plain(section[name])}" for name in names if section.get(name) is not None))
+    """'4,096 tokens, micro-batch 1': the fields that have a value, each as it is called."""
+    values = [(name, section.get(name)) for name in names]
+    told = [_CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(plain(value))
+            for name, value in values if value is not None]  # fmt: skip
+    return one_line(", ".join(told))
 
 
 def _plain(value: Any) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # has the readers of all programs behind it
 
 _SHOWN = 12
 # As launchers.reading says of keys that the estimate does not need.
-_NEUTRAL = "changes neither memory nor time as estimated"
+_NEUTRAL = "affects neither memory nor time"
 
 
 def check(result: ImportedConfig) -> list[Block]:

@@ -181,7 +181,13 @@ def test_who_waits_in_a_terminal_is_told_and_nobody_else(capsys: Capture, monkey
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with working("Searching"):
         time.sleep(0.4)
-    assert "Searching" in capsys.readouterr().err
+    first = capsys.readouterr().err
+    assert "Searching" in first
+    assert "left" not in first
+    # How long it took is known from now on.
+    with working("Searching"):
+        time.sleep(0.3)
+    assert "s left" in capsys.readouterr().err
 
 
 def timeless(result: Any) -> Any:

@@ -26,7 +26,7 @@ _NAMES: tuple[ModelName, ...] = ("openai", "gemini")
 def run(arguments: argparse.Namespace, words: Sequence[str]) -> int:
     names: list[ModelName] = [name for name in _NAMES if [name] == list(words)]
     if words and not names:
-        raise PlanError("models test", f"{' '.join(words)!r} is no way to think", _NAMES)
+        raise PlanError("models test", f"{' '.join(words)!r} is no model to choose", _NAMES)
     model = model_of(names[0]) if names else model_of("auto")
     if model is None:
         ways = ["set openai_model and openai_base_url", "set GEMINI_API_KEY"]

@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from pages.blocks import Block, Headline
 from pages.results.basis import notes
 from pages.results.columns import listed
-from pages.results.money import CLUSTER, cluster_name
+from pages.results.money import CLUSTER, ORDERS, cluster_name
 from planner.clusters.results import ClusterOption, RecommendedCluster
 from tools.registry import find
 from tui.screens import ScreenResult
@@ -33,8 +33,6 @@ COLUMNS = (
     figure("headroom_bytes"),
     text("LAYOUT", "summary"),
 )
-
-_ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
 
 
 class PlacedOption(ClusterOption):
@@ -76,8 +74,8 @@ class ClustersScreen(TableScreen):
         if state or not self.started or clusters is None:
             return state
         if not self.shown:
-            return " ".join(clusters.why or ["No cluster does."])
-        return f"{_ORDERS[clusters.sort]} first; * none is both cheaper and faster; prices of {clusters.priced}"
+            return " ".join(clusters.why or ["No known cluster meets this."])
+        return f"{ORDERS[clusters.sort]} first; * none is both cheaper and faster; prices of {clusters.priced}"
 
     def details(self, row: PlacedOption) -> Sequence[Block]:
         clusters = self.clusters
@@ -88,7 +86,7 @@ class ClustersScreen(TableScreen):
             *listed(row, CLUSTER),
             *notes("Watch out", row.notes),
             *notes("Why this order", why),
-            *notes("Not among them", rejected, quiet=True),
+            *notes("Not considered", rejected, quiet=True),
         ]
 
     def choose(self, row: PlacedOption) -> None:

@@ -53,7 +53,7 @@ class Ask(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             yield Static(clean(self.question), markup=False)
             yield Input(self.suggested, id="answer", select_on_focus=True)
-            yield Static("Enter: go on · Esc: leave it", classes="hint", markup=False)
+            yield Static("Enter: continue · Esc: cancel", classes="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

@@ -39,9 +39,9 @@ class HardwareScreen(TableScreen):
     placeholder = "Search by name, vendor or family; Enter takes it into the plan"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "filter('vendor')", "Vendor"),
-        Binding("V", "filter('vendor', -1)", "Vendor before", show=False),
+        Binding("V", "filter('vendor', -1)", "Previous vendor", show=False),
         Binding("f", "filter('family')", "Family"),
-        Binding("F", "filter('family', -1)", "Family before", show=False),
+        Binding("F", "filter('family', -1)", "Previous family", show=False),
         Binding("c", "compare", "Compare"),
     ]
 

@@ -109,7 +109,7 @@ class Listing:
         """How the rows are looked at, in words."""
         parts = [f"{name}: {value}" for name, value in self.filters.items()]
         if self.sorted_by is not None:
-            parts.append(f"by {self.columns[self.sorted_by].title}, {'falling' if self.reverse else 'rising'}")
+            parts.append(f"by {self.columns[self.sorted_by].title}, {'descending' if self.reverse else 'ascending'}")
         return " · ".join(parts)
 
     def _has(self, row: Row, wanted: Sequence[str]) -> bool:

@@ -36,7 +36,7 @@ class ModelsScreen(TableScreen):
     placeholder = "Search by name or family; Enter takes it into the plan"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter('family')", "Family"),
-        Binding("F", "filter('family', -1)", "Family before", show=False),
+        Binding("F", "filter('family', -1)", "Previous family", show=False),
         Binding("c", "compare", "Compare"),
     ]
 

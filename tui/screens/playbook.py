@@ -40,7 +40,7 @@ class PlaybookScreen(TableScreen):
     placeholder = "Search, e.g. nccl hangs or oom; Enter takes advice into the plan"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "filter('topic')", "Topic"),
-        Binding("T", "filter('topic', -1)", "Topic before", show=False),
+        Binding("T", "filter('topic', -1)", "Previous topic", show=False),
         Binding("p", "advice", "For the plan"),
     ]
 
@@ -84,7 +84,7 @@ class PlaybookScreen(TableScreen):
         if patch:
             self.dismiss(ScreenResult(changes=patch))
         else:
-            self.failed("This one changes nothing of the plan; p shows those that may.")
+            self.failed("This one changes nothing in the plan; p shows those that do.")
 
     def action_advice(self) -> None:
         def advised(advice: Advice) -> None:

@@ -116,7 +116,7 @@ class RunsScreen(TableScreen):
         waiting = sum(len(results.missing) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
         if self.started and not self.folders:
-            told.append("none of your own yet: a benchmark matrix gives them")
+            told.append("none of your own yet: shardwise matrix writes a benchmark that gives some")
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
     def details(self, row: Run) -> Sequence[Block]:

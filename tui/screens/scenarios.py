@@ -121,7 +121,7 @@ class ScenariosScreen(TableScreen):
     def action_rename(self) -> None:
         row = self._own_row()
         if row is not None:
-            self.ask(f"Another name for {row.name}", row.name, lambda name: self._rename(row.name, name))
+            self.ask(f"New name for {row.name}", row.name, lambda name: self._rename(row.name, name))
 
     def _rename(self, old: str, new: str) -> None:
         def change() -> SavedScenario:
@@ -136,7 +136,7 @@ class ScenariosScreen(TableScreen):
     def action_delete(self) -> None:
         rows = [row for row in self.chosen_rows() if not row.read_only]
         if not rows:
-            self.failed("Ready examples stay.")
+            self.failed("Ready examples cannot be deleted.")
             return
         names = [row.name for row in rows]
 
@@ -159,7 +159,7 @@ class ScenariosScreen(TableScreen):
                 raise PlanError("file", f"there is no file {file!r}")
             return _saved({"text": read_text(path), "name": path.stem})
 
-        self.change(change, lambda kept: f"Brought in as {kept.name}")
+        self.change(change, lambda kept: f"Imported as {kept.name}")
 
     def action_give_out(self) -> None:
         row = self.row

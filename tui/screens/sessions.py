@@ -75,9 +75,9 @@ class SessionsScreen(TableScreen):
         row = self.row
         if row is not None:
             self.ask(
-                "Another title",
+                "New title",
                 row.title,
-                lambda title: self.change(lambda: rename_session(row.id, title), lambda kept: f"Now: {kept}"),
+                lambda title: self.change(lambda: rename_session(row.id, title), lambda kept: f"Renamed: {kept}"),
             )
 
     def action_fork(self) -> None:

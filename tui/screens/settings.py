@@ -57,7 +57,7 @@ class SettingsScreen(TableScreen):
                 ("default", str(setting.default) or "–"), ("variable", setting.variable),
                 *([("values", ", ".join(setting.valid))] if setting.valid else []),
                 ("file", str(settings.settings_file())),
-                ("Gemini's key", f"from {key}" if key else "none: the offline planner thinks"),
+                ("Gemini's key", f"from {key}" if key else "none: the offline planner answers"),
             ]),
             Note("When", ["A change counts from the next session on; the theme at once."], quiet=True),
         ]  # fmt: skip

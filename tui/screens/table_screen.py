@@ -40,7 +40,7 @@ class TableScreen(WorkingScreen):
         Binding("slash", "search", "Search"),
         Binding("down", "to_table", show=False),
         Binding("s", "sort(1)", "Sort"),
-        Binding("S", "sort(-1)", "Sort by the column before", show=False),
+        Binding("S", "sort(-1)", "Sort by the previous column", show=False),
         Binding("r", "turn", "Reverse"),
         Binding("space", "mark", "Mark"),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ from textual.widgets import Static
 from estimator.errors import PlanError
 from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
+from pages.results.estimate import step_place
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
 from planner.money.results import CostEstimate
@@ -29,7 +30,7 @@ from tui.live import Rates, results_of
 from tui.plan_fields import checked, laid_over, read
 from tui.widgets.plan_form import PlanForm
 from tui.widgets.rows import Rows
-from tui.widgets.stack import Bar, Stack, parts_of
+from tui.widgets.stack import Bar, Part, Stack, parts_of
 
 if TYPE_CHECKING:
     from tui.widgets.plan_form import PlanForm
@@ -321,7 +322,7 @@ class PlanPane(Vertical):
         self.query_one("#memory-bar", Stack).bar = (
             Bar(parts_of(memory.components), memory.capacity_bytes, gib) if memory else None
         )
-        self.query_one("#time-bar", Stack).bar = Bar(parts_of(time), 0.0, seconds) if time else None
+        self.query_one("#time-bar", Stack).bar = Bar(_coloured(parts_of(time)), 0.0, seconds) if time else None
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
         self._line("#latency-limits", "\n".join(overview.limits))
@@ -336,6 +337,11 @@ class PlanPane(Vertical):
             line.update(text, layout=len(text) > _SAME_LINE or text.count("\n") != before.count("\n"))
         line.display = bool(text)
         return line
+
+
+def _coloured(parts: Sequence[Part]) -> list[Part]:
+    """Parts of a step in the colours that they have in plots."""
+    return [replace(part, place=step_place(part.name, part.place)) for part in parts]
 
 
 def _told(overview: Overview) -> str:
