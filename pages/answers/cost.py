@@ -126,6 +126,14 @@ def first(cost: CostEstimate) -> str:
     )
 
 
+def over(cost: CostEstimate, most_usd: float | None) -> str:
+    """'Over your $2.00 per million output tokens.'; nothing where it is not."""
+    usd = cost.usd_per_million_output_tokens
+    if usd is None or not most_usd or usd <= most_usd:
+        return ""
+    return f"Over your {figures.usd(most_usd)} per million output tokens."
+
+
 def of_all_requests(cost: CostEstimate) -> str:
     """How long a job of so many requests takes, and what it costs; nothing of a deployment that goes on."""
     workload = complete(cost.plan).workload

@@ -58,7 +58,9 @@ def training(
     framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
     layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
     values = _figures(estimate, bill, asked, _MOST_AGAIN if again else len(_ALWAYS))
-    told = f"{capitalised(run)}: {', '.join([f'**{next(iter(values.values()))}**', *list(values.values())[1:]])}."
+    first, *names = values
+    more = [values[name] for name in names if name not in elsewhere]
+    told = f"{capitalised(run)}: {', '.join([f'**{values[first]}**', *more])}."
     beside = money.beside(bill) if bill else []
     if "layout" in asked:
         head = _verdict(estimate, bill, asked, layout)
@@ -174,12 +176,18 @@ def serving(
     ]  # fmt: skip
 
 
-def priced_first(head: Block, rest: Sequence[Block], bill: CostEstimate) -> tuple[Block, list[Block]]:
-    """The first line of a deployment with what it costs before how it serves, unless something hurts."""
+def priced_first(
+    head: Block, rest: Sequence[Block], bill: CostEstimate, most_usd: float | None
+) -> tuple[Block, list[Block]]:
+    """The first line of a deployment with what it costs before how it serves, unless something hurts; `most_usd` is
+    what a million output tokens may cost."""
     text, all_requests = money.first(bill), Prose(money.of_all_requests(bill))
     if not (isinstance(head, Headline) and head.good and text):
         return head, list(rest)
-    head = replace(head, text=text, more=" ".join(filter(None, (head.text, head.more))))
+    over = money.over(bill, most_usd)
+    head = replace(
+        head, text=" ".join(filter(None, (over, text))), more=" ".join((head.text, head.more)).strip(), good=not over
+    )
     return head, [block for block in rest if block != all_requests]
 
 

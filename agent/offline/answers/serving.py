@@ -14,7 +14,7 @@ from knowledge import figures
 from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.asked import with_named
 from pages.answers.plan import complete
-from pages.blocks import Block, Folded, Prose
+from pages.blocks import Block, Folded, Headline, Prose
 from pages.results import deciding
 from pages.results.money import beside_api
 from planner.money.results import CostEstimate
@@ -71,7 +71,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             # The changes that gain most stand at first, and all of them behind.
             rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
         if bill and (work.intents[:1] == ["cost"] or cost.of_all_requests(bill)):
-            head, rest = lead.priced_first(head, rest, bill)
+            head, rest = lead.priced_first(head, rest, bill, most_usd)
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     if bill and "api" in work.figures:
@@ -81,7 +81,9 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
-    if most_usd or "cost" in intents:
+    told = cost.first(bill) if bill else ""
+    said = bool(told) and any(isinstance(block, Headline) and told in block.text for block in blocks)
+    if (most_usd or "cost" in intents) and not said:
         # What is asked first is told right behind the verdict.
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
         blocks[place:place] = bills[:1]
