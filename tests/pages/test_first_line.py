@@ -1,0 +1,85 @@
+"""The first sentence of an answer is what was asked for, and what is in doubt stands beside it once."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from knowledge import figures
+from pages.answers import facts, lead
+from pages.answers.change import ShortAnswer, changed
+from pages.blocks import Headline, Prose
+from pages.results.limits import doubt_words
+from planner.results import HardwareDescription, TrainingEstimate
+from tools.registry import find
+
+RUN = {"model": "llama-3-8b", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": "1B"}
+
+
+@cache
+def estimate() -> TrainingEstimate:
+    found: Any = find("estimate_training").run(RUN)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        (["throughput.mfu", "time"], r"\d+ % MFU: "),
+        (["time.step_s"], r"[\d.]+ s \([\d.]+–[\d.]+\) per step: "),
+        (["run"], r"[\d.]+ hours \([\d.]+–[\d.]+\): "),
+        (["layout"], "Best layout: "),
+        (["fit", "throughput.mfu"], "Yes, it fits"),
+        ([], "It fits: "),
+    ],
+)
+def test_what_was_asked_comes_first(asked: list[str], first: str) -> None:
+    head, *rest = lead.training(estimate(), None, None, asked)
+    assert isinstance(head, Headline)
+    assert re.match(first, head.text)
+    assert "fits" in head.text + head.more
+    # Every figure is there once.
+    mfu = f"{figures.percent(estimate().throughput.mfu)} MFU"
+    texts = " ".join(block.markdown for block in rest if isinstance(block, Prose))
+    assert (head.text + texts).count(mfu) == 1
+
+
+@pytest.mark.parametrize(
+    ("hours", "low", "high", "told"),
+    [
+        (71.0, 53.0, 93.0, "71.0 hours (53.0–93.0)"),
+        (80.0, 60.0, 95.0, "3.3 days (2.5–4.0)"),
+        (0.9, 0.7, 1.2, "54 min (42.0–72.0)"),
+    ],
+)
+def test_an_interval_has_the_unit_of_its_figure(hours: float, low: float, high: float, told: str) -> None:
+    assert figures.held(SimpleNamespace(hours=hours, low_hours=low, high_hours=high), "hours") == told
+
+
+def test_the_same_doubt_is_told_once() -> None:
+    warnings = ["no Ada runs measured: timing is less certain", "no verl speeds measured: timing is less certain"]
+    assert doubt_words(warnings) == "No Ada runs measured, no verl speeds measured: timing is less certain."
+
+
+@pytest.mark.parametrize(("asked", "first"), [(["usd"], "from **$"), ([], "989 TFLOP/s")])
+def test_a_device_begins_with_what_was_asked(asked: list[str], first: str) -> None:
+    found = find("describe_hardware").run({"accelerator": "h100-sxm"})
+    assert isinstance(found, HardwareDescription)
+    head = facts.device(found, (), asked)[0]
+    assert isinstance(head, Prose)
+    assert head.markdown.startswith(f"**H100 SXM5 80GB** (`h100-sxm`): {first}")
+    assert {"TFLOP/s", "GB/s", "an hour"} <= {word for word in ("TFLOP/s", "GB/s", "an hour") if word in head.markdown}
+
+
+def test_a_unit_is_said_once_for_before_and_now() -> None:
+    before = ShortAnswer({"ttft_s": "TTFT 596 ms", "usd": "$119", "hours": "50 min"}, {"weights": "bf16"})
+    now = ShortAnswer({"ttft_s": "TTFT 452 ms", "usd": "$95.98", "hours": "1.2 hours"}, {"weights": "fp8"})
+    (block,) = changed(before, now)
+    assert isinstance(block, Prose)
+    assert block.markdown == (
+        "Before → now: TTFT 596 → 452 ms; $119 → $95.98; 50 min → 1.2 hours. Changed: weights bf16 → fp8."
+    )
