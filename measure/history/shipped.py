@@ -21,6 +21,7 @@ class ShippedRun:
     platform: str
     software: str
     measured: dict[str, float]
+    date: str
     doubt: str
     source: str
     reference: str
@@ -52,6 +53,7 @@ def _run(row: dict[str, str], file: File, place: int) -> ShippedRun:
         platform=f"{row.get('devices', '1')} x {row.get('accelerator', '')}",
         software=software,
         measured=measured,
+        date=row.get("date", ""),
         doubt=row.get("doubt", ""),
         source=row["source"],
         reference=row.get("source_ref", ""),

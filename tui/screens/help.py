@@ -164,7 +164,7 @@ def _text(groups: Sequence[tuple[str, Sequence[HelpRow]]], look: _Look) -> Conte
                 parts.append((f"{row.name:<{indent}}", "bold"))
             lines = textwrap.wrap(f"{row.meaning[:1].lower()}{row.meaning[1:]}", max(look.width - indent, look.name))
             if look.brief:
-                lines = [one_line(found[0] if (found := _FIRST_WORDS.match(row.meaning)) else "", look.width - indent)]
+                lines = [one_line(begun[0] if (begun := _FIRST_WORDS.match(row.meaning)) else "", look.width - indent)]
             parts.append(f"\n{' ' * indent}".join(lines) + "\n")
         parts.append("" if look.brief else "\n")
     return Content.assemble(*parts).rstrip()

@@ -53,8 +53,7 @@ def _shipped(run: ShippedRun) -> Run:
 
 def _age(run: ShippedRun) -> tuple[bool, bool, tuple[int, ...]]:
     """The newest first, those without a date or a model last."""
-    date = run.settings.get("date", "")
-    return not run.model, not date, tuple(-ord(letter) for letter in date)
+    return not run.model, not run.date, tuple(-ord(letter) for letter in run.date)
 
 
 def _measured(name: str) -> Callable[[Run], CellFigure | None]:
@@ -116,7 +115,7 @@ class RunsScreen(TableScreen):
         waiting = sum(len(results.missing) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
         if self.started and not self.folders:
-            told.append("none of your own yet: shardwise matrix writes a benchmark that gives some")
+            told.append("none of your own yet: a benchmark matrix gives some")
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
     def details(self, row: Run) -> Sequence[Block]:

@@ -97,10 +97,10 @@ _MOST_INSTEAD = 3
 
 def _instead(problem: str) -> list[Block]:
     """The nearest degrees that can be, where one cannot."""
-    if not (found := _DEGREE.match(problem)):
+    if not (degree := _DEGREE.match(problem)):
         return []
-    name, given, valid = found[1], int(found[2]), map(int, found[3].split())
-    near = sorted(sorted(valid, key=lambda value: abs(value - given))[:_MOST_INSTEAD])
+    name, wrong, valid = degree[1], int(degree[2]), map(int, degree[3].split())
+    near = sorted(sorted(valid, key=lambda value: abs(value - wrong))[:_MOST_INSTEAD])
     return [Steps([f"use {name} {value}" for value in near])]
 
 

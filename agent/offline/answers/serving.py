@@ -82,8 +82,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
     told = cost.first(bill) if bill else ""
-    said = bool(told) and any(isinstance(block, Headline) and told in block.text for block in blocks)
-    if (most_usd or "cost" in intents) and not said:
+    is_told = bool(told) and any(isinstance(block, Headline) and told in block.text for block in blocks)
+    if (most_usd or "cost" in intents) and not is_told:
         # What is asked first is told right behind the verdict.
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
         blocks[place:place] = bills[:1]
