@@ -336,7 +336,7 @@ def test_what_was_supposed_holds_for_the_next_question() -> None:
 def test_of_what_was_compared_another_figure_is_asked() -> None:
     _, again = talk(["compare gpt-oss-20b and qwen3-8b on a single L40S for 40 users", "which has the lower ttft?"])
     assert len(arguments(again, "compare")[-1]["over"]["model"]) == 2
-    assert "has the first token soonest" in again.answer
+    assert "has the lowest TTFT" in again.answer
 
 
 def test_too_expensive_asks_for_what_costs_less() -> None:
