@@ -276,7 +276,7 @@ def _overrides(names: Iterable[str]) -> tuple[Any, Any]:
         Field(
             None,
             description="Figures that you know better, each in place of what would be estimated or looked up: "
-            "memory in GiB per device, bandwidths of links in GB/s one way, latency in microseconds; "
+            "memory in GiB per device, bandwidths of links in GB/s one way, latency in microseconds, mfu 0-1; "
             + ", ".join(names),
         ),
     )
@@ -289,8 +289,12 @@ if TYPE_CHECKING:
 else:
     _TRAINED = {flat: _optional(info) for flat, _, info in _flat_fields(_TRAINING)}
     _SERVED = {flat: _optional(info) for flat, _, info in _flat_fields(_SERVING)}
-    # Memory by component is of training.
-    _LINKS = [name for name in Overrides.model_fields if not name.endswith("_gib") or name in _FLAT_OVERRIDES]
+    # Memory by component and MFU are of training.
+    _LINKS = [
+        name
+        for name in Overrides.model_fields
+        if name in _FLAT_OVERRIDES or not (name == "mfu" or name.endswith("_gib"))
+    ]
     PlanRequest = create_model(
         "PlanRequest",
         __base__=PlanArguments,

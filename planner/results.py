@@ -107,6 +107,7 @@ class Throughput(Result):
     model_tflops_per_device: float
     mfu: float
     hfu: float
+    expected_mfu: float | None = Field(default=None, description="What is estimated, where the plan names its own MFU.")
 
 
 class Goodput(Result):

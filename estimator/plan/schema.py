@@ -384,6 +384,7 @@ class Overrides(PlanPart):
     scaleup_gb_per_s: float | None = _rate("Links of one device inside a node or rack, GB/s one way, all together.")
     network_gb_per_s: float | None = _rate("Network of one node, GB/s one way, all ports together.")
     network_latency_us: float | None = _rate("One message between nodes, microseconds one way.")
+    mfu: float | None = Field(None, gt=0, le=1, description="Model FLOP utilisation that training reaches: 0.4.")
 
 
 class Goal(PlanPart):

@@ -78,11 +78,15 @@ class Estimates:
 
     @property
     def low_s(self) -> Floats:
-        """No device is faster than its peak, however wide the interval."""
+        """No device is faster than its peak, however wide the interval; a speed of one's own has none."""
+        if self.job.plan.overrides.mfu is not None:
+            return self.step.seconds
         return least_of(self.step.seconds, self.step.model_flop, self.job)
 
     @property
     def high_s(self) -> Floats:
+        if self.job.plan.overrides.mfu is not None:
+            return self.step.seconds
         return self.step.seconds * (1.0 + self.job.calibration.time_spread)
 
     @property
@@ -96,6 +100,16 @@ class Estimates:
     @property
     def hfu(self) -> Floats:
         return self.step.hardware_flop / (self.step.seconds * self.job.peak_flops)
+
+
+def at_own_mfu(estimates: Estimates) -> Estimates:
+    """With the step as long as it is at the MFU that the plan names, where it names one; parts keep their shares."""
+    mfu = estimates.job.plan.overrides.mfu
+    if mfu is None:
+        return estimates
+    step, times = estimates.step, estimates.mfu / mfu
+    components = {name: seconds * times for name, seconds in step.components.items()}
+    return replace(estimates, step=replace(step, components=components, seconds=step.seconds * times))
 
 
 def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estimates:

@@ -126,5 +126,5 @@ def _hand_set(plan: Plan) -> list[str]:
 
 
 def _figure(name: str, value: float) -> str:
-    ending, unit = next((ending, unit) for ending, unit in _UNITS.items() if name.endswith(ending))
-    return f"{name.removesuffix(ending).replace('_', ' ')} {value:g} {unit}"
+    ending, unit = next(((ending, unit) for ending, unit in _UNITS.items() if name.endswith(ending)), ("", ""))
+    return f"{name.removesuffix(ending).replace('_', ' ')} {value:g} {unit}".rstrip()

@@ -16,7 +16,7 @@ from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
 from pages.results.limits import doubt_words, limit_words
 from planner.money.results import CostEstimate
-from planner.results import FitCheck, MemoryEstimate, TrainingEstimate
+from planner.results import FitCheck, MemoryEstimate, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 # Rows of a table and readings that stand at first; the whole is behind them.
@@ -102,9 +102,15 @@ def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
 
 
+def _mfu(rate: Throughput) -> str:
+    """The MFU, and where it is the person's own what would be estimated."""
+    own = "" if rate.expected_mfu is None else f" as you say ({figures.percent(rate.expected_mfu)} is estimated)"
+    return f"{figures.percent(rate.mfu)} MFU{own}"
+
+
 _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
     "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
-    "mfu": lambda estimate: f"{figures.percent(estimate.throughput.mfu)} MFU",
+    "mfu": lambda estimate: _mfu(estimate.throughput),
     "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step",
 }
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {

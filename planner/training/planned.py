@@ -19,7 +19,7 @@ from estimator.plan.training.options import decided
 from estimator.search.fastest import fastest
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
-from estimator.training.estimates import Estimates, stages_of, warnings
+from estimator.training.estimates import Estimates, at_own_mfu, stages_of, warnings
 from estimator.training.memory import MOMENTS, stage_memory
 from estimator.training.timeline import memory_by_moment, step_by_stage
 from estimator.units import GIB
@@ -76,6 +76,12 @@ class Planned:
     def has_host_memory(self) -> bool:
         """Whether the hosts have the memory that it needs of them, as far as that is known."""
         return self.host_needs.host.fits is not False
+
+    @property
+    def expected_mfu(self) -> float | None:
+        """What is estimated, where the plan names its own MFU."""
+        own = self.job.plan.overrides.mfu
+        return None if own is None else float(self.search.estimates.mfu[int(self.search.order[0])])
 
     @property
     def summary(self) -> str:
@@ -330,7 +336,7 @@ def _choose(job: Job, offload: bool) -> Planned:
     searched = search_whole(job, offload=offload)
     if job.plan.layout.offload is None:
         searched = replace(searched, order=hosted_first(job, searched.estimates, searched.order))
-    return Planned(job, searched.estimates.of(int(searched.order[0])), 0, searched)
+    return Planned(job, at_own_mfu(searched.estimates.of(int(searched.order[0]))), 0, searched)
 
 
 def best_layout(plan: Plan) -> tuple[Job, Layouts]:
@@ -465,6 +471,7 @@ def throughput_of(planned: Planned) -> Throughput:
         model_tflops_per_device=float(estimates.step.model_flop[index]) / step_s / 1e12,
         mfu=float(estimates.mfu[index]),
         hfu=float(estimates.hfu[index]),
+        expected_mfu=planned.expected_mfu,
     )
 
 
