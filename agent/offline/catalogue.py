@@ -14,7 +14,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.units import GIB
-from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import find_model, models
 from knowledge.own.files import ROW_KINDS, stamp
@@ -115,7 +115,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
 
     names: list[str] = []
     for row in accelerators():
-        names += [row.id, row.name, *_aliases(row)]
+        names += [row.id, row.name, *filter(_is_telling, aliases(row.id))]
     devices = {folded(name) for name in names}
     # "p5.48xlarge" and "BM.GPU.H100.8" name a machine; "HGX H100" and "L40S" in a price list are only devices.
     rentable = [price for price in prices() if _is_machine(price.instance) and folded(price.instance) not in devices]
@@ -135,8 +135,15 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
     )
 
 
-def _aliases(row: Any) -> tuple[str, ...]:
-    return tuple(getattr(row, "aliases", ()))
+_LEAST_LETTERS, _LEAST_MIXED = 8, 4
+
+
+def _is_telling(name: str) -> bool:
+    """Whether another name of a device is no ordinary word or number: not 'spark', '8380', '7x' or 'turin'."""
+    letters = sum(sign.isalpha() for sign in name)
+    if " " in name.strip():
+        return True
+    return letters >= _LEAST_LETTERS or (0 < letters < len(name) and len(name) >= _LEAST_MIXED)
 
 
 def _squeezed(name: str) -> str:

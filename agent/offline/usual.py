@@ -59,9 +59,9 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
     if get(plan, "model") is None or (named is not None and count):
         return {}
     try:
-        need = _need_bytes(plan)
-        if named is not None:
-            device = find_accelerator(str(named)).value
+        device = None if named is None else find_accelerator(str(named)).value
+        need = _need_bytes(plan, device)
+        if device is not None:
             shared = is_serving(plan) and device.personal and get(plan, "overrides.host_gib") is not None
             counts = (_enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")))
             return max(counts, key=lambda taken: taken.get(COUNT, 0))
@@ -117,14 +117,17 @@ def without_usual(plan: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str
     return merge(plan, kept)
 
 
-def _need_bytes(plan: Mapping[str, Any]) -> float:
+def _need_bytes(plan: Mapping[str, Any], device: Accelerator | None) -> float:
+    """What a model takes; where no format is named, on a card of one's own in 4 bits."""
     model = architecture(get(plan, "model"))
     parameters = model.parameters
     if not is_serving(plan):
         method = str(get(plan, "workload.method") or "full")
         return parameters * _BYTES.get(method, _BYTES["full"])
     dtype = str(get(plan, "workload.weight_dtype") or model.weight_format or "bf16")
-    if get(plan, "workload.weight_dtype") is None and get(plan, "workload.engine") in ("ollama", "llamacpp"):
-        dtype = engine(str(get(plan, "workload.engine"))).usual_format
+    if get(plan, "workload.weight_dtype") is None:
+        named = get(plan, "workload.engine")
+        if named in ("ollama", "llamacpp") or (named is None and device is not None and device.personal):
+            dtype = engine(named or "llamacpp").usual_format
     four = any(word in dtype for word in ("4", "q3", "q2", "awq", "gptq"))
     return parameters * (_FOUR_BITS if four else _EIGHT_BITS if "8" in dtype or "q5" in dtype else _SERVED)

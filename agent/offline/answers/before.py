@@ -1,4 +1,5 @@
-"""Questions about the answer before, told from its results: what a figure is counted per, what was assumed."""
+"""Questions about the answer before, told from its results: what a figure is counted per, what was assumed, how sure
+it is."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pages.answers.plan import complete
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
 
-_MOST = 8
+_MOST, _MOST_EVIDENCE = 8, 4
 
 
 def told(about: str, results: Sequence[Mapping[str, Any]]) -> str | None:
@@ -22,7 +23,30 @@ def told(about: str, results: Sequence[Mapping[str, Any]]) -> str | None:
     estimate = kind.model_validate(latest)
     if about == "assumptions":
         return _assumed(estimate)
+    if about == "certainty":
+        return _certainty(estimate)
     return _of_a_deployment(estimate) if isinstance(estimate, ServingEstimate) else _of_a_run(estimate)
+
+
+def _certainty(estimate: TrainingEstimate | ServingEstimate) -> str:
+    """The intervals, and what was measured that they rest on."""
+    if isinstance(estimate, ServingEstimate):
+        latency = estimate.latency
+        ends = f"TTFT {figures.held(latency, 'ttft_s')}, TPOT {figures.held(latency, 'tpot_s')}"
+    else:
+        memory = figures.held(estimate.memory, "per_device_bytes")
+        ends = f"a step of {figures.held(estimate.time, 'step_s')}, {memory} per device"
+    rows = "\n".join(f"- {_short(row.basis)}" for row in estimate.evidence[:_MOST_EVIDENCE])
+    rests = f"\n\nWhat that rests on:\n\n{rows}" if rows else ""
+    return f"Of ten runs like this about **eight lie within the intervals**: {ends}.{rests}"
+
+
+def _short(basis: str) -> str:
+    """What something rests on with the first of its sources."""
+    first, *more = basis.split("; ")
+    if len(more) < 2:
+        return basis
+    return f"{first} and {len(more)} more sources{')' * (basis.endswith(')') and not first.endswith(')'))}"
 
 
 def _of_a_deployment(estimate: ServingEstimate) -> str:

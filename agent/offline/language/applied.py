@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.offline.language.amounts import Found
+from agent.offline.language.measures import Found
 
 # Tokens between a verb and what it does something with, and between 'run' and what it goes through.
 _VERB, _FAR = 4, 14

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent.offline.language.amounts import Found
+from agent.offline.language.measures import Found
 from agent.offline.language.tokens import Glyphs
 
 _GOING_ON = ("with", "on")

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent.offline.language.amounts import Amount, Found, Unit
 from agent.offline.language.applied import is_worked_on
 from agent.offline.language.lexicon import Phrase, Quantity
+from agent.offline.language.measures import Amount, Found, Unit
 
 UNREAD = 2.8
 _NEVER = 99.0
@@ -154,9 +154,13 @@ def assigned(
     filled: list[Filled] = []
     left: list[Row] = []
     named = _outside(found, fields_named(found), read)
+    # The users of 'two users' name no other number.
+    owner = {at: row for row in read for amount in row.amounts for at in range(amount.number, amount.end)}
     for at in range(0, len(read), _MOST_ROWS):
         part = read[at : at + _MOST_ROWS]
-        costs = [_costs(found, row, named, mode, likely) for row in part]
+        costs = [
+            _costs(found, row, [one for one in named if owner.get(one.start, row) is row], mode, likely) for row in part
+        ]
         names = sorted({name for each in costs for name in each})
         # Each device that is named may be counted.
         names += ["count"] * min(sum(row.amounts[-1].names for row in part[2:]), _MOST_DEVICES)
@@ -357,6 +361,8 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
         each = [unit.size for unit in last.per if unit.name == "time"] if quantity.per == "time" else []
         monthly = quantity.per_one == 3600 and any(size > 3600 for size in each) and not named
         hourly = quantity.per_one > 3600 and any(size <= _DAY_S for size in each)
+        # '3k a month' are no requests.
+        monthly |= quantity.per_one == 1 and not last.units and any(size > _DAY_S for size in each)
         return (quantity.per not in per and (quantity.per == "time" or not named)) or monthly or hourly
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
@@ -375,7 +381,7 @@ def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
     if quantity.each and any(unit.name == "time" and unit.size > _MINUTE_S for unit in last.per):
         # '1M tokens a day' are nobody's reading.
         return None
-    if bare and not quantity.scale:
+    if bare and not quantity.scale and not (quantity.per and last.per):
         cost += _unnamed(quantity, last)
     return cost + quantity.alone + strange(quantity, row), None
 

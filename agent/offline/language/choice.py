@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
+from agent.offline.language.assign import single
 from agent.offline.language.features import Context, goal_of, listed, only_changes
 from agent.offline.language.mentions import SERVING, Mentions
-from agent.offline.language.own.limits import any_goal, asks_for_data, has_model, limit_goal
+from agent.offline.language.own.limits import any_goal, asked_outright, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.machines import side_by_side, together
@@ -40,7 +41,7 @@ _NAMED = ("compare", "search_playbook", "diff_scenarios", "apply_strategies")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _LIMITS = ("budget_usd", "deadline_h", "max_usd_per_hour")
-_CACHE = "memory.components.kv_cache"
+_CACHE, _PER_TOKEN = "memory.components.kv_cache", "latency.tpot_s"
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
                      "alles", "lo", "los", "todo", "le", "les", "tout", "它", "全部"])  # fmt: skip
 # What find_limit solves, by its goal: where a number of it is said, no limit of it is asked.
@@ -75,9 +76,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
-    if tool == "compare" and page.values("request_rate") and _of_devices_alone(page):
-        # 'H200 or B200 at 10 requests/s?': as many of each as it takes.
-        return "size_serving", shares
+    if beside := _set_beside(page, tool):
+        return beside, shares
     if asks_what_it_is(page):
         return "search_playbook", shares
     changes = page.plan and only_changes(page)
@@ -101,7 +101,26 @@ def _said_outright(page: Page) -> str | None:
         return "explain"
     if _asks_whether_it_pays(page):
         return "compare"
+    if has_model(page) and asked_outright(page) and not page.plan:
+        return "find_limit"
+    if {_CACHE, _PER_TOKEN} <= set(page.read.asked("figure")) and has_model(page) and not (page.plan or page.filled):
+        return "describe_model"
+    if _is_of_hours(page):
+        return "describe_hardware"
     return "estimate_cost" if weighs_an_api(page) else None
+
+
+def _is_of_hours(page: Page) -> bool:
+    """Whether it is asked what devices cost for so many hours, whatever runs on them meanwhile: 'what do 10 hours of
+    fine-tuning Mistral 7B on an H100 cost?'"""
+    times = [one.row for one in single(page.filled, "deadline_h")]
+    if page.plan or page.mode == SERVING or "cost" not in page.read.asked("focus") or not times or not page.devices:
+        return False
+    read, row = page.read, times[0]
+    lasts = any(read.found.sense(at, "over") for at in range(max(row.start - 2, 0), row.start))
+    of = row.end < len(read.tokens) and read.tokens[row.end].norm in ("of", "de", "d", "von")
+    data = any(map(page.values, ("dataset_tokens", "dataset_samples", "text_bytes", "steps", "budget_usd")))
+    return (lasts or of) and not data
 
 
 def _asks_whether_it_pays(page: Page) -> bool:
@@ -149,6 +168,20 @@ def asks_what_it_is(page: Page) -> bool:
     if not (opening or closing):
         return False
     return all(at in told or at in closing or text[at].kind == "sign" for at in range(first, len(text)))
+
+
+def _set_beside(page: Page, tool: str) -> str | None:
+    """The tool of a question that sets things side by side in a way that the classifier takes for another."""
+    if tool in _CHOOSING and ways(page):
+        # 'Tensor or pipeline parallel to serve it?'
+        return "compare"
+    if tool == "compare" and page.values("request_rate") and _of_devices_alone(page):
+        # 'H200 or B200 at 10 requests/s?': as many of each as it takes.
+        return "size_serving"
+    if tool in ("project_scaling", "sweep") and "better" in page.read.asked("wish") and side_by_side(page):
+        # 'Is it worth going from 2 to 4 nodes?'
+        return "compare"
+    return None
 
 
 def _of_runs(page: Page, tool: str) -> str:
@@ -212,7 +245,7 @@ def _estimate(page: Page) -> str:
 
 
 def _of_no_facts(page: Page, tool: str) -> str | None:
-    """The tool that estimates what seems to be a question about facts."""
+    """The tool that estimates what seems to be a question about facts, or about a limit that is said itself."""
     read = page.read
     if tool in _FACTS and page.filled and page.plan and not read.names:
         # Facts are of something that is named.
@@ -220,6 +253,15 @@ def _of_no_facts(page: Page, tool: str) -> str | None:
     if tool == "describe_hardware" and has_model(page) and (read.asked("mode") or page.filled):
         # 'Is NVLink needed for a 70B on 2 A6000?'
         return _estimate(page)
+    if tool == "explain" and has_model(page) and not (page.plan or explained(page)):
+        # 'How big are the activations?'
+        return _estimate(page)
+    if tool == "list_catalogue" and read.of("accelerator", "instance") and read.asked("mode"):
+        # 'Which models can I serve on 2 A100?'
+        return "find_limit" if "model" in read.asked("goal") and not read.of("model") else None
+    if tool == "find_limit" and not page.plan and any(map(page.values, ("max_context", "seq_len"))):
+        # '8k max context for Llama 8B'
+        return _estimate(page) if limit_goal(page) is None else None
     if tool != "describe_model":
         return None
     if _CACHE in read.asked("figure") and page.filled:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agent.offline.language.amounts import Amount, Found, Unit, of_a_field
+from agent.offline.language.amounts import of_a_field
 from agent.offline.language.assign import Filled, Row, single
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import Amount, Found, Unit
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.names import Name
 

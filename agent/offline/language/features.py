@@ -42,6 +42,12 @@ def of_mode(read: Mentions, context: Context) -> list[str]:
     found += [f"{sense.kind}:{sense.name}" for sense in read.senses() if sense.kind in ("field", "unit", "asked")]
     found += [f"value:{value.field}={value.value}" for value in read.values]
     found += [f"name:{name.kind}" for name in read.names]
+    found += [
+        f"rate:{unit.name}/{per.name}"
+        for row in read.rows
+        for unit in row.amounts[-1].units
+        for per in row.amounts[-1].per
+    ]
     words = _words(read)
     crossed = (f"{context.plan}&{one}" for one in found[1:] if one.startswith(("value", "asked")))
     triples = (" ".join(three) for three in zip(words, words[1:], words[2:], strict=False))

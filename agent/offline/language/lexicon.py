@@ -22,7 +22,7 @@ _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # Sets of words.yaml that are taken as they stand.
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "lone", "long_scale", "naming", "saving",
          "unnamed", "programs", "settings", "letting_go", "pointing", "into",
-         "placing", "machines", "holding", "beside_devices", "lines", "apiece", "particular", "endings",
+         "placing", "machines", "holding", "beside_devices", "boards", "lines", "apiece", "particular", "endings",
          "meant_for")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
@@ -41,7 +41,7 @@ _MOST_SLIPS = 60
 @dataclass(frozen=True, slots=True)
 class Sense:
     """What a form may mean. `kind`: value (of field `name`), field, unit (dimension `name`, `value` base units), does
-    (operator `name`), number, scale, fraction, asked (`name` of group `value`), stop."""
+    (operator `name`), number, scale, fraction, rhythm, asked (`name` of group `value`), stop."""
 
     kind: str
     name: str
@@ -128,6 +128,7 @@ class Lexicon:
     machines: frozenset[str]
     holding: frozenset[str]
     beside_devices: frozenset[str]
+    boards: frozenset[str]
     lines: frozenset[str]
     apiece: frozenset[str]
     particular: frozenset[str]
@@ -264,7 +265,7 @@ def _bare(forms: Sequence[Any]) -> list[str]:
 
 def _numerals() -> Iterator[tuple[str, Sense]]:
     words = _words()
-    for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions")):
+    for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions"), ("rhythm", "rhythms")):
         for value, forms in words[name].items():
             yield from ((str(form), Sense(kind, name, float(value))) for form in forms)
     for kind in ("stop", "courtesy"):
@@ -317,6 +318,42 @@ def compounds() -> tuple[tuple[str, str], ...]:
 @cache
 def _words() -> dict[str, Any]:
     return _read("words")
+
+
+@cache
+def _scripts() -> list[tuple[tuple[str, ...], str]]:
+    """(Its tokens in another script, the name), the longest first."""
+    forms = [
+        (tuple(token.norm for token in tokens(form)), name)
+        for name, forms in _words()["scripts"].items()
+        for form in forms
+    ]
+    return sorted(forms, key=lambda row: -len(row[0]))
+
+
+def in_latin(text: Sequence[Glyphs]) -> list[Glyphs]:
+    """The tokens with names in other scripts as one token each that is compared as it is written in Latin letters."""
+    latin: list[Glyphs] = []
+    at = 0
+    while at < len(text):
+        row = None if text[at].norm.isascii() else next((row for row in _scripts() if _stands(text, at, row[0])), None)
+        if row is None:
+            latin.append(text[at])
+            at += 1
+            continue
+        last = text[at + len(row[0]) - 1]
+        written = "".join(token.text for token in text[at : at + len(row[0])])
+        latin.append(Glyphs(written, row[1], text[at].start, last.end, "word", text[at].space))
+        at += len(row[0])
+        if at < len(text) and text[at].kind == "number":
+            # '昇腾910B' is 'Ascend 910B'.
+            latin.append(replace(text[at], space=True))
+            at += 1
+    return latin
+
+
+def _stands(text: Sequence[Glyphs], at: int, form: tuple[str, ...]) -> bool:
+    return all(at + step < len(text) and text[at + step].norm == norm for step, norm in enumerate(form))
 
 
 def together(text: Sequence[Glyphs]) -> list[Glyphs]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agent.offline.catalogue import Catalogue
-from agent.offline.language.amounts import Found, amounts
+from agent.offline.language.amounts import amounts
 from agent.offline.language.asking import past, telling
 from agent.offline.language.assign import COUNTING, Row, rows
-from agent.offline.language.lexicon import Phrase, Sense, lexicon, mended, together
+from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together
+from agent.offline.language.measures import Found
 from agent.offline.language.names import Name, head_words, names
 from agent.offline.language.tokens import Glyphs, tokens
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -316,7 +317,7 @@ def mentions(text: str, catalogue: Catalogue, data: str = "") -> Mentions:
     """What stands in a text, and in the data that were pasted beside it."""
     said = len(text)
     text = f"{text}\n{data}" if data else text
-    read = together(mended(tokens(text), head_words(catalogue)))
+    read = together(mended(in_latin(tokens(text)), head_words(catalogue)))
     named = names(read, text, catalogue)
     spans: Mapping[int, int] = {name.start: name.end for name in named}
     counted = frozenset(name.start for name in named if name.kind in ("accelerator", "instance"))

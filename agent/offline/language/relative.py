@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
-from agent.offline.language.amounts import Amount, Unit
 from agent.offline.language.asking import is_asked, sentences
 from agent.offline.language.assign import Row, fields_named, value_of
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import Amount, Unit
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -322,6 +322,9 @@ def _one_of(read: Mentions, start: int) -> str | None:
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
         if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
+        if read.found.sense(at, "number") and (at + 1 == len(read.tokens) or read.tokens[at + 1].ends_clause):
+            # 'We lose one.'
+            return "devices"
         ordinal = at > start and read.found.does(at - 1, "second", "third", "fourth")
         if ordinal or read.found.does(at, "second", "third", "fourth"):
             if at + 1 == len(read.tokens) or (ordinal and read.found.sense(at, "number")):
@@ -426,8 +429,13 @@ def _stands_by(read: Mentions, at: int) -> bool:
 
 
 def _added(read: Mentions, row: Row) -> str | None:
-    """Whether words beside a number add it or take it away."""
+    """Whether words beside a number add it or take it away, not lead to it: 'drop to 4', 'more like 60 %'."""
     sign = None
+    if any(
+        (onto := read.found.sense(at, "onto")) and onto[1] == row.start
+        for at in range(max(row.start - 2, 0), row.start)
+    ):
+        return None
     counted = row.amounts[-1].units or row.amounts[-1].names
     limits = {at for start, end, _ in read.limits for at in range(start, end)}
     for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from agent.offline.language.amounts import Found
 from agent.offline.language.asking import is_asked
+from agent.offline.language.measures import Found
 from agent.offline.language.tokens import Glyphs
 
 _JOINTS = ("or", "and")

@@ -46,10 +46,13 @@ def test_a_speed_is_rated_in_its_own_unit(words: str, own: dict[str, float]) -> 
     assert (found.tool, found.own, found.lost) == ("rate_run", own, [])
 
 
-def test_a_speed_that_is_only_told_sets_nothing_and_is_said() -> None:
-    found = _read("assume 40% mfu, llama 3.1 8b full on 8 h100, 1B tokens, how long?")
+@pytest.mark.parametrize("said", ["assume 40% mfu", "at 40 % MFU", "mfu 0.4", "bei 40% MFU", "MFU 40%"])
+def test_an_mfu_that_is_only_told_is_reckoned_with(said: str) -> None:
+    found = _read(f"{said}, llama 3.1 8b full on 8 h100, 1B tokens, how long?")
     assert found.tool != "rate_run"
-    assert found.lost == ["40%"]
+    assert found.values("overrides") == [{"mfu": 0.4}]
+    assert not found.lost
+    assert "throughput.mfu" not in found.figures
 
 
 def test_another_speed_is_rated_alike() -> None:

@@ -147,7 +147,8 @@ def _card_text(text: Sequence[Glyphs], start: int, end: int) -> str:
         if token.text in "()":
             continue
         which = token.norm in tails() and token.norm not in _GIGABYTES and text[at - 1].kind == "number"
-        parts.append(f" {token.text}" if at > start and (token.space or which) else token.text)
+        said = token.text if token.text.isascii() else token.norm
+        parts.append(f" {said}" if at > start and (token.space or which) else said)
     return "".join(parts).strip(" -")
 
 
@@ -157,6 +158,16 @@ def _memory_before(text: Sequence[Glyphs], at: int) -> tuple[int, str] | None:
     if at >= 2 and text[at - 2].kind == "number" and text[at - 1].norm in _GIGABYTES and not text[at - 1].space:
         return at - 2, text[at - 2].norm
     return None
+
+
+def _is_size(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a size of memory stands at a token: '64GB'."""
+    return at + 1 < len(text) and text[at].kind == "number" and text[at + 1].norm in _GIGABYTES
+
+
+def _is_part(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a number is a part of a name, not its memory."""
+    return text[at].kind == "number" and not _is_size(text, at)
 
 
 def _unknown_accelerator(
@@ -189,15 +200,19 @@ def _unknown_accelerator(
 
 def _strange_card(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
     """Where words that nobody knows end that stand for a card: they are counted or follow a maker's name, are written
-    as letters and digits in one, or stand before a word such as 'cards'; two of the three."""
+    as letters and digits in one, stand before a word such as 'cards' or beside a memory; two of these, or one of a
+    family of devices."""
     before = text[at - 1] if at else None
     counted = before is not None and before.kind == "number" and before.norm.isdigit() and text[at].space
     end, last, glued = at, min(len(text), at + MOST_GLUED), False
-    while end < last and (is_strange(text, end, known) or (end > at and text[end].kind == "number")):
+    while end < last and (is_strange(text, end, known) or (end > at and _is_part(text, end))):
         glued |= end > at and text[end].kind == "number" and not text[end].space
         end += 1
     if end == at or (text[end - 1].kind == "number" and end == at + 1):
         return None
+    if any(text[place].norm in lexicon().boards for place in range(at, end)):
+        return end
     devices = any(sense.name == "devices" for word in lexicon().at(text, end) for sense in word.all("unit"))
     told = counted or (before is not None and before.norm in makers())
-    return end if told + glued + devices > 1 and (devices or len(text[end - 1].norm) > 1) else None
+    sized = _memory_before(text, at) is not None or _is_size(text, end)
+    return end if told + glued + devices + sized > 1 and (devices or len(text[end - 1].norm) > 1) else None

@@ -75,6 +75,9 @@ def known_names(catalogue: Catalogue) -> Known:
         head, *rest = [one.norm for one in tokens(tail) if not one.joins] or [""]
         if head.isalpha() and len(head) > 1:
             heads.setdefault(head, set()).update(rest)
+        if head in makers and rest and rest[0].isalpha():
+            # 'NVIDIA-Nemotron-3-Super'
+            heads.setdefault(rest[0], set()).update(rest[1:])
     for name in (*catalogue.accelerator_names, *catalogue.card_numbers):
         _plant(accelerators, name, name)
         if not _is_of_another(name) or looked_up(catalogue, "accelerator", _bare(name))[3] is None:

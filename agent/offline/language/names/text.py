@@ -32,6 +32,9 @@ def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name
 def _at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
     if text[at].kind == "sign":
         return None
+    if text[at].norm == "v" and at > 0 and text[at - 1].text in "-_" and not text[at].space:
+        # 'Call it run-v2'
+        return None
     touches = at > 0 and not text[at].space and text[at - 1].kind == "word" and text[at - 1].norm not in ("x",)
     if touches:
         return None

@@ -20,6 +20,8 @@ _MONEY_ALONE = (
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 _ENDING = ("deadline_h", "budget_usd", "budget_device_hours")
+# Of these 'what' asks how much there may be; of models and devices, which.
+_SIZES = ("seq_len", "context", "micro_batch", "concurrency", "input_len")
 _LIMITING = ("most", "least", "size", "fit", "best")
 
 
@@ -51,9 +53,21 @@ def limit_goal(page: Page) -> str | None:
     whole = [name for name in page.read.of("model") if not name.sized]
     if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
         found.append((0, -9, "model"))
+    if direct := asked_outright(page):
+        found.append((0, -9, direct))
     if _how_many(page):
         found.append((0, -9, "devices"))
     return min(found)[2] if found else None
+
+
+def asked_outright(page: Page) -> str | None:
+    """The limit that the word of a question stands right before: 'what context can I get?', '多少并发'."""
+    found = page.read.found
+    for start, _, name in _goals(page):
+        which = (found.sense(at, "which") for at in range(max(start - 3, 0), start) if name in _SIZES)
+        if any(sense and sense[1] == start for sense in which):
+            return name
+    return None
 
 
 def _is_all_that_is_asked(page: Page, start: int, end: int) -> bool:

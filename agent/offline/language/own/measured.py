@@ -20,7 +20,7 @@ _BATCHES = ("global_batch", "batch", "batch_tokens", "accumulation")
 _NEXT = 3
 _HOUR_S = 3600.0
 _NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s", "latency.tpot_s": "tpot_s"}
-_SEEN = ("seen", "steps_rate")
+_SEEN = ("seen", "steps_rate", "assumed_mfu")
 # What a speed of serving is wished with.
 _WISHED = ("seen", "user_rate", "token_rate", "tpot_slo_ms")
 

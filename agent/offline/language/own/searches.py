@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
-from agent.offline.language.amounts import Found
+from agent.offline.language.measures import Found
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
 from estimator.money.cost import HOURS_PER_MONTH
@@ -114,7 +114,7 @@ _HOUR_S, _OF_THIRTY_DAYS_H = 3600, 720.0
 
 def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
-    hours, priced = _hours(page), "cost" in page.read.asked("focus")
+    hours, priced = _hours(page), {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page)
     paid: dict[str, dict[str, float]] = {}
     for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
@@ -124,6 +124,11 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
     told = {"paid_for": paid, "providers": list(dict.fromkeys(kept))}
     return facts_of("accelerators", "accelerator")(page, reading) | {name: each for name, each in told.items() if each}
+
+
+def _seeks_the_cheapest(page: Page) -> bool:
+    """Whether the cheapest is asked for: 'cheapest cloud for 8 H100'."""
+    return any(value.field == "objective" and value.value == "cost" for value in page.kept)
 
 
 def _hours(page: Page) -> float | None:

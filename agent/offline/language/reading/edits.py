@@ -9,6 +9,7 @@ from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
 from agent.offline.language.assign import Filled
+from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.machines import of_devices, of_network, side_by_side
 from agent.offline.language.reading.models import of_models
@@ -18,6 +19,7 @@ from agent.offline.language.reading.spread import over_all, sharded, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
 from agent.offline.language.relative import exchanged, factors
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 # Tools that take several of what is named as they are.
@@ -71,6 +73,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
+    options, edits = _priced_apart(page, options, edits)
+    edits = _of_form(page, edits)
     changes = factors(page) + exchanged(page)
     # 'Twice the speculative tokens': the words of the value name its field.
     changed = {one.field for one in changes}
@@ -82,6 +86,50 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+
+
+# What a device is told to be apart from its name: 'and if the H100s were PCIe?'
+_FORMS = ("pcie", "sxm", "nvl")
+
+
+def _of_form(page: Page, edits: list[Edit]) -> list[Edit]:
+    """The edits with the device, or the plan's, in the form that is said apart from its name."""
+    inside = page.read.named_tokens
+    at = next((at for at, token in enumerate(page.read.tokens) if token.norm in _FORMS and at not in inside), None)
+    named = next((edit for edit in edits if edit.field == "accelerator" and edit.op == "set"), None)
+    device = named.value if named else get(page.plan, "cluster.accelerator")
+    if at is None or not isinstance(device, str):
+        return edits
+    chip = device.partition("-")[0]
+    id, _, _, problem = looked_up(page.catalogue, "accelerator", f"{chip} {page.read.tokens[at].norm}")
+    if problem or id is None or id == device or id.partition("-")[0] != chip:
+        return edits
+    other = Edit("accelerator", "set", id, page.read.span(at, at + 1))
+    return [*(edit for edit in edits if edit is not named), other]
+
+
+# Characters between a device and the provider that has it: 'on RunPod 4090', '4090 at RunPod'.
+_BESIDE = 5
+
+
+def _priced_apart(page: Page, options: list[list[Edit]], edits: list[Edit]) -> tuple[list[list[Edit]], list[Edit]]:
+    """The options and what is left for all of them, with a provider beside the device of a single option as that
+    option's alone: 'on one L4 or on a RunPod 4090'."""
+    provider = next((edit for edit in edits if edit.field == "provider" and edit.op == "set"), None)
+    if provider is None or len(options) < 2:
+        return options, edits
+
+    def is_beside(option: Sequence[Edit]) -> bool:
+        spans = [edit.span for edit in option if edit.field == "accelerator"]
+        first, last = provider.span
+        between = (page.read.text[last:start] if start >= last else page.read.text[end:first] for start, end in spans)
+        return any(len(gap) <= _BESIDE and not set(gap) & set(":;,") for gap in between)
+
+    beside = [option for option in options if is_beside(option)]
+    if len(beside) != 1:
+        return options, edits
+    options = [[*option, provider] if option is beside[0] else option for option in options]
+    return options, [edit for edit in edits if edit is not provider]
 
 
 def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[list[Edit]], set[int]]:

@@ -35,17 +35,17 @@ _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vp
           "prefix_tokens")  # fmt: skip
 
 
-# What is said of one field as another: each user's rate, text, a month's money.
-AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month")
+# What is said of one field as another: each user's rate, text, a month's money, a speed to reckon with.
+AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu")
 
 
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
     changed = differences(page, page.filled)
-    page.filled = [_as_more(page, number, changed) for number in page.filled]
+    page.filled = [_as_money(page, number, changed) for number in page.filled]
     told = bool(page.values("dataset_tokens"))
-    for one in _surest(page.filled):
+    for one in _surest(page, page.filled):
         if told and one.field == "text_bytes":
             continue
         if one.field not in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or (
@@ -120,19 +120,48 @@ def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) ->
     ]
 
 
-def _as_more(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
-    """'We could spend $2,000 more' without a budget asks what more money buys."""
-    more = number.field == "budget_usd" and changed.get(number.row.start) == "plus" and "budget_usd" not in page.known
-    return replace(number, field="more_usd") if more else number
+def _as_money(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
+    """'We could spend $2,000 more' without a budget asks what more money buys; '8 H100 at $2' tells a price."""
+    if number.field != "budget_usd":
+        return number
+    if changed.get(number.row.start) == "plus" and "budget_usd" not in page.known:
+        return replace(number, field="more_usd")
+    if number.values[-1] < _LEAST_BUDGET_USD and page.devices and not _is_budget(page, number):
+        said = page.read.said(number.row.start, number.row.end)
+        page.assumed.append(f"{said!r} taken as the price of one device and hour")
+        return replace(number, field="usd_per_device_hour")
+    return number
 
 
-def _surest(filled: Sequence[Filled]) -> list[Filled]:
+def _surest(page: Page, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers without those of a unit alone where another one has the field's name: '150 employees, at most 15 at a
     time'."""
+    filled = _at_once(page, filled)
     named = {one.field for one in filled if one.name and not one.row.amounts[-1].units}
     by_unit = {one.field for one in filled if one.row.amounts[-1].units and not one.name}
     both = {name for name in named & by_unit if name in _LOADS}
     return [one for one in filled if one.field not in both or not one.row.amounts[-1].units]
+
+
+# Tokens between a number of people and the word that they are there at once.
+_BY = 3
+
+
+def _at_once(page: Page, filled: Sequence[Filled]) -> list[Filled]:
+    """The numbers without those of people of whom fewer are told to be there at a time: '9 Mitarbeiter, höchstens 4
+    gleichzeitig'."""
+    people = [one for one in filled if one.field == "concurrency"]
+    found, text = page.read.found, page.read.tokens
+
+    def told(one: Filled) -> bool:
+        behind = next((at for at in range(one.row.end, len(text)) if text[at].ends_clause), len(text))
+        near = range(max(one.row.start - _BY, 0), min(one.row.end + _BY, behind))
+        return any(found.sense(at, "at_once") for at in near if not text[at].ends_clause)
+
+    at_once = [one for one in people if told(one)]
+    if len(people) < 2 or not at_once or len(at_once) == len(people):
+        return list(filled)
+    return [one for one in filled if one not in people or one in at_once]
 
 
 def _is_bound(read: Mentions, filled: Filled) -> bool:
@@ -176,6 +205,15 @@ def _of_other_money(page: Page) -> list[Need]:
     ]
 
 
+# Nobody has less for a run: a price of a device and hour.
+_LEAST_BUDGET_USD = 20.0
+
+
+def _is_budget(page: Page, number: Filled) -> bool:
+    """Whether money is told to be all that there is: 'my budget is $10', 'for under $5'."""
+    return number.name is not None or any(end == number.row.start for _, end, _ in page.read.limits)
+
+
 def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     """The edit of a number; of some what the executor needs beside it."""
     name, said = one.field, page.read.said(one.row.start, one.row.end)
@@ -184,6 +222,8 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
     if name == "user_rate" or (name == "token_rate" and page.values("concurrency") == [1]):
         name, number = "tpot_slo_ms", 1000 / value
         note = f"{value:g} tokens/s for each user read as {number:.4g} ms a token"
+    elif name == "assumed_mfu":
+        name, number = "overrides", {"mfu": value}
     elif name == "usd_per_month":
         name = "budget_usd"
     elif name == "text_bytes":

@@ -11,7 +11,6 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need
 from agent.offline.language import act, scope
-from agent.offline.language.amounts import Amount
 from agent.offline.language.applied import is_made, is_worked_on
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned, counts_stranger
@@ -19,12 +18,14 @@ from agent.offline.language.calendar import Window, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
+from agent.offline.language.measures import Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.models.catalogue import find_model
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -339,8 +340,30 @@ def _is_at_home(read: Mentions) -> bool:
     told = [row.amounts[-1] for row in read.rows]
     sizes = [amount for amount in told if amount.unit("bytes")]
     cards = len(sizes) == 1 and not any(amount.unit("devices", "nodes") for amount in told)
-    batches = any(sense.kind == "field" and sense.name in _BATCHES for sense in read.senses())
-    return (personal if devices else cards) and not (batches or shows(read, TRAINING))
+    return (personal if devices else cards) and not (_has_batches(read) or shows(read, TRAINING))
+
+
+def _has_batches(read: Mentions) -> bool:
+    """Whether batches are spoken of, which a training has."""
+    return any(sense.kind == "field" and sense.name in _BATCHES for sense in read.senses())
+
+
+# Bytes a parameter of weights, gradients and Adam's states in mixed precision without a master copy.
+_TRAINED_BYTES = 12.0
+
+
+def _is_too_large_to_train(read: Mentions) -> bool:
+    """Whether the devices that are named hold no training of the model, whose words nobody says: '70B on 2 H100'."""
+    models, devices = read.now("model"), read.now("accelerator")
+    if len(models) != 1 or len(devices) != 1 or not (models[0].id and devices[0].id):
+        return False
+    if shows(read, TRAINING) or _has_batches(read):
+        return False
+    counts = [row.amounts[-1].value for row in read.rows if row.amounts[-1].names]
+    counts += [row.amounts[-1].value for row in read.rows if row.amounts[-1].unit("devices", "nodes")]
+    device = find_accelerator(str(devices[0].id)).value
+    held = max(counts, default=1.0) * device.memory_bytes
+    return bool(counts) and held < _TRAINED_BYTES * find_model(str(models[0].id)).value.parameters
 
 
 def _is_read_along(read: Mentions) -> bool:
@@ -405,4 +428,5 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
 
 
 # What says of a first question without a verb that a model is to be used.
-_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_read_along, _is_worked_through, _is_at_home)
+_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_read_along, _is_worked_through, _is_at_home,
+               _is_too_large_to_train)  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
+from agent.offline.language.assign import single
 from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_it_is, chosen, weighs_an_api
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
@@ -117,13 +118,19 @@ def _figures_named(page: Page) -> list[str]:
     return [name for at, _, name in page.read.asked_at("figure") if at not in units] + bought
 
 
+def _asked_for(page: Page) -> list[str]:
+    """What is asked for; of a speed that is told to reckon with nothing is."""
+    told = {at for number in single(page.filled, "assumed_mfu") if number.name for at in range(*number.name)}
+    return list(dict.fromkeys(name for at, _, name in page.read.asked_at("focus") if at not in told))
+
+
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_of(page, tool)
     if page.rows:
         shared = [edit for edit in page.rows[0] if all(edit in row for row in page.rows)]
         options = [[edit for edit in row if edit not in shared] for row in page.rows]
         edits += [edit for edit in shared if not any(one.field == edit.field for one in edits)]
-    focus = page.read.asked("focus")
+    focus = _asked_for(page)
     scoped, edits = scope_of(page, edits)
     refs = references_of(page, edits)
     edits = edits or value_alone(page)
@@ -165,6 +172,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
     lost = [*reading.lost, *unused_numbers(page, reading), *unused_names(page, reading)]
-    unknown = unknown_words(page)
+    named = {str(value) for value in own.values()}
+    named |= {page.read.text[slice(*edit.span)] for edit in edits if edit.field == "accelerator"}
+    unknown = [words for words in unknown_words(page) if words not in named]
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
     return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))

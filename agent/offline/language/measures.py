@@ -1,0 +1,312 @@
+"""Numbers as people write and spell them, scales and units at a token of a text, and what an amount is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.offline.language.lexicon import Lexicon, Phrase, Sense
+from agent.offline.language.tokens import Glyphs, digits
+from knowledge.figures import length_in_tokens
+
+# Letters that are a scale or a unit only where they touch their number: 8B, 4k, 36h.
+_TOUCHING = frozenset("kmbtgdhswp")
+# Short units that are names of fields where they stand apart: '3ep', not 'ep 3'.
+_GLUED = frozenset(["ep", "n"])
+MONEY = ("usd", "eur", "gbp", "chf", "money")
+COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
+# Words of the longest name of a field.
+LONGEST_NAME = 6
+# Digits between two dots of thousands.
+_GROUP = 3
+# Scales of parameters.
+SIZES = ("b", "bn", "billion", "t")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A dimension of units.yaml and how many base units one is; tokens [start, end)."""
+
+    name: str
+    size: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number in tokens [start, end), units included; `number` is where its digits end.
+
+    `value` has its scale applied and is in no unit yet; `digits` and `scale` are as written ("k" of "4k"); `units` are
+    those that it may be in, `per` those that it may be counted per. `names`: it counts what is named behind it.
+    `before`: what joins it to the amount before ("or", "x", "to", "->", ",", "of"), if anything does.
+    """
+
+    value: float
+    start: int
+    number: int
+    end: int
+    digits: float
+    scale: str = ""
+    units: tuple[Unit, ...] = ()
+    per: tuple[Unit, ...] = ()
+    names: bool = False
+    before: str = ""
+
+    def unit(self, *names: str) -> Unit | None:
+        return next((unit for unit in self.units if unit.name in names), None)
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it is written like a model's size, which counts no devices: the '8b' of '8b h100'."""
+        return self.scale in SIZES
+
+    @property
+    def length(self) -> float:
+        """The value as a length in tokens: k and M are binary where the size is a power of two."""
+        if self.scale in ("ki", "mi"):
+            return self.value
+        if self.scale in ("k", "m"):
+            return length_in_tokens(self.digits, self.scale)
+        return self.value
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a text while numbers are looked for: its tokens, the words of the lexicon by their first token,
+    and the names in it (token → end)."""
+
+    text: Sequence[Glyphs]
+    words: Mapping[int, Sequence[Phrase]]
+    names: Mapping[int, int]
+    counted: frozenset[int]
+    lexicon: Lexicon
+    inside: frozenset[int] = frozenset()
+    """Tokens of words that say a value ('fp8', '4-bit'): no numbers of their own."""
+
+    def sense(self, at: int, kind: str) -> tuple[Sense, int] | None:
+        """(The sense, the token behind it) of the longest form at a token that has it."""
+        for word in self.words.get(at, ()):
+            if sense := word.get(kind):
+                return sense, word.end
+        return None
+
+    def does(self, at: int, *names: str) -> int | None:
+        """The token behind an operator that stands at a token, or None."""
+        for word in self.words.get(at, ()):
+            if any(sense.name in names for sense in word.all("does")):
+                return word.end
+        return None
+
+    def has_unit(self, at: int, *names: str) -> bool:
+        """Whether a word at a token is a unit of one of these dimensions."""
+        return any(sense.name in names for word in self.words.get(at, ()) for sense in word.all("unit"))
+
+    def field(self, at: int) -> bool:
+        """Whether the longest form at a token names a field, a value or an operator."""
+        words = self.words.get(at)
+        return bool(words) and any(words[0].get(kind) for kind in ("field", "does", "value"))
+
+
+def number_at(heard: Found, at: int) -> tuple[float, int] | None:
+    """(Value, token behind) of digits, of a number in words, or of a part of a scale ('half a trillion')."""
+    if at >= len(heard.text):
+        return None
+    token = heard.text[at]
+    if token.kind == "number":
+        value, end = digits(token.norm), at + 1
+        if millions := _dotted_millions(heard.text, at):
+            return millions
+        if is_dotted(token.norm) and _long_scale(heard):
+            value *= 1000
+        while _thousands(heard, end) and value == int(value):
+            value, end = value * 1000 + digits(heard.text[end].norm), end + 1
+        if decimal := _decimal(heard, at):
+            value, end = decimal
+        return value, end
+    if part := heard.sense(at, "fraction"):
+        sense, end = part
+        # 半分 is a half, no half minute.
+        behind = end + (heard.text[end].text == "-") if end < len(heard.text) else end
+        spoken = token.kind == "word" and any(unit.name == "time" for unit in units_at(heard, behind))
+        counted = heard.sense(behind, "scale") or spoken
+        return (sense.value, end) if counted and heard.text[behind].kind != "sign" else None
+    if token.norm in heard.lexicon.articles and _is_span(heard, at):
+        return 1.0, at + 1
+    if (word := heard.sense(at, "number")) is None or heard.words[at][0].get("asked") or _is_stop(heard, at):
+        return None
+    value, end = word[0].value, word[1]
+    while (more := heard.sense(end, "number")) and (
+        value >= 20 > more[0].value or more[0].value in (100.0, 1000.0) or value in (100, 200, 500)
+    ):
+        value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
+        end = more[1]
+    return value, end
+
+
+def _is_stop(heard: Found, at: int) -> bool:
+    """Whether a number begins a longer word without content: the 一 of 一下."""
+    longest = heard.words[at][0]
+    stop = longest.get("number") is None and longest.get("stop") is not None
+    return stop and not units_at(heard, longest.end)
+
+
+def is_dotted(norm: str) -> bool:
+    """Whether a number may be thousands with a dot: '50.000'."""
+    whole, dot, rest = norm.partition(".")
+    return bool(dot) and len(rest) == 3 and 1 <= len(whole) <= 3 and whole != "0"
+
+
+def _dotted_millions(text: Sequence[Glyphs], at: int) -> tuple[float, int] | None:
+    """(Value, token behind) of digits in three groups or more with dots: '2.000.000'."""
+    written, end = text[at].norm, at + 1
+    while end + 1 < len(text) and text[end].text == "." and not (text[end].space or text[end + 1].space):
+        if not (text[end + 1].text.isdigit() and len(text[end + 1].text) == _GROUP):
+            break
+        written, end = f"{written}.{text[end + 1].text}", end + 2
+    if end == at + 1 or not is_dotted(text[at].norm):
+        return None
+    return float(written.replace(".", "")), end
+
+
+def _long_scale(heard: Found) -> bool:
+    """Whether the words are of a language whose billion is a million millions, and whose thousands have a dot."""
+    return sum(one.norm in heard.lexicon.long_scale for one in heard.text) > 1
+
+
+def _is_span(heard: Found, at: int) -> bool:
+    """Whether 'a' counts a stretch of time that one has: 'in a week', 'under a second'; not 'tokens a day'."""
+    times = [unit.size for unit in units_at(heard, at + 1) if unit.name == "time"]
+    before = heard.words.get(at - 1, ()) if at else ()
+    if times and any(heard.does(start, "at_most") == at for start in range(max(at - LONGEST_NAME, 0), at)):
+        return True
+    return max(times, default=0) >= 86400 and any(
+        sense.name == "deadline_h" for word in before for sense in word.all("field")
+    )
+
+
+def _thousands(heard: Found, at: int) -> bool:
+    """Whether a group of three digits goes on: '200 000 samples'."""
+    text = heard.text
+    if at + 1 >= len(text) or text[at].kind != "number" or len(text[at].text) != 3 or not text[at].text.isdigit():
+        return False
+    before = text[at - 1]
+    plain = before.text.isdigit() and len(before.text) <= 3 and text[at].start - before.end == 1
+    return (
+        plain
+        and (bool(heard.sense(at + 1, "unit") or heard.sense(at + 1, "scale")) or _thousands(heard, at + 1))
+        and at not in heard.names
+    )
+
+
+def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
+    """'1,5' as 1.5 where a scale, a unit or a currency stands behind it."""
+    text = heard.text
+    if at + 2 >= len(text) or text[at + 1].text != "," or text[at + 2].kind != "number":
+        return None
+    if text[at + 1].space or text[at + 2].space or len(text[at + 2].norm) > 2 or "." in text[at].norm:
+        return None
+    goes_on = (at + 3 < len(text) and text[at + 3].text == ",") or (
+        at > 0 and text[at - 1].text == "," and not text[at].space
+    )
+    if goes_on or not (heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit")):
+        return None
+    return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
+
+
+def is_minus(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a minus stands right before: ' -8', not '4-8' or 'bf16 - 8'."""
+    sign = text[at - 1]
+    if sign.text not in ("-", "−", "–") or text[at].space:
+        return False
+    return sign.space and (at < 2 or text[at - 2].kind != "number")
+
+
+def scale_at(heard: Found, at: int) -> tuple[str, float, int] | None:
+    """(As written, factor, token behind)."""
+    read = heard.sense(at, "scale")
+    if read is None:
+        return None
+    token = heard.text[at]
+    apart = token.space and not units_at(heard, at + 1, money=True)
+    if len(token.norm) <= 2 and token.norm[0] in _TOUCHING and apart and token.norm not in ("bn", "tn", "mn"):
+        return None
+    if token.norm == "m" and heard.sense(at + 1, "unit") is None and _is_minutes(heard, at):
+        return None
+    sense, end = read
+    name, factor = token.norm, sense.value
+    if name == "billion" and _long_scale(heard):
+        factor = 1e12
+    if name in ("ki", "mi"):
+        factor = 1024.0 if name == "ki" else 1024.0**2
+    if (
+        (more := heard.sense(end, "scale"))
+        and heard.text[end].kind in ("word", "single")
+        and len(heard.text[end].norm) > 1
+    ):
+        factor, end = factor * more[0].value, more[1]
+    return name, factor, end
+
+
+def _is_minutes(heard: Found, at: int) -> bool:
+    return at >= 3 and heard.text[at - 2].norm in ("h", "hr")
+
+
+def units_at(heard: Found, at: int, money: bool = False) -> list[Unit]:
+    if _is_iteration(heard.text, at):
+        return [Unit("steps", 1.0, at, at + 1)]
+    word = next((word for word in heard.words.get(at, ()) if word.get("unit")), None)
+    if word is None or at in heard.names:
+        return []
+    token = heard.text[at]
+    longest = heard.words[at][0]
+    if longest.end > word.end and longest.get("value"):
+        # 'pp 16 sequence parallel': no sixteen sequences.
+        return []
+    alone = word.end == at + 1 and len(token.norm) == 1 and token.kind == "word"
+    behind = heard.text[word.end] if word.end < len(heard.text) else None
+    if alone and behind and behind.kind == "number" and not behind.space:
+        # '8 H100': no hours.
+        return []
+    if token.space and token.norm in _GLUED:
+        return []
+    if alone and token.space and token.norm in _TOUCHING and not money and token.norm not in "hds":
+        return []
+    senses = word.all("unit")
+    if money:
+        senses = [sense for sense in senses if sense.name in MONEY and sense.value == 1]
+    return [Unit(sense.name, sense.value, at, word.end) for sense in senses]
+
+
+def _is_iteration(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether 'it' is one of tqdm's: '2.3 s/it', '1.4it/s'."""
+    if at >= len(text) or text[at].norm != "it" or not at:
+        return False
+    rate = at + 1 < len(text) and text[at + 1].text == "/"
+    return text[at - 1].text == "/" or (rate and text[at - 1].kind == "number")
+
+
+def unit_place(heard: Found, at: int) -> int:
+    """Where a unit may begin behind a number: past a hyphen, 'x', or one word that says which ones are counted."""
+    text = heard.text
+    if at + 1 < len(text) and text[at].text == "." and text[at - 1].kind == "word" and heard.sense(at + 1, "unit"):
+        return at + 1
+    if at < len(text) and text[at].text in ("-", "_", "‑") and at + 1 < len(text) and not text[at].space:
+        return at + 1
+    if heard.sense(at, "unit"):
+        return at
+    stop = at
+    for _ in range(2):
+        if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in heard.names:
+            break
+        changes = heard.does(stop, "plus", "minus")
+        if heard.sense(stop, "number") or text[stop].norm in heard.lexicon.meant_for:
+            # '16k for a couple of users'
+            break
+        if heard.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
+            break
+        words = heard.words.get(stop)
+        stop = changes or (words[0].end if words else stop + 1)
+        if any(unit.name in COUNTED for unit in units_at(heard, stop)):
+            return stop
+    return at
