@@ -363,7 +363,8 @@ def _is_too_large_to_train(read: Mentions) -> bool:
     counts += [row.amounts[-1].value for row in read.rows if row.amounts[-1].unit("devices", "nodes")]
     device = find_accelerator(str(devices[0].id)).value
     held = max(counts, default=1.0) * device.memory_bytes
-    return bool(counts) and held < _TRAINED_BYTES * find_model(str(models[0].id)).value.parameters
+    parameters = find_model(str(models[0].id)).value.parameters or 0
+    return bool(counts) and held < _TRAINED_BYTES * parameters
 
 
 def _is_read_along(read: Mentions) -> bool:
