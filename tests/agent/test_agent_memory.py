@@ -79,7 +79,7 @@ def test_what_the_user_sets_is_used_said_and_kept() -> None:
         "Llama-3.1-8B full fine-tune on 8 H100 with deepspeed, keep 5 GB free", "assume 70 GB usable", "on 8 H200"
     )
     assert first["plan"]["overrides"] == {"reserve_gib": 5}
-    assert "- 5.0 GiB of it stay free" in first["answer"]
+    assert "- 5.0 GiB of it stays free" in first["answer"]
     assert "'5 GB' read as 5 GiB per device" in first["answer"]
     assert second["plan"]["overrides"] == {"reserve_gib": 5, "usable_gib": 70}
     assert "of 65.0 GiB per device.**" in second["answer"]

@@ -69,7 +69,7 @@ def test_the_figures_are_those_of_serving(estimate: ServingEstimate) -> None:
 def test_the_plan_reads_in_a_few_lines(estimate: ServingEstimate) -> None:
     lines = dict(plan_lines(estimate.plan))
     assert lines["serving"] == "vllm bf16 server"
-    assert lines["requests"] == "input_len=2048 output_len=500 concurrency=64"
+    assert lines["requests"] == "2,048 tokens in, 500 out, 64 clients at once"
     assert lines["cache"] == "fp8"
     assert lines["limits"] == "ttft_slo_ms=1 tpot_slo_ms=1000"
     assert lines["layout"] == "tp1 pp1 dp1"

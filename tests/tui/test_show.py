@@ -179,4 +179,4 @@ class TestOverview:
         workload = {"kind": "inference", "engine": "vllm", "weight_dtype": "fp8", "input_len": 1024, "output_len": 256}
         lines = dict(plan_lines({"model": "m", "workload": workload}))
         assert lines["serving"] == "vllm fp8"
-        assert lines["requests"] == "input_len=1024 output_len=256"
+        assert lines["requests"] == "1,024 tokens in, 256 out"
