@@ -71,7 +71,7 @@ def test_the_plan_reads_in_a_few_lines(estimate: ServingEstimate) -> None:
     assert lines["serving"] == "vllm bf16 server"
     assert lines["requests"] == "2,048 tokens in, 500 out, 64 clients at once"
     assert lines["cache"] == "fp8"
-    assert lines["limits"] == "ttft_slo_ms=1 tpot_slo_ms=1000"
+    assert lines["limits"] == "TTFT 1 ms, TPOT 1,000 ms"
     assert lines["layout"] == "tp1 pp1 dp1"
 
 
