@@ -14,7 +14,7 @@ def evidence_of(job: Job | ServingJob) -> list[Evidence]:
     """The parts behind the time of a step (of serving: latency and throughput), then that behind the memory; each with
     the interval of its figure."""
     if isinstance(job, Job):
-        rows = [_row("time", backing, job.calibration.time_spread) for backing in time_backing(job)]
+        rows = [_row("time", backing, job.time_spread) for backing in time_backing(job)]
         return [*rows, _row("memory", memory_backing(job), job.memory_below)]
     spread = max(job.factors.tpot_spread, job.factors.throughput_spread)
     rows = [_row("time", backing, spread) for backing in serving_backing(job)]

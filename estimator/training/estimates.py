@@ -25,7 +25,7 @@ def least_of(seconds: Floats, model_flop: Floats, job: Job) -> Floats:
     """The lower end of a step's interval: the spread's, or the time of its model FLOP at the peak where that is more
     (and no more than what is estimated)."""
     at_peak = model_flop / max(job.peak_flops, 1.0)
-    return np.minimum(seconds, np.maximum(seconds / (1.0 + job.calibration.time_spread), at_peak))
+    return np.minimum(seconds, np.maximum(seconds / (1.0 + job.time_spread), at_peak))
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,12 @@ class Estimates:
 
     @property
     def low_s(self) -> Floats:
-        """No device is faster than its peak, however wide the interval; a speed of one's own has none."""
-        if self.job.plan.overrides.mfu is not None:
-            return self.step.seconds
+        """No device is faster than its peak, however wide the interval."""
         return least_of(self.step.seconds, self.step.model_flop, self.job)
 
     @property
     def high_s(self) -> Floats:
-        if self.job.plan.overrides.mfu is not None:
-            return self.step.seconds
-        return self.step.seconds * (1.0 + self.job.calibration.time_spread)
+        return self.step.seconds * (1.0 + self.job.time_spread)
 
     @property
     def tokens_per_s(self) -> Floats:

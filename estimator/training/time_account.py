@@ -165,7 +165,7 @@ def _first(value: object) -> float:
 def time_accounts(parts: StepParts) -> Accounts:
     """Of the step's time, and of the rates."""
     accounts: dict[str, Callable[[], Account]] = {}
-    spread = parts.job.calibration.time_spread
+    spread = parts.job.time_spread
     accounts["time.step_s"] = lambda: total(
         *(Term(f"time.components.{name}", parts.component(name)) for name in COMPONENTS)
     )

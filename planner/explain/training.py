@@ -104,7 +104,9 @@ def _spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
     time = f"half of the interval that holds 80 % of the runs of {of} when they are left out of the fit"
     if not (calibration.device_measured and calibration.time_measured):
         time = "from sources that were left out of the fit whole, as nothing was measured of this framework or device"
-    fast = Spread(calibration.time_spread, calibration.time_spread, factors.runs, time)
+    if job.plan.overrides.mfu is not None:
+        time = "as the MFU is your own"
+    fast = Spread(job.time_spread, job.time_spread, factors.runs, time)
     timed = ("time.step_s", "run.hours", "hours", "device_hours", "usd", "usd_per_million_tokens", "kwh", "co2_kg")
     rates = [key for key in accounts if key.startswith("throughput.")]
     spreads = dict.fromkeys([*timed, *rates], fast)

@@ -318,6 +318,11 @@ class Job:
         return (float(self.activation_bytes), float(self.activation_bytes))
 
     @property
+    def time_spread(self) -> float:
+        """Half width of the 80 % interval of a step time, as a fraction; a speed of one's own has none."""
+        return self.calibration.time_spread if self.plan.overrides.mfu is None else 0.0
+
+    @property
     def _widening(self) -> float:
         return UNMEASURED_MEMORY * len(self.unmeasured_memory)
 

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from estimator.errors import PlanError
+from planner.explain.explain import ExplainRequest, explain
 from planner.money.cost import CostRequest, estimate_cost
 from planner.training.estimate import EstimateRequest, estimate_training
 
@@ -40,6 +41,12 @@ def test_a_bill_follows() -> None:
     assert slow is not None
     assert fast is not None
     assert slow == pytest.approx(2 * fast)
+
+
+@pytest.mark.parametrize("figure", ["time.step_s", "throughput.mfu", "run.hours"])
+def test_what_is_explained_has_no_interval_either(figure: str) -> None:
+    told = explain(ExplainRequest.model_validate(RUN | {"overrides": {"mfu": 0.3}, "figure": figure}))
+    assert told.low == told.value == told.high
 
 
 @pytest.mark.parametrize("mfu", [0, -0.1, 1.2, 40])
