@@ -471,14 +471,13 @@ def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     top_k = float(max(block.top_k for block in job.architecture.blocks))
     own = tokens / these.tp
     reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
-    direct = connect(job.machine, device.network, ranks, np.ones_like(ranks))
     few = own <= _LOW_LATENCY_TOKENS
     # Kernels for few tokens send a copy for each expert; those for many one to each node, from where it is spread.
-    once = copies_by_node(direct, top_k)
+    once = copies_by_node(experts, top_k)
     copies, crossing = np.where(few, top_k, reached), np.where(few, 1.0, once * top_k / reached)
     sent = own * hidden * copies
-    dispatch = all_to_all(direct, sent * job.expert_operand_bytes[0], crossing)
-    combine = all_to_all(direct, sent * job.wide_bytes, crossing)
+    dispatch = all_to_all(experts, sent * job.expert_operand_bytes[0], crossing)
+    combine = all_to_all(experts, sent * job.wide_bytes, crossing)
     # Devices of a tensor group have a part of their lane's tokens each.
     tensor = _tensor_group(job, these)
     whole = all_gather(tensor, tokens * hidden * job.wide_bytes)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from agent.offline.language.lexicon import Quantity
 from agent.offline.language.measures import (
     COUNTED,
+    DAY_S,
     LONGEST_NAME,
     MONEY,
     Amount,
@@ -133,12 +134,9 @@ def _amount(heard: Found, start: int) -> Amount | None:
     return amount
 
 
-_DAY_S = 86400
-
-
 def _is_of_long(amount: Amount) -> bool:
     """Whether money is in all, or for longer than a day, of which nobody tells tenths of cents: '40.000 € im Monat'."""
-    return all(unit.name == "time" and unit.size > _DAY_S for unit in amount.per)
+    return all(unit.name == "time" and unit.size > DAY_S for unit in amount.per)
 
 
 def _of_tokens(heard: Found, end: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agent.offline.language.applied import is_worked_on
 from agent.offline.language.lexicon import Phrase, Quantity
-from agent.offline.language.measures import Amount, Found, Unit
+from agent.offline.language.measures import DAY_S, Amount, Found, Unit
 
 UNREAD = 2.8
 _NEVER = 99.0
@@ -36,7 +36,7 @@ _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh")
 # What is counted has its noun: a number alone is no number of devices.
-_DAY_S, _MINUTE_S = 86400, 60
+_MINUTE_S = 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
@@ -360,9 +360,9 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
         # 'sample' or 'user' may stand elsewhere: '500 tokens each'. A price by the month is none by the hour.
         each = [unit.size for unit in last.per if unit.name == "time"] if quantity.per == "time" else []
         monthly = quantity.per_one == 3600 and any(size > 3600 for size in each) and not named
-        hourly = quantity.per_one > 3600 and any(size <= _DAY_S for size in each)
+        hourly = quantity.per_one > 3600 and any(size <= DAY_S for size in each)
         # '3k a month' are no requests.
-        monthly |= quantity.per_one == 1 and not last.units and any(size > _DAY_S for size in each)
+        monthly |= quantity.per_one == 1 and not last.units and any(size > DAY_S for size in each)
         return (quantity.per not in per and (quantity.per == "time" or not named)) or monthly or hourly
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True

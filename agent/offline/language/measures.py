@@ -17,6 +17,7 @@ MONEY = ("usd", "eur", "gbp", "chf", "money")
 COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 # Words of the longest name of a field.
 LONGEST_NAME = 6
+DAY_S = 86400
 # Digits between two dots of thousands.
 _GROUP = 3
 # Scales of parameters.
@@ -180,7 +181,7 @@ def _is_span(heard: Found, at: int) -> bool:
     before = heard.words.get(at - 1, ()) if at else ()
     if times and any(heard.does(start, "at_most") == at for start in range(max(at - LONGEST_NAME, 0), at)):
         return True
-    return max(times, default=0) >= 86400 and any(
+    return max(times, default=0) >= DAY_S and any(
         sense.name == "deadline_h" for word in before for sense in word.all("field")
     )
 

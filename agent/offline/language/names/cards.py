@@ -123,9 +123,7 @@ def _tail(text: Sequence[Glyphs], end: int) -> int:
         if (token.joins and not token.space) or token.text in "()":
             at += 1
             continue
-        memory = (
-            token.kind == "number" and at + 1 < len(text) and text[at + 1].norm in _GIGABYTES and not text[at + 1].space
-        )
+        memory = _is_size(text, at) and not text[at + 1].space
         if (token.norm in tails() and (len(token.norm) > 1 or not token.space)) or (
             token.kind == "number" and not token.space and at > end - 1 and text[at - 1].kind == "word"
         ):
@@ -155,7 +153,7 @@ def _card_text(text: Sequence[Glyphs], start: int, end: int) -> str:
 def _memory_before(text: Sequence[Glyphs], at: int) -> tuple[int, str] | None:
     """(Token, gigabytes) of '80GB A100'."""
     at -= at > 1 and text[at - 1].text == "-"
-    if at >= 2 and text[at - 2].kind == "number" and text[at - 1].norm in _GIGABYTES and not text[at - 1].space:
+    if at >= 2 and _is_size(text, at - 2) and not text[at - 1].space:
         return at - 2, text[at - 2].norm
     return None
 
