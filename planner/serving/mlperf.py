@@ -63,12 +63,13 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     plan, nodes = _plan(request, bench)
     limits = bench.limits.get(scenario)
     slo = _slo(limits) if scenario in ("server", "interactive") else _NO_LIMIT
-    served, assumptions, fastest = _chosen(plan, request, nodes, slo)
+    served, assumptions, fastest = _chosen(plan, request, bench, nodes, slo)
     pool, best = served.pool, served.index
     estimates, entry = pool.of(best)
-    steady, rate = estimates.steady, float(pool.requests_per_s[best])
+    steady = estimates.steady
     rows = list(_by_nodes(bench, scenario, pool, best, nodes))
     last, factor = rows[-1], 1.0 + served.job.factors.throughput_spread
+    rate = last.samples_per_s
     return MlperfProjection(
         plan=served.complete_plan,
         assumptions=_assumptions(request, assumptions, served.plan, nodes),
@@ -109,7 +110,9 @@ def _timed(deployment: ServingChoice, scenario: str) -> ServingChoice:
     return deployment.model_copy(update=dict.fromkeys(("ttft_s", "ttft_p99_s", "e2e_s")))
 
 
-def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[Served, list[Assumption], float]:
+def _chosen(
+    plan: Plan, request: MlperfRequest, bench: Benchmark, nodes: int, slo: Slo
+) -> tuple[Served, list[Assumption], float]:
     """(The best deployment on all nodes, what was assumed, samples/s offline). A replica takes a node at most, or as
     few as hold it; replicas are the same on one node and on many."""
     scenario, count = request.scenario, plan.cluster.count or 1
@@ -121,18 +124,22 @@ def _chosen(plan: Plan, request: MlperfRequest, nodes: int, slo: Slo) -> tuple[S
         if offline.fits.any() or width * 2 > nodes:
             break
         width *= 2
-    pool = offline if scenario == "offline" else _pool(tried.jobs, slo, scenario)
+    times = nodes // width
+    at_once = _scored(bench, "offline", offline, times)
+    pool, score = offline, at_once
+    if scenario != "offline":
+        pool = _pool(tried.jobs, slo, scenario)
+        score = _scored(bench, scenario, pool, times)
     if scenario == "single-stream":
         best = int(goal_order(pool, "latency", slo)[0])
     else:
-        best = int(np.lexsort((pool.complexity, -pool.requests_per_s, ~pool.fits))[0])
-    times = nodes // width
+        best = int(np.lexsort((pool.complexity, -score, ~pool.fits))[0])
     rate = float(pool.requests_per_s[best]) * times
     changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
     if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
         changes["workload.request_rate"] = rate
     served = settled(plan, pool, best, slo, None, changes)
-    fastest = float(np.max(np.where(offline.fits, offline.requests_per_s, 0.0))) * times
+    fastest = float(np.max(np.where(offline.fits, at_once, 0.0))) * times
     whole = replace(served, pool=_pool([served.job], slo, scenario), index=0)
     return whole, chosen_of(served, tried.assumptions, []), fastest
 
@@ -222,6 +229,39 @@ def _pool(jobs: Sequence[ServingJob], slo: Slo, scenario: str) -> Pool:
     return pool_of(rows)
 
 
+def _scored(bench: Benchmark, scenario: str, pool: Pool, times: int) -> Floats:
+    """Samples/s of each deployment in a run of the benchmark on so many of it."""
+    rates = [
+        _run(job, estimates.deployments, bench, scenario, times)[1]
+        for job, estimates in zip(pool.jobs, pool.estimates, strict=True)
+    ]
+    starts = np.cumsum([0, *map(len, rates)])
+    return np.concatenate(rates)[starts[pool.option] + pool.entry]
+
+
+def _run(job: ServingJob, these: Deployments, bench: Benchmark, scenario: str, times: int = 1) -> tuple[Floats, Floats]:
+    """(Samples that LoadGen sends to each deployment, of which there are `times`, samples/s at which it answers)."""
+    endless = _speed(job, these, np.full(len(these), _ENDLESS), scenario)
+    samples = np.array([samples_of_run(bench, scenario, float(rate) * times) / times for rate in endless])
+    return samples, _speed(job, these, samples, scenario)
+
+
+def _speed(job: ServingJob, these: Deployments, samples: Floats, scenario: str) -> Floats:
+    """Samples/s over a run of so many of them, whose end is with the last answer."""
+    rate = estimate(job, replace(these, requests=samples)).requests_per_s
+    if scenario in ("server", "interactive"):
+        # A run at a rate ends as one that sends everything at once does, and is no faster.
+        together = replace(
+            these,
+            requests=samples,
+            request_rate=np.zeros(len(these)),
+            concurrency=np.full(len(these), np.inf),
+        )
+        at_once = replace(job, plan=job.plan.patch({"workload.scenario": "offline"}))
+        rate = np.minimum(rate, estimate(at_once, together).requests_per_s)
+    return np.maximum(rate, _NOTHING)
+
+
 def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int) -> Iterator[MlperfNodes]:
     """One node (or as many as a replica spans), twice as many, and so on up to all. Replicas are independent, but a run
     ends for all with the last answer."""
@@ -238,23 +278,9 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
             deployment, replicas=np.array([round(replicas * share)]), request_rate=deployment.request_rate * share
         )
 
-        def speed(samples: float, part: Deployments = part) -> float:
-            sent = estimate(job, replace(part, requests=np.array([samples])))
-            rate = float(sent.requests_per_s[0])
-            if scenario in ("server", "interactive"):
-                # A run at a rate ends as one that sends everything at once does, and is no faster.
-                together = replace(
-                    part,
-                    requests=np.array([samples]),
-                    request_rate=np.zeros(1),
-                    concurrency=np.full(1, np.inf),
-                )
-                at_once = replace(job, plan=job.plan.patch({"workload.scenario": "offline"}))
-                rate = min(rate, float(estimate(at_once, together).requests_per_s[0]))
-            return max(rate, _NOTHING)
-
-        run = samples_of_run(bench, scenario, speed(_ENDLESS))
-        rate, whole = speed(run), speed(bench.samples)
+        run, speed = _run(job, part, bench, scenario)
+        rate = float(speed[0])
+        whole = float(_speed(job, part, np.array([float(bench.samples)]), scenario)[0])
         first = first or rate / count
         yield MlperfNodes(
             nodes=count,
@@ -262,7 +288,7 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
             samples_per_s=rate,
             tokens_per_s=rate * bench.output.mean,
             dataset_s=bench.samples / whole,
-            run_s=run / rate,
+            run_s=float(run[0]) / rate,
             scaling_efficiency=rate / count / first,
         )
 

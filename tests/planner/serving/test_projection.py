@@ -49,11 +49,11 @@ def test_what_submissions_choose_is_assumed() -> None:
 def test_tighter_scenarios_give_less() -> None:
     offline, server, interactive = (project(scenario=name) for name in ("offline", "server", "interactive"))
     assert interactive["samples_per_s"] < server["samples_per_s"]
-    assert server["samples_per_s"] < offline["samples_high_per_s"]
+    assert server["samples_per_s"] <= offline["samples_per_s"]
     for found in (server, interactive):
         assert found["ttft_p99_s"] * 1e3 <= found["limits_ms"]["ttft"]
         assert found["tpot_p99_s"] * 1e3 <= found["limits_ms"]["tpot"]
-        assert 0 < found["share_of_offline"] < 1.2
+        assert 0 < found["share_of_offline"] <= 1
     assert interactive["limits_ms"] == {"ttft": 450, "tpot": 40}
 
 
@@ -111,5 +111,6 @@ def test_all_at_once_is_never_slower_than_at_a_rate_and_tells_no_time_of_a_reque
     asked = {"benchmark": benchmark, "accelerator": "b200-sxm", "count": 8}
     offline, server = (call("project_mlperf", asked | {"scenario": name}) for name in ("offline", "server"))
     assert offline["tokens_per_s"] >= server["tokens_per_s"]
+    assert offline["offline_tokens_per_s"] == server["offline_tokens_per_s"] == offline["tokens_per_s"]
     assert offline["choice"]["ttft_s"] is None
     assert server["choice"]["ttft_s"] < 60.0
