@@ -41,6 +41,9 @@ from estimator.serving.memory import weights_by_kind
 from estimator.serving.operators import merged, moved, sums
 from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
+# Part of a device's memory bandwidth that kernels which only move values reach: timed decoding kernels, which read a
+# cache, reach 0.71 to 1.0 of it on most families (decode_factors.yaml).
+_STREAMED = 0.85
 # What dispatch or combine take besides moving bytes: 128 tokens of 7168 elements to 8 experts take 77 and 114 us over
 # NVLink at 160 GB/s, 118 to 194 and 195 to 369 us over 16 to 256 ranks at 50 GB/s (deepseek-ai/DeepEP, README, H800).
 _EXCHANGE_S = 3.0e-5
@@ -345,7 +348,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
         elif block.ssm_inner:
             # The state in fp32, read and written.
             state = 2.0 * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / these.tp
-            seconds = seconds + count * decoding * state / (accelerator.memory_bandwidth * job.device.memory)
+            seconds = seconds + count * decoding * state / (accelerator.memory_bandwidth * _STREAMED)
     return np.where(decoding > 0.0, seconds, 0.0)
 
 
@@ -376,7 +379,7 @@ def _prompt_cores(job: ServingJob, these: Deployments, reading: Floats) -> Float
             scan = job.device.scans[block.mixer]
             passes = scan.passes + scan.passes_per_state * block.state_size
             traffic = reading * block.ssm_inner / these.tp * passes * job.wide_bytes
-            seconds = seconds + count * traffic / (job.machine.accelerator.memory_bandwidth * job.device.memory)
+            seconds = seconds + count * traffic / (job.machine.accelerator.memory_bandwidth * _STREAMED)
     return np.where(reading > 0.0, seconds, 0.0)
 
 
@@ -401,7 +404,7 @@ def _choosing(job: ServingJob, block: Block, queries: Floats, sequences: Floats,
     entries = context / block.cache_every
     rate = kind_peak(job.machine.accelerator.peak_flops, "fp8") * job.device.surfaces["bf16"].height
     scoring = 2.0 * block.index_heads * block.index_dim * queries * entries / rate
-    bandwidth = job.machine.accelerator.memory_bandwidth * job.device.memory
+    bandwidth = job.machine.accelerator.memory_bandwidth * _STREAMED
     reading = sequences * entries * block.index_dim / bandwidth
     return np.maximum(scoring, reading) + _CHOOSING_KERNELS * job.device.launch_s
 
@@ -415,7 +418,7 @@ def _memory_bound(job: ServingJob, these: Deployments, tokens: Floats) -> Floats
     """Norms with the residual sum, rotary embedding with the write to the cache, activation, casts, routing."""
     whole, split, kernels = moved(job.architecture, job.casts)
     traffic = tokens * job.wide_bytes * (whole + split / these.tp)
-    bandwidth = job.machine.accelerator.memory_bandwidth * job.device.memory
+    bandwidth = job.machine.accelerator.memory_bandwidth * _STREAMED
     return traffic / bandwidth + kernels * job.device.launch_s
 
 
