@@ -134,6 +134,8 @@ class Lexicon:
     particular: frozenset[str]
     endings: frozenset[str]
     meant_for: frozenset[str]
+    spoken: Mapping[str, int]
+    """English numbers of one word."""
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -220,6 +222,7 @@ def lexicon() -> Lexicon:
         {name: _bare(forms) for name, forms in _read("asked")["wish"].items()},
         refused,
         *sets,
+        spoken={str(word): int(value) for value, word in _words()["spoken"].items()},
     )
 
 

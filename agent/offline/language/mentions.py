@@ -14,6 +14,7 @@ from agent.offline.language.assign import COUNTING, Row, rows
 from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together
 from agent.offline.language.measures import Found
 from agent.offline.language.names import Name, head_words, names
+from agent.offline.language.spoken import in_digits
 from agent.offline.language.tokens import Glyphs, tokens
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
@@ -317,7 +318,7 @@ def mentions(text: str, catalogue: Catalogue, data: str = "") -> Mentions:
     """What stands in a text, and in the data that were pasted beside it."""
     said = len(text)
     text = f"{text}\n{data}" if data else text
-    read = together(mended(in_latin(tokens(text)), head_words(catalogue)))
+    read = together(mended(in_digits(in_latin(tokens(text)), catalogue), head_words(catalogue)))
     named = names(read, text, catalogue)
     spans: Mapping[int, int] = {name.start: name.end for name in named}
     counted = frozenset(name.start for name in named if name.kind in ("accelerator", "instance"))

@@ -156,7 +156,11 @@ def walked(tree: Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
 
 
 def said_of(whole: str, text: Sequence[Glyphs], start: int, end: int) -> str:
-    return whole[text[start].start : text[end - 1].end]
+    """The words of tokens, with digits for numbers that were said in words."""
+    here = text[start:end]
+    if all(whole[token.start : token.end] == token.text for token in here):
+        return whole[here[0].start : here[-1].end]
+    return "".join(f" {token.text}" if token.space else token.text for token in here).strip()
 
 
 def is_size(text: Sequence[Glyphs], at: int) -> bool:
