@@ -106,32 +106,47 @@ def _amount(heard: Found, start: int) -> Amount | None:
         scale, factor, end = behind
         value *= factor
     amount = Amount(value, start, end, end, shown, scale)
-    if money:
-        amount = replace(amount, units=tuple(money))
-    else:
-        units = units_at(heard, unit_place(heard, end))
-        if scale in ("k", "ki") and any(unit.name in _OF_LENGTHS for unit in units) and _is_asked_for(heard, start):
-            units = [Unit("tokens", 1.0, end, end)]
-        if rate := next((unit for unit in units if unit.name == "rate"), None):
-            requests = replace(rate, name="requests")
-            return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
-        if not units and _is_labelled(heard, start):
-            # 'Tokens = 2B'
-            units = units_at(heard, start - 2)
-        if units:
-            if heard.text[at].kind == "number" and is_dotted(heard.text[at].norm) and value == shown < 1000:
-                # Of what is counted there are no fractions: '12.500 ejemplos', '10.000 Anfragen'.
-                amount = replace(amount, value=value * 1000, digits=shown * 1000) if _whole(units) else amount
-            amount = _of_a_name(heard, replace(amount, units=tuple(units), end=max(unit.end for unit in units)))
-        elif not (amount.is_size or of_a_field(heard, at, value)) and (
-            _counts_name(heard, end) or _behind_name(heard, start)
-        ):
-            amount = replace(amount, names=True)
+    amount = replace(amount, units=tuple(money)) if money else _counted(heard, amount, at)
     amount = in_device_hours(heard, amount, at) or with_rate(heard, amount)
     if amount.unit(*MONEY) and _is_of_long(amount) and is_dotted(heard.text[at].norm) and amount.value < 1000:
         # '8.000 Dollar'
         return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
     return amount
+
+
+def _are_at_once(heard: Found, end: int) -> bool:
+    """Whether what is counted is told to be there at a time, right behind it."""
+    return any(heard.sense(at, "at_once") for at in range(end, min(end + 2, len(heard.text))))
+
+
+def _counted(heard: Found, amount: Amount, at: int) -> Amount:
+    """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
+    start, end = amount.start, amount.end
+    units = units_at(heard, unit_place(heard, end))
+    asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
+    if asked and any(unit.name in _OF_LENGTHS for unit in units):
+        units = [Unit("tokens", 1.0, end, end)]
+    if rate := next((unit for unit in units if unit.name == "rate"), None):
+        requests = replace(rate, name="requests")
+        return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
+    if not units and _is_labelled(heard, start):
+        # 'Tokens = 2B'
+        units = units_at(heard, start - 2)
+    if any(unit.name == "requests" for unit in units) and _are_at_once(heard, units[0].end):
+        # '40 appels en même temps'
+        units = [replace(units[0], name="users")]
+    if units and all(unit.name == "times" for unit in units) and _counts_name(heard, units[0].end):
+        # '8 mal B200'
+        return replace(amount, names=True)
+    if units:
+        if heard.text[at].kind == "number" and is_dotted(heard.text[at].norm) and amount.value == amount.digits < 1000:
+            # Of what is counted there are no fractions: '12.500 ejemplos', '10.000 Anfragen'.
+            amount = (
+                replace(amount, value=amount.value * 1000, digits=amount.digits * 1000) if _whole(units) else amount
+            )
+        return _of_a_name(heard, replace(amount, units=tuple(units), end=max(unit.end for unit in units)))
+    named = _counts_name(heard, end) or _behind_name(heard, start)
+    return replace(amount, names=named and not (amount.is_size or of_a_field(heard, at, amount.value)))
 
 
 def _is_of_long(amount: Amount) -> bool:
@@ -196,6 +211,8 @@ def of_a_field(heard: Found, at: int, value: float) -> bool:
         word.end == end and (glued or _is_usual(heard.lexicon.quantities[sense.name], value))
         for start in range(max(end - LONGEST_NAME, 0), end)
         for word in heard.words.get(start, ())
+        # 'Price out 32 H100': the 'out' of tokens is a small word.
+        if glued or not word.get("stop")
         for sense in word.all("field")
     )
 

@@ -34,7 +34,7 @@ _MOST_DEVICES = 6
 _LEAST_PERCENT = 5
 _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
-_RATES = ("time", "tokens", "kwh")
+_RATES = ("time", "tokens", "kwh", "watts")
 # What is counted has its noun: a number alone is no number of devices.
 _MINUTE_S = 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
@@ -111,12 +111,14 @@ def fields_named(found: Found) -> list[Named]:
     return named
 
 
-def rows(amounts: Sequence[Amount]) -> list[Row]:
+def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
     """Amounts with those that are alternatives of one another put together."""
     found: list[Row] = []
     group: list[Amount] = []
     for amount in amounts:
-        if group and _goes_with(group[-1], amount):
+        # 'Between 9 and 5, 20k chats a day'
+        ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
+        if group and not ended and _goes_with(group[-1], amount):
             group.append(amount)
             continue
         found += _closed(group)

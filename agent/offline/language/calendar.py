@@ -186,11 +186,13 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of every week that machines are free in: 'weekdays 9 to 18', in tokens [start, end)."""
+    """The part of every week that machines are free in: 'weekdays 9 to 18', `hours` of each day, in tokens [start,
+    end)."""
 
     share: float
     start: int
     end: int
+    hours: float = 24.0
 
 
 def window(read: Mentions) -> Window | None:
@@ -201,18 +203,35 @@ def window(read: Mentions) -> Window | None:
         start, end = at, part[1]
         clocks = _clocks(read)
         if clocks and clocks[1] - _REACH <= end and at <= clocks[2] + _REACH:
-            return Window(days * clocks[0] / _WEEK_H, min(start, clocks[1]), max(end, clocks[2]))
-        if clocks:
+            hours, start, end = clocks[0], min(start, clocks[1]), max(end, clocks[2])
+        elif clocks:
             # 'It idles at night: what can be done between 8pm and 6am?' is of one of them.
             return None
-        for begin in range(max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
-            if (first := _hour(read, begin)) and (last := _hour(read, first[1] + 1)):
-                hours = (last[0] - first[0]) % 24
-                # 'Nine to five'
-                hours -= 12 if hours > 12 and days == 5 else 0
-                start, end = min(start, begin), max(end, last[1])
-                break
-        return Window(days * hours / _WEEK_H, start, end)
+        elif bare := _bare_hours(read, max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
+            # 'Nine to five'
+            hours = bare[0] - (12 if bare[0] > 12 and days == 5 else 0)
+            start, end = min(start, bare[1]), max(end, bare[2])
+        return Window(days * hours / _WEEK_H, start, end, hours)
+    return None
+
+
+def _bare_hours(read: Mentions, start: int, end: int) -> tuple[float, int, int] | None:
+    """(Hours, token where it begins, token behind) of two hours of a day with a word or a sign between: '9 to 18'."""
+    for begin in range(start, end):
+        if (first := _hour(read, begin)) and (last := _hour(read, first[1] + 1)):
+            return (last[0] - first[0]) % 24, begin, last[1]
+    return None
+
+
+def busy_hours(read: Mentions) -> tuple[float, int, int] | None:
+    """(Hours of a day, token where it begins, token behind) in which all requests of the day come: 'between 9 and
+    5', 'from 8 to 18h'."""
+    if clocks := _clocks(read):
+        return clocks
+    for at in range(len(read.tokens)):
+        if read.found.sense(at, "between") and (bare := _bare_hours(read, at + 1, at + 2)):
+            # By day, not from five in the afternoon on.
+            return bare[0] % 12 or 12.0, at, bare[2]
     return None
 
 

@@ -230,7 +230,8 @@ def _is_each(read: Mentions, node: Row, count: Row) -> bool:
             return True
         if len(between) <= 4 and not named and any(word in read.found.lexicon.apiece for word in between):
             return True
-    if _of_a_machine(read, count):
+    if _of_a_machine(read, count) or _of_unknown_nodes(read, count) or read.found.has_unit(count.end, "nodes"):
+        # 'Nodes of 4 V100, two of them', 'H100 8장 서버 두 대'
         return True
     behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]
     return "each" in behind or ("per" in behind and "node" in behind)

@@ -244,7 +244,7 @@ def _senses() -> Iterator[tuple[str, Sense]]:
     times = _read("times")
     for kind, group in (("day", "day"), ("month", "month"), ("when", "word"), ("free", "free"), ("clock", "clock")):
         yield from ((str(form), Sense(kind, group, value)) for value, forms in times[group].items() for form in forms)
-    for kind in ("by", "over", "from", "then", "expires", "closing"):
+    for kind in ("by", "over", "from", "between", "then", "expires", "closing"):
         yield from ((str(form), Sense(kind, kind)) for form in times[kind])
     for name, forms in (*_read("changes").items(), *_read("questions").items()):
         yield from ((str(form), Sense(name, name)) for form in forms)

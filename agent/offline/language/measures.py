@@ -132,6 +132,9 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
         spoken = token.kind == "word" and any(unit.name == "time" for unit in units_at(heard, behind))
         counted = heard.sense(behind, "scale") or spoken
         return (sense.value, end) if counted and heard.text[behind].kind != "sign" else None
+    if any(unit.name == "time" and unit.end > at + 1 for unit in units_at(heard, at)):
+        # 'Every half hour'
+        return 1.0, at
     if token.norm in heard.lexicon.articles and _is_span(heard, at):
         return 1.0, at + 1
     if (word := heard.sense(at, "number")) is None or heard.words[at][0].get("asked") or _is_stop(heard, at):
@@ -299,6 +302,9 @@ def unit_place(heard: Found, at: int) -> int:
     stop = at
     for _ in range(2):
         if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in heard.names:
+            if stop in heard.names and heard.names[stop] == stop + 1 and heard.has_unit(stop + 1, *MONEY):
+                # '40k of GCP credits'
+                return stop + 1
             break
         changes = heard.does(stop, "plus", "minus")
         if heard.sense(stop, "number") or text[stop].norm in heard.lexicon.meant_for:

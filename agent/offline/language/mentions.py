@@ -69,7 +69,7 @@ class Mentions:
 
     @cached_property
     def rows(self) -> list[Row]:
-        return rows(amounts(self.found))
+        return rows(self.found, amounts(self.found))
 
     @cached_property
     def courtesies(self) -> frozenset[int]:

@@ -35,6 +35,9 @@ def _device_hours(heard: Found, amount: Amount) -> Unit | None:
     if long := next((unit for unit in amount.units if unit.name == "time" and unit.size >= _HOUR), None):
         of = long.end < len(heard.text) and heard.text[long.end].norm in ("of", "de", "d")
         end = behind_device(heard, long.end + 1) if of else None
+        if end is None and heard.has_unit(long.end, "devices"):
+            # 'Heures GPU'
+            end = next(unit.end for unit in units_at(heard, long.end) if unit.name == "devices")
         return Unit("device_hours", long.size / _HOUR, long.start, end) if end else None
     devices = amount.unit("devices")
     end = devices.end if devices else None if amount.units else behind_device(heard, unit_place(heard, amount.end))
@@ -89,9 +92,13 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         behind = behind + 1 if units_at(heard, behind + 1) else behind
     if money and (after := behind_device(heard, behind)):
         # 'per H100 hour', '/gpu/h'
-        again = heard.does(after, "per")
+        after += after < len(heard.text) and heard.text[after].text in ("-", "‑")
+        again = heard.does(after, "per", "and")
         if units_at(heard, after) or (again and units_at(heard, again)):
             behind = after if units_at(heard, after) else again or after
+            if not amount.units and units_at(heard, behind)[0].name == "time":
+                # 'We pay 2.35 per GPU and hour'
+                amount = replace(amount, units=(Unit("usd", 1.0, amount.number, amount.number),))
     units = units_at(heard, behind)
     if not units and factor == 1e6:
         units = [Unit("tokens", 1.0, behind - 1, behind)]

@@ -156,11 +156,12 @@ def walked(tree: Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
 
 
 def said_of(whole: str, text: Sequence[Glyphs], start: int, end: int) -> str:
-    """The words of tokens, with digits for numbers that were said in words."""
+    """The words of tokens, with digits for numbers that were said in words, and names of other scripts in Latin."""
     here = text[start:end]
-    if all(whole[token.start : token.end] == token.text for token in here):
+    if all(whole[token.start : token.end] == token.text and token.text.isascii() for token in here):
         return whole[here[0].start : here[-1].end]
-    return "".join(f" {token.text}" if token.space else token.text for token in here).strip()
+    words = [token.text if token.text.isascii() else token.norm for token in here]
+    return "".join(f" {word}" if token.space else word for token, word in zip(here, words, strict=True)).strip()
 
 
 def is_size(text: Sequence[Glyphs], at: int) -> bool:

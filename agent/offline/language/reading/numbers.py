@@ -11,6 +11,7 @@ from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
@@ -20,10 +21,12 @@ from planner.requests import ALL_PATHS
 _BYTES_PER_TOKEN = 4
 # Words between credits and the day on which they end: 'of AWS credits until'.
 _BESIDE = 4
+_DAY_H = 24
 # Up to this cost the words beside a number say which field it fills.
 _SURELY = 0.7
 # Fields that are limits from above; loads, which may be said either way.
 _LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
+_COMING = ("request_rate", "load")
 _LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
 # What is asked about in the place of a quantity that is no field of a plan.
 _NAMED = {"nodes": "count", "batch": "global_batch", "length": "input_len"}
@@ -42,6 +45,7 @@ AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu")
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
+    busy = _busy(page)
     changed = differences(page, page.filled)
     page.filled = [_as_money(page, number, changed) for number in page.filled]
     told = bool(page.values("dataset_tokens"))
@@ -89,7 +93,48 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         else:
             note = f"{page.read.said(start, end)!r} taken as {hours:g} hours from now"
             edits.append((start, [Edit("deadline_h", "set", hours, span, note)]))
+    if busy:
+        return _while_busy(page, *busy, edits)
     return _in_window(page, page.free, edits) if page.free else edits
+
+
+def _busy(page: Page) -> tuple[float, int, int] | None:
+    """(Hours, token where it begins, token behind) of the part of a day in which requests come, whose numbers are
+    taken from the page: 'office hours', 'between 9 and 5', 'over 10 hours'."""
+    if not any(_comes(one) for one in page.filled):
+        return None
+    spread = next((one for one in page.filled if one.field == "deadline_h" and one.values[-1] <= _DAY_H), None)
+    told = (page.free.hours, page.free.start, page.free.end) if page.free else page.busy
+    if spread and not page.busy:
+        told = spread.values[-1], spread.row.start, spread.row.end
+    if told:
+        page.filled = [one for one in page.filled if not told[1] <= one.row.start < told[2]]
+        page.left = [row for row in page.left if not told[1] <= row.start < told[2]]
+    return told
+
+
+def _comes(one: Filled) -> bool:
+    """Whether a number is one of requests in a time."""
+    return one.field in _COMING and any(unit.name == "time" for unit in one.row.amounts[-1].per)
+
+
+def _while_busy(
+    page: Page, hours: float, start: int, end: int, edits: list[tuple[int, list[Edit]]]
+) -> list[tuple[int, list[Edit]]]:
+    """The edits with the requests of a day as they come while they do."""
+    daily = {
+        page.read.span(one.row.start, one.row.end): f"{hours:g} of 24 hours ({page.read.said(start, end)!r})"
+        for one in page.filled
+        if _comes(one) and any(unit.name == "time" and unit.size == DAY_S for unit in one.row.amounts[-1].per)
+    }
+
+    def while_busy(edit: Edit) -> Edit:
+        if edit.field not in _COMING or edit.span not in daily or hours == _DAY_H:
+            return edit
+        rate = round(edit.value * _DAY_H / hours, 9)
+        return replace(edit, value=rate, note=f"the requests of a day come in {daily[edit.span]}: {rate:.3g} a second")
+
+    return [(at, [while_busy(edit) for edit in each]) for at, each in edits]
 
 
 def _is_of_credits(page: Page, start: int) -> bool:
@@ -104,6 +149,9 @@ def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) ->
     """The edits with a deadline as the hours until then that the machines are free in."""
     words = f"{page.read.said(free.start, free.end)!r} taken as {168 * free.share:g} of the 168 hours of a week"
     due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
+    if due and all(edit.value <= _DAY_H for edit in due):
+        # 'We nightly summarise …, must be through in six hours'
+        return edits
     if not due:
         page.assumed.append(f"{words}: hours that are told are those of the run itself")
         return edits

@@ -14,11 +14,11 @@ from agent.offline.language import act, scope
 from agent.offline.language.applied import is_made, is_worked_on
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned, counts_stranger
-from agent.offline.language.calendar import Window, deadline, iso_tokens, window
+from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
-from agent.offline.language.measures import Amount
+from agent.offline.language.measures import DAY_S, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
@@ -63,6 +63,8 @@ class Page:
     marks: list[Mark] = field(default_factory=list)
     free: Window | None = None
     """When in every week the machines are free."""
+    busy: tuple[float, int, int] | None = None
+    """(Hours, token, token behind) of the part of a day in which all its requests come."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     """Words of a change that nothing was found to change by."""
     added: bool = False
@@ -150,6 +152,8 @@ def understood(
     dated = iso_tokens(read).union(range(free.start, free.end) if free else ())
     fabric = read.network
     dated = dated.union(range(*fabric[1:]) if fabric else ())
+    busy = busy_hours(read) if mode == SERVING and _is_asked_by_many(read) and not free else None
+    dated = dated.union(range(*busy[1:]) if busy else ())
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
@@ -158,9 +162,17 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
-    seen = [value for value in filled if value.field in _MEASURED and _is_observed(read, value.row)]
+    seen = [
+        value
+        for value in filled
+        # '20k chats a day' come, whoever gets them.
+        if value.field in _MEASURED and not _comes_in(value.row) and _is_observed(read, value.row)
+    ]
     filled, left = [value for value in filled if value not in seen], [*left, *(value.row for value in seen)]
     filled = [_as_failures(read, value) for value in filled]
+    broken = [row for row in left if _tells_failures(read, row)]
+    filled += [Filled("interruptions_per_day", (_per_second(row.amounts[0]) * DAY_S,), row, 0.5) for row in broken]
+    left = [row for row in left if row not in broken]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
     filled = sorted(apart(read, filled), key=lambda one: one.row.start)
@@ -169,7 +181,7 @@ def understood(
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
-    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free)
+    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy)
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -196,10 +208,21 @@ def _as_failures(read: Mentions, time: Filled) -> Filled:
     """'A node fails every 9 days' as interruptions a day."""
     if not _recurs(read, time):
         return time
-    sentence = next(token for token in sentences(read.tokens) if time.row.start in token)
-    if not any(read.found.sense(at, "fails") for at in sentence):
+    if not _fails(read, time.row):
         return time
     return replace(time, field="interruptions_per_day", values=(24 / time.values[-1],))
+
+
+def _fails(read: Mentions, row: Row) -> bool:
+    """Whether the sentence of a number tells of something that fails."""
+    sentence = next(token for token in sentences(read.tokens) if row.start in token)
+    return any(read.found.sense(at, "fails") for at in sentence)
+
+
+def _tells_failures(read: Mentions, row: Row) -> bool:
+    """'They get reclaimed about 3 times a day'"""
+    (amount, *more) = row.amounts
+    return not more and bool(amount.unit("times") and _per_second(amount, DAY_S)) and _fails(read, row)
 
 
 def _is_all_of(read: Mentions, number: Filled) -> bool:
@@ -314,13 +337,32 @@ def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> 
 
 
 def _limits_latency(read: Mentions) -> bool:
-    """Whether words name a time that only a deployment has: 'answers in under 3 seconds'."""
+    """Whether words name a time that only a deployment has: 'answers in under 3 seconds', 'under 400 ms'."""
+    bounds = {end for _, end, limit in read.limits if limit == "at_most"}
+    if any(row.start in bounds and _is_a_moment(row.amounts[-1]) for row in read.rows):
+        return True
     return any(
         sense.name in _LATENCIES
         for at, words in read.found.words.items()
         if at not in read.named_tokens and at not in read.telling
         for sense in words[0].all("field")
     ) and any(row.amounts[-1].unit("time") for row in read.rows)
+
+
+def _is_a_moment(amount: Amount) -> bool:
+    """Whether a time is less than a second."""
+    unit = amount.unit("time")
+    return unit is not None and not amount.per and amount.value * unit.size < 1
+
+
+def _is_asked_by_many(read: Mentions) -> bool:
+    return any(_comes_in(row) for row in read.rows)
+
+
+def _comes_in(row: Row) -> bool:
+    """Whether a number is one of requests in a time: '45.000 consultas al día'."""
+    amount = row.amounts[-1]
+    return amount.unit("requests", "rate") is not None and any(unit.name == "time" for unit in amount.per)
 
 
 def _is_worked_through(read: Mentions) -> bool:
@@ -374,10 +416,10 @@ def _is_read_along(read: Mentions) -> bool:
     return any(usual[0] <= _per_second(row.amounts[-1]) <= usual[1] and not _is_observed(read, row) for row in rates)
 
 
-def _per_second(amount: Amount) -> float:
-    """How many there are a second, of an amount per second or minute; 0 of others."""
+def _per_second(amount: Amount, longest_s: float = _MINUTE_S) -> float:
+    """How many there are a second, of an amount per second or minute, or up to a longest time; 0 of others."""
     return next(
-        (amount.value / unit.size for unit in amount.per if unit.name == "time" and unit.size <= _MINUTE_S), 0.0
+        (amount.value / unit.size for unit in amount.per if unit.name == "time" and unit.size <= longest_s), 0.0
     )
 
 
@@ -429,5 +471,5 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
 
 
 # What says of a first question without a verb that a model is to be used.
-_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_read_along, _is_worked_through, _is_at_home,
+_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_asked_by_many, _is_read_along, _is_worked_through, _is_at_home,
                _is_too_large_to_train)  # fmt: skip
