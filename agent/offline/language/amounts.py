@@ -24,6 +24,8 @@ from agent.offline.language.measures import (
 )
 from agent.offline.language.rates import in_device_hours, with_rate
 
+# What stands between a number and the name of what it counts.
+_BEFORE_NAMES = ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
 # What has a length: "how many concurrent 32k sessions".
 _OF_LENGTHS = ("users", "requests", "samples")
 
@@ -57,8 +59,10 @@ def _worded(heard: Found, at: int) -> bool:
 
 def _glued(heard: Found, at: int) -> bool:
     """Whether a number is a part of a word that names no field: 'p95', 'gpt5', 'coder-16k'; not 'tp8' or 'zero-3'."""
-    if heard.text[at].kind != "number" or heard.text[at].space or at == 0:
+    if heard.text[at].kind != "number" or at == 0:
         return False
+    if heard.text[at].space:
+        return _is_version(heard, at)
     before = at - 1
     while before > 0 and heard.text[before].text in ("-", "_") and not heard.text[before].space:
         before -= 1
@@ -72,6 +76,15 @@ def _glued(heard: Found, at: int) -> bool:
             ):
                 return False
     return True
+
+
+def _is_version(heard: Found, at: int) -> bool:
+    """Whether a number with one decimal stands behind a name that nobody knows, and counts nothing: 'ABCI 3.0'."""
+    whole, dot, rest = heard.text[at].norm.partition(".")
+    before = heard.text[at - 1]
+    stranger = before.kind == "word" and before.text[:1].isupper() and not heard.words.get(at - 1)
+    counts = heard.sense(at + 1, "unit") or heard.sense(at + 1, "scale") or heard.does(at + 1, "per")
+    return bool(dot) and len(whole) < 3 and len(rest) == 1 and stranger and not counts
 
 
 def _amount(heard: Found, start: int) -> Amount | None:
@@ -107,7 +120,8 @@ def _amount(heard: Found, start: int) -> Amount | None:
         value *= factor
     amount = Amount(value, start, end, end, shown, scale)
     amount = replace(amount, units=tuple(money)) if money else _counted(heard, amount, at)
-    amount = in_device_hours(heard, amount, at) or with_rate(heard, amount)
+    if not amount.per:
+        amount = in_device_hours(heard, amount, at) or with_rate(heard, amount)
     if amount.unit(*MONEY) and _is_of_long(amount) and is_dotted(heard.text[at].norm) and amount.value < 1000:
         # '8.000 Dollar'
         return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
@@ -230,7 +244,7 @@ def _counts_name(heard: Found, at: int) -> bool:
         if at in heard.counted:
             return True
         token = heard.text[at]
-        joins = token.norm in ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
+        joins = token.norm in _BEFORE_NAMES or token.norm in heard.lexicon.described
         if not joins and heard.sense(at, "stop"):
             return False
         if not joins and (

@@ -206,12 +206,17 @@ def _of_one_plan(page: Page, tool: str) -> str:
 
 
 def _of_several(page: Page) -> bool:
-    """Whether unlike devices are asked about that do not work together: 'how long on 8 H100 and on 8 B200?'."""
+    """Whether unlike devices are asked about that do not work together ('how long on 8 H100 and on 8 B200?'), or
+    three models."""
     read = page.read
+    if len({name.id for name in read.now("model") if name.id and name.start not in read.telling}) > 2:
+        return True
     asked = [device for device in page.devices if device.name.id and device.name.start not in read.telling | read.past]
     changed = read.does("swap", "correct", "contrast", "back", "refuse_right", "refuse_left")
-    joined = read.does("and") and len({device.name.id for device in asked}) > 1
-    alike = len({bool(device.count or device.nodes) for device in asked}) == 1 and len(asked) == len(page.devices)
+    unlike = len({device.name.id for device in asked})
+    joined = (read.does("and") and unlike > 1) or unlike > 2
+    alike = len({(device.count or 1) > 1 or bool(device.nodes) for device in asked}) == 1
+    alike &= len(asked) == len(page.devices)
     return bool(joined and alike and not changed and not page.plan and not together(page))
 
 

@@ -23,7 +23,7 @@ _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "lone", "long_scale", "naming", "saving",
          "unnamed", "programs", "settings", "letting_go", "pointing", "into",
          "placing", "machines", "holding", "beside_devices", "boards", "lines", "apiece", "particular", "endings",
-         "meant_for")  # fmt: skip
+         "meant_for", "described")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -134,6 +134,7 @@ class Lexicon:
     particular: frozenset[str]
     endings: frozenset[str]
     meant_for: frozenset[str]
+    described: frozenset[str]
     spoken: Mapping[str, int]
     """English numbers of one word."""
 

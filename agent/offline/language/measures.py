@@ -103,6 +103,12 @@ class Found:
         """Whether a word at a token is a unit of one of these dimensions."""
         return any(sense.name in names for word in self.words.get(at, ()) for sense in word.all("unit"))
 
+    def ends_unit(self, at: int, *names: str) -> bool:
+        """Whether a unit of one of these dimensions ends right before a token."""
+        starts = range(max(at - LONGEST_NAME, 0), at)
+        words = (word for start in starts for word in self.words.get(start, ()) if word.end == at)
+        return any(sense.name in names for word in words for sense in word.all("unit"))
+
     def field(self, at: int) -> bool:
         """Whether the longest form at a token names a field, a value or an operator."""
         words = self.words.get(at)
@@ -213,7 +219,7 @@ def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
     goes_on = (at + 3 < len(text) and text[at + 3].text == ",") or (
         at > 0 and text[at - 1].text == "," and not text[at].space
     )
-    if goes_on or not (heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit")):
+    if goes_on or not (heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
 

@@ -90,15 +90,11 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         factor, behind = scale[0].value, scale[1]
     if behind < len(heard.text) and heard.text[behind].norm in ("output", "input", "generated", "gpu", "card", "total"):
         behind = behind + 1 if units_at(heard, behind + 1) else behind
-    if money and (after := behind_device(heard, behind)):
-        # 'per H100 hour', '/gpu/h'
-        after += after < len(heard.text) and heard.text[after].text in ("-", "‑")
-        again = heard.does(after, "per", "and")
-        if units_at(heard, after) or (again and units_at(heard, again)):
-            behind = after if units_at(heard, after) else again or after
-            if not amount.units and units_at(heard, behind)[0].name == "time":
-                # 'We pay 2.35 per GPU and hour'
-                amount = replace(amount, units=(Unit("usd", 1.0, amount.number, amount.number),))
+    if money and (hour := _hour_of_a_device(heard, behind)):
+        behind = hour
+        if not amount.units and units_at(heard, behind)[0].name == "time":
+            # 'We pay 2.35 per GPU and hour'
+            amount = replace(amount, units=(Unit("usd", 1.0, amount.number, amount.number),))
     units = units_at(heard, behind)
     if not units and factor == 1e6:
         units = [Unit("tokens", 1.0, behind - 1, behind)]
@@ -112,6 +108,18 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         # 'Tokens/s/user'
         return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
+
+
+def _hour_of_a_device(heard: Found, at: int) -> int | None:
+    """The token of the unit behind a device: 'H100 hour', 'gpu/h', 'GPU-hour', 'gpu and hour'."""
+    after = behind_device(heard, at)
+    if after is None or after >= len(heard.text):
+        return None
+    after += heard.text[after].text in ("-", "‑")
+    if units_at(heard, after):
+        return after
+    again = heard.does(after, "per", "and")
+    return again if again and units_at(heard, again) else None
 
 
 def _leads_a_number(heard: Found, at: int) -> bool:

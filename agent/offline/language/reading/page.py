@@ -40,6 +40,8 @@ _REACH = 14
 # Of training; of serving they are said of many users, whom a card at home has not.
 _BATCHES = ("batch", "micro_batch", "global_batch")
 _NEAR = 3
+# 'Four of each'
+_EACH = ("each", "chaque", "chacune", "chacun", "jeweils", "cada", "ciascuna", "ciascuno", "各", "ずつ", "каждой")
 _MINUTE_S = 60
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
@@ -157,6 +159,8 @@ def understood(
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
+    if mode == SERVING:
+        numbers = _peak(read, numbers)
     made, rest = pairs(read.found, numbers)
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
@@ -181,6 +185,10 @@ def understood(
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
+    named, left = _of_each(read, named, left)
+    prices = [row for row in left if _is_price(read, row)]
+    filled += [Filled("usd_per_device_hour", (row.amounts[0].value,), row, 0.5) for row in prices]
+    left = [row for row in left if row not in prices]
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy)
 
 
@@ -211,6 +219,42 @@ def _as_failures(read: Mentions, time: Filled) -> Filled:
     if not _fails(read, time.row):
         return time
     return replace(time, field="interruptions_per_day", values=(24 / time.values[-1],))
+
+
+def _peak(read: Mentions, rows: list[Row]) -> list[Row]:
+    """The numbers with the highest alone of several rates at which requests come: '1 rps at night, 14 by day'."""
+    rates = [row for row in rows if _comes_in(row) and _per_second(row.amounts[-1])]
+    if len(rates) < 2 or read.does("or", "versus", "compare", "correct", "contrast", "swap"):
+        return rows
+    peak = max(rates, key=lambda row: _per_second(row.amounts[-1]))
+    return [row for row in rows if row is peak or row not in rates]
+
+
+def _of_each(read: Mentions, named: list[Devices], left: list[Row]) -> tuple[list[Devices], list[Row]]:
+    """(Devices that are named without numbers as so many of each, the rest of the numbers): 'L40S, A100 or H200, four
+    of each'."""
+    if len(named) < 2 or any(device.count or device.nodes for device in named):
+        return named, left
+    for row in left:
+        behind = read.tokens[row.end : row.end + 2]
+        number = row.amounts[-1]
+        if any(token.norm in _EACH for token in behind) and not number.units and number.value == int(number.value) > 0:
+            return [replace(device, count=int(number.value)) for device in named], [one for one in left if one != row]
+    return named, left
+
+
+def _is_price(read: Mentions, row: Row) -> bool:
+    """Whether a number with a decimal point stands right behind a device that is counted, as what each costs an hour:
+    '24 MI300X at 1.95'."""
+    (number, *more) = row.amounts
+    low, high = read.found.lexicon.quantities["usd_per_device_hour"].usual
+    if more or number.units or number.per or number.scale or not low <= number.value <= high:
+        return False
+    at = row.start - 1
+    at -= at > 0 and (read.tokens[at].text in ",@" or read.tokens[at].norm in read.found.lexicon.placing)
+    device = next((start for start, end in read.found.names.items() if end == at + 1), None)
+    counted = device is not None and device in read.found.counted and device > 0
+    return counted and "." in read.tokens[row.start].norm and read.tokens[int(device or 0) - 1].kind == "number"
 
 
 def _fails(read: Mentions, row: Row) -> bool:
