@@ -30,38 +30,38 @@ def in_digits(text: Sequence[Glyphs], catalogue: Catalogue) -> list[Glyphs]:
     """The tokens with numbers of several words, and those that are parts of a name, as digits. A single word stays:
     'one of them', 'a pair'."""
     known, words = known_names(catalogue), lexicon()
-    found: list[Glyphs] = []
+    read: list[Glyphs] = []
     at = 0
     while at < len(text):
         run = _run(text, at, words)
         end = run[-1].end if run else at
         if not run or _is_phrase(text, at, end, words):
-            found += text[at : max(end, at + 1)]
+            read += text[at : max(end, at + 1)]
             at = max(end, at + 1)
             continue
-        lettered = _letters(found, run[0], known)
-        of_model = bool(found) and found[-1].norm in known.heads
-        version = len(found) > 1 and len(found[-1].norm) == 1 and found[-2].norm in known.heads
+        lettered = _letters(read, run[0], known)
+        of_model = bool(read) and read[-1].norm in known.heads
+        version = len(read) > 1 and len(read[-1].norm) == 1 and read[-2].norm in known.heads
         numbers = _put_together(run, lettered is not None or of_model or version)
         sized = _is_size_behind(text, end) and not (end + 1 < len(text) and _names_card(text, end, known, words))
         if lettered is not None:
-            found[lettered:] = [_letters_of(found[lettered:])]
+            read[lettered:] = [_letters_of(read[lettered:])]
         elif end - at == len(run) == 1 and not (sized or of_model or version or _says_value(text, run[0], words)):
-            found += text[at:end]
+            read += text[at:end]
             at = end
             continue
         for place, one in enumerate(numbers):
-            found += _written(text, one, space=place > 0 or not (lettered is not None or version))
+            read += _written(text, one, space=place > 0 or not (lettered is not None or version))
         at = end
         if sized:
-            found.append(replace(text[end], norm="b", text="b", space=False))
+            read.append(replace(text[end], norm="b", text="b", space=False))
             at += 1
         elif lettered is not None and at < len(text) and len(text[at].norm) == 1 and text[at].kind == "word":
             # 'L forty S'
-            glued = [*found, replace(text[at], space=False)]
+            glued = [*read, replace(text[at], space=False)]
             if max((stop for stop, _ in walked(known.accelerators, glued, lettered)), default=0) == len(glued):
-                found, at = glued, at + 1
-    return found
+                read, at = glued, at + 1
+    return read
 
 
 def _run(text: Sequence[Glyphs], start: int, words: Lexicon) -> list[_Spoken]:
@@ -123,16 +123,16 @@ def _is_phrase(text: Sequence[Glyphs], start: int, end: int, words: Lexicon) -> 
 def _says_value(text: Sequence[Glyphs], one: _Spoken, words: Lexicon) -> bool:
     """Whether a number begins a value's words where it is written in digits: 'four bit'."""
     behind = [*_written(text, one, True), *text[one.end : one.end + 2]]
-    return any(word.end > 1 and word.get("value") for word in words.at(behind, 0))
+    return any(word.end > 1 and word.all("value") for word in words.at(behind, 0))
 
 
-def _letters(found: Sequence[Glyphs], number: _Spoken, known: Known) -> int | None:
+def _letters(read: Sequence[Glyphs], number: _Spoken, known: Known) -> int | None:
     """Where letters begin that are a card's name with the number behind them: the h of 'h one hundred'."""
-    start = len(found)
-    while start and found[start - 1].kind == "word" and len(found[start - 1].norm) <= _LONGEST_LETTERS:
+    start = len(read)
+    while start and read[start - 1].kind == "word" and len(read[start - 1].norm) <= _LONGEST_LETTERS:
         start -= 1
-    for begin in range(start, len(found)):
-        tokens = [_letters_of(found[begin:]), Glyphs(number.digits, number.digits, 0, 0, "number", False)]
+    for begin in range(start, len(read)):
+        tokens = [_letters_of(read[begin:]), Glyphs(number.digits, number.digits, 0, 0, "number", False)]
         if len(number.digits) > 1 and any(stop == 2 for stop, _ in walked(known.accelerators, tokens, 0)):
             return begin
     return None

@@ -7,12 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.offline.catalogue import known
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.spoken import in_digits
 from agent.offline.language.tokens import tokens
 
-ONES = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen \
-eighteen nineteen".split()
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+def _word(number: int) -> str:
+    return next(word for word, value in lexicon().spoken.items() if value == number)
+
+
+ONES = [_word(number) for number in range(1, 20)]
+TENS = [_word(number) for number in range(20, 100, 10)]
 
 
 def written(text: str) -> str:

@@ -40,6 +40,7 @@ _REACH = 14
 # Of training; of serving they are said of many users, whom a card at home has not.
 _BATCHES = ("batch", "micro_batch", "global_batch")
 _NEAR = 3
+_PRICE = "usd_per_device_hour"
 # 'Four of each'
 _EACH = ("each", "chaque", "chacune", "chacun", "jeweils", "cada", "ciascuna", "ciascuno", "各", "ずつ", "каждой")
 _MINUTE_S = 60
@@ -187,7 +188,7 @@ def understood(
     named = devices(read, meant, made, frozenset(refused.things), machines)
     named, left = _of_each(read, named, left)
     prices = [row for row in left if _is_price(read, row)]
-    filled += [Filled("usd_per_device_hour", (row.amounts[0].value,), row, 0.5) for row in prices]
+    filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
     left = [row for row in left if row not in prices]
     return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy)
 
@@ -247,7 +248,7 @@ def _is_price(read: Mentions, row: Row) -> bool:
     """Whether a number with a decimal point stands right behind a device that is counted, as what each costs an hour:
     '24 MI300X at 1.95'."""
     (number, *more) = row.amounts
-    low, high = read.found.lexicon.quantities["usd_per_device_hour"].usual
+    low, high = read.found.lexicon.quantities[_PRICE].usual
     if more or number.units or number.per or number.scale or not low <= number.value <= high:
         return False
     at = row.start - 1
