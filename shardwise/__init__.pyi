@@ -791,6 +791,8 @@ class _ImportRequest(_EitherRequest, total=False):
     """One config, script or command line."""
     files: Mapping[str, str] | None
     """Several files that belong together, text by name: config, DeepSpeed JSON, job script."""
+    file_paths: list[str] | None
+    """Files below the working folder; those that they name are read, too."""
 
 class _MatrixRequest(_SiteArguments, _StrategiesRequest, total=False):
     custom_layouts: Mapping[str, Mapping[str, Any]] | None
@@ -1178,10 +1180,10 @@ def write_configs(model: str | Mapping[str, Any] | None = None, accelerator: str
 
 def import_config(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ImportRequest]) -> ImportedConfig:
     """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
-    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, LitGPT, ms-swift, DeepSpeed, accelerate, torchtitan, Megatron-
-    LM, NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it
-    when the user pastes or names a config or script. Arguments (accelerator, count …) complete what the files
-    leave open and win over them; nothing in the files is executed."""
+    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, ms-swift, verl, DeepSpeed, accelerate, torchtitan, Megatron-LM,
+    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it
+    when the user pastes or names a config or script. Arguments (accelerator, count …) complete the files and win
+    over them; nothing is executed."""
 
 def render_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_MatrixRequest]) -> RenderedMatrix:
     """All files of a benchmark matrix as text, without writing any: what benchmark_matrix would write. For the

@@ -41,10 +41,10 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
 @tool(title="Read existing configs", read_only=True)
 def import_config(request: ImportRequest) -> ImportedConfig:
     """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
-    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, LitGPT, ms-swift, DeepSpeed, accelerate, torchtitan, Megatron-LM,
+    LlamaFactory, Axolotl, TRL, Unsloth, torchtune, ms-swift, verl, DeepSpeed, accelerate, torchtitan, Megatron-LM,
     NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it when the
-    user pastes or names a config or script. Arguments (accelerator, count …) complete what the files leave open and win
-    over them; nothing in the files is executed."""
+    user pastes or names a config or script. Arguments (accelerator, count …) complete the files and win over them;
+    nothing is executed."""
     return importing.import_config(request)
 
 

@@ -6,31 +6,25 @@ import io
 import os
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from estimator.errors import PlanError
-from knowledge.own.files import open_regular, working_folder
+from knowledge.own.files import open_regular
 from pages.rendering.clean import one_line
+from planner.files.beside import ENDINGS, FileTree, with_named
 from planner.files.importing import ImportedConfig
 from tools.registry import find
 
 LARGEST = 200_000
-_NAMED = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
-# A job starts a script, which names a config, which names another.
-_DEEPEST = 3
 _GIT_S = 60.0
 _MOST_BYTES = 64 * 10**6
 
 
-class FileTree(Protocol):
-    def is_file(self, path: Path) -> bool: ...
-
-    def text(self, path: Path) -> str: ...
-
+class Folders(FileTree, Protocol):
     def configs(self, folder: Path) -> list[Path]:
         """Files below a folder that may be configs."""
         ...
@@ -123,38 +117,11 @@ def _git(*words: str) -> str | None:
 
 
 def _is_config(path: Path) -> bool:
-    return path.suffix in _NAMED and not any(part.startswith(".") for part in path.parts if part not in (".", ".."))
+    return path.suffix in ENDINGS and not any(part.startswith(".") for part in path.parts if part not in (".", ".."))
 
 
 def read_whole(files: Mapping[str, str], options: Mapping[str, Any], tree: FileTree) -> ImportedConfig:
     """What files run, with those that they name and that lie beside them. Raises PlanError."""
-    read = find("import_config")
-    texts = dict(files)
-    result = read.run({**options, "files": texts})
-    for _ in range(_DEEPEST):
-        assert isinstance(result, ImportedConfig)
-        if not (more := _beside(files, result.refers, texts, tree)):
-            break
-        texts |= more
-        result = read.run({**options, "files": texts})
+    result = find("import_config").run({**options, "files": with_named(files, {}, tree)})
     assert isinstance(result, ImportedConfig)
     return result
-
-
-def _beside(paths: Iterable[str], named: list[str], files: Mapping[str, str], tree: FileTree) -> dict[str, str]:
-    """Files that the given ones name: in or below their folders, or the working folder, from where they are started."""
-    beside: dict[str, str] = {}
-    here = working_folder()
-    folders = dict.fromkeys([*(Path(path).parent for path in paths), Path()])
-    read = {Path(path).resolve() for path in files}
-    for name in named:
-        relative = Path(name)
-        if relative.is_absolute() or relative.suffix not in _NAMED:
-            continue
-        for place in (folder / part for folder in folders for part in (relative, relative.name)):
-            whole = place.resolve()
-            inside = ".." not in place.parts or whole.is_relative_to(here)
-            if inside and whole not in read and tree.is_file(place):
-                beside[str(place)] = tree.text(place)
-                break
-    return beside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from agent.models import Thought, Turn
@@ -16,16 +15,14 @@ from agent.offline.form import Reading
 from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
-from estimator.credentials import without_credentials
 from estimator.plan.schema import merge
-from knowledge.own.files import may_read, read_text
+from knowledge.machines.catalogue import find_accelerator
 from pages.blocks import offered
 from planner.partial import get
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
 
 _NAME = "offline"
-_MOST_BYTES = 1 << 20
 # {tool: (what own and edits call its things, its argument)}.
 _FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
 # Tools that keep or show a plan: without one there is nothing to keep.
@@ -190,19 +187,12 @@ def _import(
 ) -> Wish:
     if "accelerator" not in edits and (device := get(plan, "cluster.accelerator")):
         edits["accelerator"] = device
-    if path := reading.own.get("path"):
-        text = _content(str(path))
-        return talk.no_file(str(path)) if text is None else ("import_config", {"files": {str(path): text}} | edits)
+    if (nodes := reading.values("nodes")) and not reading.values("count"):
+        each = reading.values("per_node") or [
+            find_accelerator(name).value.per_node for name in reading.values("accelerator")
+        ]
+        edits |= {"count": int(nodes[-1] * each[-1])} if each else {}
     return "import_config", own | edits
-
-
-def _content(path: str) -> str | None:
-    """The text of a file of at most 1 MiB, or None where there is none that can be read as text."""
-    try:
-        place = Path(path).expanduser()
-        return without_credentials(read_text(place, "file", _MOST_BYTES)) if may_read(place) else None
-    except (ValueError, RuntimeError):
-        return None
 
 
 def _results(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:

@@ -21,6 +21,7 @@ _COMMAND = re.compile(
     r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set|"
     r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang) "
 )
+_PYTHON = re.compile(r"^(import \w|from \w[\w.]* import |\w+ = [A-Za-z_][\w.]*\()", re.MULTILINE)
 
 
 def is_script(name: str, text: str) -> bool:
@@ -35,7 +36,7 @@ def is_script(name: str, text: str) -> bool:
 def is_python(name: str, text: str) -> bool:
     if name.endswith((".py", ".ipynb")):
         return True
-    return not name.endswith(_CONFIGS) and bool(re.search(r"^(import|from) \w+", text, re.MULTILINE))
+    return not name.endswith(_CONFIGS) and bool(_PYTHON.search(text))
 
 
 def config(name: str, text: str) -> tuple[Format, Keys] | None:

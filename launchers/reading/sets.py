@@ -10,6 +10,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.fitted.training import framework, frameworks_known
+from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
 from launchers.python.names import Invocation
 from launchers.reading.devices import accelerator
@@ -229,7 +230,8 @@ def _read_python(sets: _FileSet) -> None:
             sets.findings.formats[path] = "Python that a script starts" if _base(path) in sets.started else "Python"
         return
     for path, text in sets.python.items():
-        if kind := read_python(_base(path), text, sets.findings, Invocation(load=sets.load)):
+        kind = read_python(_base(path), text, sets.findings, Invocation(load=sets.load))
+        if kind := kind or engines.read_python(_base(path), text, sets.findings):
             sets.findings.formats[path] = kind
         elif len(sets.texts) == 1:
             raise PlanError("files", f"{_base(path)} trains with nothing that is read here", WHAT_HELPS)

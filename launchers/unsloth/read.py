@@ -163,6 +163,8 @@ def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
     # Its kernels never hold the logits whole.
     findings.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
     findings.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
+    findings.default("per_node", 1, "a script by itself is one process, on one device")
+    findings.default("nodes", 1, "one node where no file names more")
     if is_set(keys.take("float32_mixed_precision")):
         findings.put("workload.weights", "fp32", Item(keys.file, "float32_mixed_precision", True))
 

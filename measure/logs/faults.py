@@ -1,7 +1,8 @@
-"""Runs that ran out of device memory: what the error says of it.
+"""Runs that ran out of device memory, or stopped for another reason: what the error says of it.
 
 Messages are those of torch c10/cuda/CUDACachingAllocator.cpp (2.1 on, and before), and of XLA's allocator
-(RESOURCE_EXHAUSTED, xla/tsl/framework/bfc_allocator.cc).
+(RESOURCE_EXHAUSTED, xla/tsl/framework/bfc_allocator.cc); of other ends those of Slurm 24.05 (slurmd/slurmstepd, common/
+log of job steps), torch 2.9 (ProcessGroupNCCL.cpp, elastic/multiprocessing/errors), NCCL 2.27 (nccl.h ncclResult_t).
 """
 
 from __future__ import annotations
@@ -30,6 +31,27 @@ _PLACES = (
     ("loading the model", re.compile(r"from_pretrained|load_state_dict|\.to\(device|model\.cuda\(")),
 )  # fmt: skip
 _BEFORE, _AFTER = 6000, 1500
+# Why a run ended, the surest sign first: an exception of Python often only follows from it.
+_ENDS = (
+    ("Slurm ended the job at its time limit", re.compile(r"DUE TO TIME LIMIT")),
+    ("the job was preempted", re.compile(r"DUE TO PREEMPTION")),
+    ("host memory ran out and the kernel killed a process",
+     re.compile(r"oom[-_]kill|cgroup out-of-memory handler|OOM Killed|OOMKilled", re.IGNORECASE)),
+    ("the disk is full", re.compile(r"No space left on device")),
+    ("shared memory ran out (/dev/shm of the container)", re.compile(r"Bus error|insufficient shared memory")),
+    ("a device failed (ECC or Xid error)", re.compile(r"uncorrectable ECC|NVRM: Xid|fell off the bus")),
+    ("a collective timed out, since a rank was stuck or had died before",
+     re.compile(r"Watchdog caught collective operation timeout")),
+    ("NCCL failed, by its network or since a rank had died",
+     re.compile(r"ncclSystemError|ncclRemoteError|ncclInternalError|ncclUnhandledCudaError")),
+    ("a process was killed (signal 9), most often since host memory ran out",
+     re.compile(r"exitcode *: -9|Signal 9 \(SIGKILL\)|exit code 137")),
+)  # fmt: skip
+_EXCEPTION = re.compile(
+    r"^(?:\[[^\]]*\]:? ?)*((?:\w+\.)*\w*(?:Error|Exception|Interrupt))(?:: (\S.{0,200}))?$", re.MULTILINE
+)
+# An exception that tells of another process's.
+_OF_ANOTHER = "ChildFailedError"
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,18 @@ class OutOfMemory:
         if self.allocated_bytes is None or self.wanted_bytes is None:
             return None
         return self.allocated_bytes + self.wanted_bytes
+
+
+def why_it_ended(text: str) -> str | None:
+    """The reason that the end of a log gives for the run's; None where it tells of none."""
+    for reason, pattern in _ENDS:
+        if pattern.search(text):
+            return reason
+    raised = [match for match in _EXCEPTION.finditer(text) if not match[1].endswith(_OF_ANOTHER)]
+    if not raised:
+        return None
+    name = raised[-1][1].rpartition(".")[2]
+    return f"{name}: {raised[-1][2]}" if raised[-1][2] else name
 
 
 def out_of_memory(text: str, at: int) -> OutOfMemory:

@@ -13,12 +13,14 @@ from knowledge.own.files import open_regular
 from measure.history.run import MeasuredRun
 from measure.logs import benchmark, documents, mlflow, served, tensorboard, wandb
 from measure.logs.assembling import assembled
+from measure.logs.faults import why_it_ended
 from measure.logs.mlperf import plan_of, rows_of
 from measure.logs.scan import scanned
 
 _FIELD = "path"
 _MOST_FILES = 500
 _DEEPEST = 6
+_END_BYTES = 1 << 16
 _TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
 KINDS = (
     "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
@@ -50,6 +52,12 @@ def read_text(text: str, name: str = "text") -> MeasuredRun:
     if run is None:
         raise PlanError("text", "nothing in it was read as a run", list(KINDS))
     return run
+
+
+def _end_of(stream: BinaryIO) -> str:
+    """The last lines of what was read."""
+    stream.seek(max(0, stream.tell() - _END_BYTES))
+    return stream.read().decode(errors="replace")
 
 
 def is_log(text: str) -> bool:
@@ -132,10 +140,11 @@ def read_log(path: Path, steps: int | None = None) -> MeasuredRun | None:
     """The run of a text log; None where it holds none. `steps` is how many there were, where that is known. Raises
     PlanError."""
     with open_regular(path, _FIELD) as stream:
-        return _of_stream(stream, path.name, steps)
+        return _of_stream(stream, path.name, steps, is_file=True)
 
 
-def _of_stream(stream: BinaryIO, name: str, steps: int | None = None) -> MeasuredRun | None:
+def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file: bool = False) -> MeasuredRun | None:
+    """The run of a log. That it ended makes a file a log, and nothing else that may only speak of errors."""
     scan = scanned(stream)
     if steps:
         scan.facts.note("steps", str(steps))
@@ -146,9 +155,12 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None) -> Measure
         rows = rows or rows_of(events, scan.facts.plan.get("workload", {}).get("global_batch"))
         source = f"MLPerf {source}"
     bars = scan.bars if rows or scan.facts.frameworks else []
-    if not rows and not bars and not scan.faults:
+    ended = None if scan.faults else why_it_ended(_end_of(stream))
+    if not rows and not bars and not scan.faults and not (ended and is_file):
         return None
     run = assembled(scan.facts, rows, source, bars, [at for at, _ in scan.saves.rows], scan.faults)
+    if ended:
+        run = run.model_copy(update={"findings": [f"it stopped: {ended}", *run.findings]})
     if scan.thinned:
         note = f"of {scan.bytes / 1e6:,.0f} MB every so many steps were read"
         run = run.model_copy(update={"note": note})

@@ -27,6 +27,8 @@ _BESIDE_A_DEPLOYMENT = (
     "that waits, another program on the devices, clocks and temperature."
 )
 _TOLD = 2
+# How findings begin that say why a run ended (measure.logs).
+_ENDS = ("out of memory", "it stopped")
 
 
 def rating(result: RunRating) -> list[Block]:
@@ -94,7 +96,7 @@ def _gain(row: LikelyCause) -> str:
 def reading(result: RunReading) -> list[Block]:
     judged = result.rating
     return [
-        Headline(_headline(result), False if result.outcome != "ran" else None),
+        Headline(_headline(result), False if result.outcome != "ran" else None, more=_end(result)),
         *([verdict(judged)] if judged else []),
         Figures(_figures(result), "Measured"),
         *([Figures(plan_rows(result.plan), "Plan, as far as it is said")] if result.plan else []),
@@ -112,12 +114,20 @@ def _headline(result: RunReading) -> str:
     where = result.name or result.source
     if result.outcome == "oom":
         return f"{where}: it ran out of device memory."
+    if result.outcome == "failed":
+        return f"{where}: it failed before its first step."
     if result.kind == "serving" or result.tokens_per_s_per_device is result.step_s is None:
         return f"{where}: {', '.join(f'{name} {value:.4g}' for name, value in result.figures.items()) or 'no figure'}."
     parts = [seconds(result.step_s) + " a step"] if result.step_s else []
     if result.tokens_per_s_per_device:
         parts.append(f"{rate(result.tokens_per_s_per_device)} tokens/s per device")
     return f"{where}: {', '.join(parts)}."
+
+
+def _end(result: RunReading) -> str:
+    """What the log says of why the run ended."""
+    reasons = [row for row in result.findings if row.startswith(_ENDS)]
+    return " ".join(f"{row[:1].upper()}{row[1:]}." for row in reasons[:_TOLD])
 
 
 def _figures(result: RunReading) -> list[Row]:

@@ -19,6 +19,7 @@ from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
 from planner.estimates import PlanEstimate, estimate_plan, warnings_of
 from planner.fields import leaves
+from planner.files.beside import texts_of
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
 from planner.requests import EitherRequest, PlanArguments
@@ -33,8 +34,9 @@ _ONE = "config"
 
 class ImportRequest(EitherRequest):
     text: str | None = Field(None, description="One config, script or command line.")
-    files: dict[str, str] | None = Field(
-        None, description="Several files that belong together, text by name: config, DeepSpeed JSON, job script."
+    files: dict[str, str] | None = Field(None, description="Files that belong together, text by name.")
+    file_paths: list[str] | None = Field(
+        None, min_length=1, description="Files below the working folder; those that they name are read, too."
     )
 
 
@@ -82,12 +84,16 @@ class ImportedConfig(Result):
 
 def import_config(request: ImportRequest) -> ImportedConfig:
     """Read existing configs."""
-    return imported(_files(request), dict(leaves(PlanArguments._data(request))))
+    arguments = dict(leaves(PlanArguments._data(request)))
+    return imported(_files(request, arguments), arguments)
 
 
-def _files(request: ImportRequest) -> dict[str, str]:
-    if (request.text is None) == (request.files is None):
-        raise PlanError("text", "give one of text and files", ["text", "files"])
+def _files(request: ImportRequest, arguments: Mapping[str, Any]) -> dict[str, str]:
+    ways = ["text", "files", "file_paths"]
+    if sum(getattr(request, way) is not None for way in ways) != 1:
+        raise PlanError("text", "give one of text, files and file_paths", ways)
+    if request.file_paths is not None:
+        return texts_of(request.file_paths, arguments)
     return dict(request.files) if request.files is not None else {_ONE: request.text or ""}
 
 

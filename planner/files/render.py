@@ -187,21 +187,21 @@ def written_below() -> Path | None:
     return _root.get()
 
 
-def inside_root(folder: str) -> Path:
-    """The folder asked for, which has to lie below the root of what may be written once links are followed.
+def inside_root(folder: str, field: str = "folder") -> Path:
+    """The folder or file asked for, which has to lie below the root of what may be written once links are followed.
 
     It is relative where the root is the working folder. Raises PlanError.
     """
     root = _root.get()
     if root is None and is_gone():
-        raise PlanError("folder", f"the working folder {working_folder()} was deleted; go to one that is there")
+        raise PlanError(field, f"the working folder {working_folder()} was deleted; go to one that is there")
     base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
         if len(folder) > 1000 or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
             raise ValueError
         inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):
-        raise PlanError("folder", f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
+        raise PlanError(field, f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
     if not inside:
-        raise PlanError("folder", f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
+        raise PlanError(field, f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
     return base / folder if root else Path(folder)

@@ -12,6 +12,23 @@ from agent.offline.language.pasted import apart
 YAML = "base_model: mistralai/Mistral-7B-v0.3\nadapter: qlora\nlora_target_modules:\n  - q_proj\nmicro_batch_size: 2"
 COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-model-len 32768"
 
+LLAMA = "llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -c 65536 -ctk q8_0"
+PYTHON = """from trl import SFTConfig
+
+args = SFTConfig(
+    per_device_train_batch_size=2,  # (each
+    max_length=4096,
+)
+for seed in range(2):
+    train(args)"""
+MANIFEST = """kind: Deployment
+spec:
+  replicas: 2
+  template:
+    resources:
+      limits:
+        nvidia.com/gpu: 4"""
+
 
 @pytest.mark.parametrize(
     ("text", "config", "beside"),
@@ -20,6 +37,11 @@ COMMAND = "vllm serve Qwen/Qwen2.5-72B-Instruct --tensor-parallel-size 4 --max-m
         (f"{YAML}\n\non one L40S please", YAML, "on one L40S please"),
         (f"{COMMAND} -- ok on h100s?", COMMAND, "-- ok on h100s?"),
         (f"is this sane: {COMMAND}", COMMAND, "is this sane:"),
+        (f"{COMMAND} on 4x H100?", COMMAND, "on 4x H100?"),
+        (f"on a 3090: ./bin/{LLAMA}", f"./bin/{LLAMA}", "on a 3090:"),
+        (f"RANKS=4 {COMMAND}, fits?", f"RANKS=4 {COMMAND}", "fits?"),
+        (f"will it fit?\n\n{PYTHON}\n\nit is one RTX 4090", PYTHON, "will it fit? it is one RTX 4090"),
+        (f"{MANIFEST}\n\nare 80GB H100s enough?", MANIFEST, "are 80GB H100s enough?"),
         ('on 8 h100? {"bf16": {"enabled": true}} thanks', '{"bf16": {"enabled": true}}', "on 8 h100?   thanks"),
     ],
 )

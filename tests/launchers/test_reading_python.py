@@ -101,3 +101,15 @@ def test_settings_of_fsdp_in_a_file_of_their_own() -> None:
     result = imported({"run.sh": script, "fsdp.json": config}, {"cluster.accelerator": "h100-sxm"})
     assert result.plan["layout"]["recompute"] == "full"
     assert result.plan["layout"]["zero_stage"] == 3
+
+
+def test_engines_that_python_starts() -> None:
+    source = """
+from vllm import LLM, SamplingParams
+tp = 4
+llm = LLM("meta-llama/Llama-3.1-70B-Instruct", tensor_parallel_size=tp, max_model_len=16384)
+"""
+    result = imported({"serve.py": source}, {"cluster.accelerator": "h100-sxm"})
+    assert result.formats == {"serve.py": "Python script that starts vLLM"}
+    assert (result.plan["layout"]["tp"], result.plan["workload"]["max_context"]) == (4, 16384)
+    assert result.fits

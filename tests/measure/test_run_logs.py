@@ -207,6 +207,25 @@ def test_a_run_out_of_memory_says_what_it_needed_and_where(message: str, wanted:
     assert ("loss" if "cross" in place else "optimizer step") in run.findings[0]
 
 
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T10:00:00 DUE TO TIME LIMIT ***", "time limit"),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", "host memory"),
+        ("[rank2]:[E ProcessGroupNCCL.cpp:616] [Rank 2] Watchdog caught collective operation timeout", "collective"),
+        ("[rank0]: ValueError: the tokenizer has no chat_template\n"
+         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "ValueError: the tokenizer"),
+    ],
+)  # fmt: skip
+def test_a_file_says_why_its_run_stopped(end: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(f"Traceback (most recent call last):\n{end}\n")
+    run = read(tmp_path / "train.log")[0]
+    assert run.outcome == "failed"
+    assert why in run.findings[0]
+    # What a person pastes may be about anything.
+    assert not is_log(end)
+
+
 def test_what_is_no_log_is_refused() -> None:
     with pytest.raises(PlanError, match="nothing in it"):
         read_text("Dear all, the training went well. Loss was fine; see you.\n")

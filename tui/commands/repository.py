@@ -16,7 +16,7 @@ from pages.results.repository import OPEN, CheckedConfig, repository, status
 from planner.files.importing import ImportedConfig
 from planner.results import FitCheck, Remedy
 from tools.registry import find
-from tui.config_files import FileTree, Revision, WorkingTree, read_whole
+from tui.config_files import Folders, Revision, WorkingTree, read_whole
 from tui.jsonout import write_json
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
     return int(any(row.fails and not row.failed_before for row in rows))
 
 
-def _paths(names: Iterable[str], tree: FileTree) -> list[Path]:
+def _paths(names: Iterable[str], tree: Folders) -> list[Path]:
     paths: list[Path] = []
     for name in names:
         path = Path(name)
@@ -48,7 +48,7 @@ def _paths(names: Iterable[str], tree: FileTree) -> list[Path]:
 
 
 def _checked(
-    paths: Iterable[Path], tree: FileTree, options: Mapping[str, Any], wanted: Mapping[str, Any] | None = None
+    paths: Iterable[Path], tree: Folders, options: Mapping[str, Any], wanted: Mapping[str, Any] | None = None
 ) -> dict[str, ImportedConfig]:
     """Configs by name, without those that another names, and without files of other kinds."""
     results: dict[str, ImportedConfig] = {}
@@ -59,7 +59,7 @@ def _checked(
     return {name: result for name, result in results.items() if name not in parts or (wanted and name in wanted)}
 
 
-def _read(path: Path, tree: FileTree, options: Mapping[str, Any]) -> ImportedConfig | None:
+def _read(path: Path, tree: Folders, options: Mapping[str, Any]) -> ImportedConfig | None:
     """What a config runs, None of a file that is none. The options say only what it leaves open."""
     try:
         files = {str(path): tree.text(path)}

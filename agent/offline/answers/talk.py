@@ -173,10 +173,3 @@ def _short(value: float) -> str:
         if value >= scale:
             return f"{value / scale:.4g}{letter}"
     return figures.number(value)
-
-
-def no_file(path: str) -> str:
-    return (
-        f"I find no text file `{path}` in the folder that Shardwise runs in. Paste its text here, or give its path "
-        "from there."
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
@@ -10,6 +12,20 @@ from agent.offline.language.lexicon import lexicon
 _FEWEST_LINES = 2
 _OF_STEPS = ("loss", "iter", "step")
 _NO_MEMORY = ("out of memory", "outofmemory")
+# Words that only configurations of training, or of serving, have.
+_OF_TRAINING = ("per_device_train", "micro_batch", "gradient_accumulation", "learning_rate", "torchrun", "lora_r",
+                "deepspeed", "num_train_epochs", "trainingarguments")  # fmt: skip
+_OF_SERVING = ("max_model_len", "vllm serve", "vllm_openai", "llama_server", "sglang", "trtllm_serve",
+               "gpu_memory_utilization", "ctx_size", "max_num_seqs")  # fmt: skip
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+# 'import x', 'from x import y', 'name = a.call(', 'trainer.train()'.
+_OPENS_PYTHON = re.compile(
+    r"(import \w[\w.]*( as \w+)?|from \w[\w.]* import .+|\w+(, ?\w+)* ?= ?[A-Za-z_][\w.]*\(.*)\s*$"
+)
+_PYTHON = re.compile(
+    r"(\s+\S|import \w|from \w[\w.]* import |[\w.\[\]\"']+(, ?\w+)* ?=|[A-Za-z_][\w.]*\(|[)\]}]|#|@\w|"
+    r"(def|class|with|for|if|elif|while) .*:\s*$|(else|try|finally):)"
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,13 @@ class Pasted:
     log: str | None = None
     """Lines of a training log with the speeds of its steps."""
 
+    @property
+    def trains(self) -> bool | None:
+        """Whether the configuration is of training, or of serving; None where its words are of neither."""
+        words = (self.config or "").lower().replace("-", "_")
+        shown = [any(word in words for word in its) for its in (_OF_TRAINING, _OF_SERVING)]
+        return shown[0] if shown[0] != shown[1] else None
+
 
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
@@ -34,7 +57,7 @@ def apart(text: str) -> Pasted:
     text, machines = _without_logs(text)
     facts += machines
     config = None
-    for split in (_fenced, _lines, _json, _command):
+    for split in (_fenced, _python, _lines, _json, _command):
         if found := split(text):
             config, text = found[0].strip(), found[1].strip(" `\n")
             break
@@ -202,6 +225,25 @@ def _fenced(text: str) -> tuple[str, str] | None:
     return (body, f"{parts[0]} {' '.join(parts[2:])}") if configured else None
 
 
+def _python(text: str) -> tuple[str, str] | None:
+    """Python source: from the first line that imports something or gives a name what a call returns, to the last line
+    of code."""
+    lines = text.split("\n")
+    start = next((at for at, line in enumerate(lines) if _OPENS_PYTHON.match(line)), None)
+    if start is None:
+        return None
+    end, open_brackets = start, 0
+    for at in range(start, len(lines)):
+        bare = _QUOTED.sub('""', lines[at]).partition("#")[0]
+        if open_brackets > 0 or _PYTHON.match(lines[at]):
+            end = at + 1
+        elif bare.strip():
+            break
+        open_brackets = max(0, open_brackets + sum(map(bare.count, "([{")) - sum(map(bare.count, ")]}")))
+    source = "\n".join(lines[start:end])
+    return (source, "\n".join([*lines[:start], *lines[end:]])) if "(" in source else None
+
+
 def _key(line: str) -> str | None:
     """The name that a line gives a value to: 'name: value', 'name = value', '--name'."""
     bare = line.strip().lstrip("-# ").strip()
@@ -216,11 +258,19 @@ def _key(line: str) -> str | None:
             found
             and name
             and value.strip()
-            and name.replace("_", "").replace(".", "").replace("-", "").isalnum()
+            and name.replace("_", "").replace(".", "").replace("-", "").replace("/", "").isalnum()
             and not name[0].isdigit()
         ):
             return name
     return None
+
+
+def _opens_section(line: str, below: str) -> bool:
+    """Whether a line is the name of what stands further in below it: 'spec:'."""
+    name = line.strip().removeprefix("- ")
+    indent = len(line) - len(line.lstrip())
+    deeper = len(below) - len(below.lstrip()) > indent or below.strip().startswith("- ")
+    return name.endswith(":") and name[:-1].replace("_", "").replace("-", "").isalnum() and deeper
 
 
 def _of_a_program(line: str, key: str) -> bool:
@@ -237,6 +287,7 @@ def _lines(text: str) -> tuple[str, str] | None:
     keys = [_key(line) for line in lines]
     fields = [index for index, key in enumerate(keys) if key]
     sections = any(line.strip().startswith("[") and line.strip().endswith("]") for line in lines)
+    sections = sections or any(map(_opens_section, lines, lines[1:]))
     if len(fields) < 2 or not (sections or any(_of_a_program(lines[index], str(keys[index])) for index in fields)):
         return None
     start, end = fields[0], fields[-1] + 1
@@ -272,22 +323,33 @@ def _json(text: str) -> tuple[str, str] | None:
 
 def _command(text: str) -> tuple[str, str] | None:
     """A command line with flags, up to where the sentence goes on."""
-    if "--" not in text:
+    if " -" not in text:
         return None
     flat = text.replace("\\\n", "\\\0").replace("\n", "\n ")
     words = flat.split(" ")
     for index, word in enumerate(words):
-        name = word.rpartition("\n")[2].strip("`'\"$ ")
+        name = word.rpartition("\n")[2].strip("`'\"$ ").rpartition("/")[2]
         if name not in lexicon().programs:
             continue
         rest = words[index:]
         end = _ends(rest)
-        if not any(one.startswith("--") and len(one) > 2 for one in rest[:end]):
+        if not any(_is_flag(one) for one in rest[:end]):
             continue
-        before = " ".join([*words[:index], word[: len(word) - len(word.rpartition("\n")[2])]])
-        config = " ".join([word.rpartition("\n")[2], *rest[1:end]])
+        settings = list(itertools.takewhile(_is_variable, reversed(words[:index])))
+        before = " ".join([*words[: index - len(settings)], word[: len(word) - len(word.rpartition("\n")[2])]])
+        config = " ".join([*reversed(settings), word.rpartition("\n")[2], *rest[1:end]])
         return config.replace("\\\0", "\\\n").strip("`, "), f"{before} {' '.join(rest[end:])}".replace("\\\0", " ")
     return None
+
+
+def _is_variable(word: str) -> bool:
+    """'CUDA_VISIBLE_DEVICES=0,1'."""
+    name, found, _ = word.rpartition("\n")[2].partition("=")
+    return bool(found) and name.isidentifier() and name == name.upper()
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word.lstrip("-")[:1].isalpha()
 
 
 def _ends(words: list[str]) -> int:
@@ -307,6 +369,9 @@ def _ends(words: list[str]) -> int:
         ):
             return index + 1
         free = 0 if word.startswith("-") else free + 1
+        if free == 2 and word in lexicon().placing and not any(map(_is_flag, words[index:])):
+            # '--max-model-len 32768 on 8xH100?'
+            return index
         if free > 3 and index > 3 and not any(one.startswith("-") for one in words[index:]):
             return index - 1
     return len(words)

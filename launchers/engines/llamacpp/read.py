@@ -52,8 +52,12 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
         findings.leave(context, "as long as the model was trained for")
     elif context is not None and length:
         findings.put("workload.max_context", int(length), context)
-    keys.take("cache_type_v")
-    findings.word("workload.kv_dtype", keys.take("cache_type_k"), inverted(words["kv"]))
+    values, cached = keys.take("cache_type_v"), keys.take("cache_type_k")
+    if values is not None and cached is None:
+        findings.leave(values, "packs the values alone, and a Plan has one format for both")
+    elif values is not None and cached is not None and values.value != cached.value:
+        findings.leave(values, "is another format than that of the keys, which is taken for both")
+    findings.word("workload.kv_dtype", cached, inverted(words["kv"]))
     layers, split, device = keys.take("n_gpu_layers"), keys.take("split_mode"), keys.take("device")
     if layers is not None and str(layers.value) not in ("all", "auto") and (as_number(layers.value) or 0) < 99:
         # The output counts as one (llama-model.cpp, i_gpu_start).

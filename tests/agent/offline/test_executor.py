@@ -272,7 +272,6 @@ def test_cost_follows_the_layout_that_was_chosen() -> None:
         ({"tool": "matrix_results"}, "Which folder"),
         ({"tool": "diff_scenarios"}, "There is no plan here yet"),
         ({"tool": "add_price"}, "That is what the tool `add_price` is for"),
-        ({"tool": "import_config", "own": {"path": "no/such.yaml"}}, "I find no text file"),
     ],
 )
 def test_what_needs_no_tool(form: dict[str, Any], starts: str) -> None:

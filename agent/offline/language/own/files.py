@@ -124,8 +124,7 @@ def report_of(page: Page, reading: Reading) -> dict[str, Any]:
 def import_of(page: Page, reading: Reading) -> dict[str, Any]:
     if page.pasted:
         return {"text": page.pasted}
-    path = next((name.text for name in page.read.of("path")), None)
-    return {"path": path} if path else {"text": page.read.text}
+    return {"file_paths": page.files.configs} if page.files.configs else {"text": page.read.text}
 
 
 def results_of(page: Page, reading: Reading) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _speed_of(page: Page, reading: Reading) -> dict[str, Any]:
 
 
 def _log_of(page: Page, reading: Reading) -> dict[str, Any]:
-    return {"text": page.log}
+    return {"text": page.log} if page.log else {"path": page.files.records[0]} if page.files.records else {}
 
 
 _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {

@@ -47,7 +47,11 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"{name.problem}{nearest}. Which is it? A path to its config.json will do, too")
             )
     for name in page.read.of("path"):
-        if not pieces and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log")):
+        if (
+            not pieces
+            and name.text not in page.files
+            and not name.text.endswith((".yaml", ".yml", ".sh", ".py", ".log"))
+        ):
             pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
         pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])

@@ -22,6 +22,7 @@ from agent.offline.language.measures import DAY_S, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
+from agent.offline.language.reading.named_files import NamedFiles
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from knowledge.machines.catalogue import find_accelerator
@@ -79,6 +80,8 @@ class Page:
     pasted: str | None = None
     log: str | None = None
     """Lines of a training log that were pasted."""
+    files: NamedFiles = field(default_factory=NamedFiles)
+    """What is named to be read."""
     speed: MeasuredSpeed | None = None
     """A measured speed that is to be judged."""
     named: list[Edit] = field(default_factory=list)

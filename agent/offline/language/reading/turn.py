@@ -12,7 +12,7 @@ from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
 from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_it_is, chosen, weighs_an_api
-from agent.offline.language.mentions import SERVING
+from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
 from agent.offline.language.own.tool import FREE, edits_left, own_of
@@ -20,6 +20,7 @@ from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.reading.act import act_of, is_of_a_kind, references_of, scope_of
 from agent.offline.language.reading.alone import value_alone
 from agent.offline.language.reading.edits import edits_of
+from agent.offline.language.reading.named_files import NamedFiles, files_named, left_to_ask
 from agent.offline.language.reading.page import Page, context_of, understood
 from agent.offline.language.reading.unread import lost_words, unknown_words, unused_names, unused_numbers
 from planner.requests import ALL_PATHS
@@ -42,7 +43,8 @@ def read(
     now = now or datetime.now().astimezone()
     parts = apart_(text)
     said, data = parts.said[:_LONGEST], parts.data[:_LONGEST]
-    page = understood(said, catalogue, plan or {}, topic or {}, now, data=data)
+    mode = {True: TRAINING, False: SERVING, None: None}[parts.trains]
+    page = understood(said, catalogue, plan or {}, topic or {}, now, mode, data=data)
     page.pasted = parts.config
     if not (data or page.pasted or parts.rows or parts.log) and (two := _two_questions(page)):
         return replace(read(two[0], catalogue, plan, topic, now), then=two[1])
@@ -50,9 +52,11 @@ def read(
         page.assumed.append(f"only the first {_LONGEST:,} characters of the message were read")
     tool, shares = chosen(page, context_of(page.plan, page.topic))
     page.log = parts.log
-    if page.pasted:
+    page.files = files_named(page.read, page.plan, tool) if not (page.pasted or page.log) else NamedFiles()
+    then = left_to_ask(said, page.files, tool) if page.pasted or page.files.configs else ""
+    if page.pasted or page.files.configs:
         tool = "import_config"
-    if page.log:
+    elif page.log or page.files.records:
         tool = "read_run"
     if tool == RATES and (speed := measured(page)):
         page.speed = speed
@@ -63,7 +67,7 @@ def read(
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
-    return _form(page, tool, shares)
+    return replace(_form(page, tool, shares), then=then)
 
 
 def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit], list[list[Edit]]]:
