@@ -35,6 +35,10 @@ def assembled(
     _plan(facts, result)
     findings = _filled(facts, result, steps)
     findings += [*_odd(result, steps), *map(_fault, faults)]
+    if "step_s" not in result.figures and "clock_step_s" in result.facts:
+        result.figures["step_s"] = result.facts["clock_step_s"]
+        _rates(facts, result)
+        findings.append("the step time is that between the lines of the log: evaluation and checkpoints may be in it")
     if "step_s" not in result.figures and (mean := _of_the_whole(facts, rows)):
         result.figures["step_s"] = mean
         _rates(facts, result)
@@ -42,7 +46,10 @@ def assembled(
             "the step time is the Trainer's train_runtime over all steps: the first and the saving of checkpoints "
             "are in it"
         )
-    outcome = "ran" if result.figures.keys() & {"step_s", "tokens_per_s_per_device"} or steps else "failed"
+    if "tokens_per_s_per_device" not in result.figures:
+        told = [name for name in ("tokens_per_s", "samples_per_s") if name in result.facts]
+        result.figures |= {name: result.facts[name] for name in told}
+    outcome = "ran" if result.figures or steps else "failed"
     if faults:
         outcome = "oom"
         _out_of_memory(result, faults[0])
@@ -97,6 +104,9 @@ def _filled(facts: HeaderFacts, result: SteadySteps, steps: Sequence[Row]) -> li
     if "tokens_per_s_per_device" not in figures and tokens and devices:
         figures["tokens_per_s_per_device"] = tokens / devices
     step, rate = figures.get("step_s"), figures.get("tokens_per_s_per_device")
+    if devices is None and tokens and rate and (count := _whole(tokens / rate)):
+        facts.put("cluster.count", count)
+        devices = count
     # Of reinforcement learning a batch is of prompts, each with several answers.
     counts = facts.framework not in _OF_PROMPTS
     per_step = result.facts.get("step_tokens") or (rate * step * devices if rate and step and devices else None)
@@ -136,6 +146,12 @@ def _rates(facts: HeaderFacts, result: SteadySteps) -> None:
         figures["step_s"] = tokens / figures["tokens_per_s_per_device"]
 
 
+def _whole(value: float) -> int | None:
+    """A whole number that a rounded quotient means."""
+    near = round(value) if 0.5 <= value < 1e6 else 0
+    return near if near and abs(value - near) <= 0.03 * near and abs(value - near) < 0.3 else None
+
+
 def _length(value: float) -> int | None:
     """A sequence length that a rounded quotient means: a multiple of 64 within the rounding, else none."""
     if not 1 <= value < 1e8:
@@ -146,7 +162,9 @@ def _length(value: float) -> int | None:
 
 def _of_the_whole(facts: HeaderFacts, rows: Sequence[tuple[int, Row]]) -> float | None:
     runtime = next((row["runtime_s"] for _, row in reversed(rows) if row.get("runtime_s", 0.0) > 0.0), None)
-    steps = facts.values.get("steps")
+    steps = facts.values.get("steps") or next(
+        (row["step"] for _, row in rows if row.get("runtime_s") == runtime and row.get("step", 0.0) > 0.0), None
+    )
     return runtime / steps if runtime and steps else None
 
 

@@ -37,7 +37,13 @@ _VERSION = re.compile(
 _DATE = re.compile(r"(?<![\d.])(20[1-4]\d)[-/]?([01]\d)[-/]?([0-3]\d)(?:[ T_]+[0-2]\d[:_.]?[0-5]\d)")
 _FRAMEWORKS = (
     ("unsloth", re.compile(r"Unsloth[: ]+20\d\d|Unsloth - \d|unsloth free finetuning|==\(\(====\)\)==", re.IGNORECASE)),
-    ("axolotl", re.compile(r"\[axolotl\.|axolotl\.cli|memory/max_active \(GiB\)", re.IGNORECASE)),
+    ("axolotl", re.compile(r"\[axolotl\.|axolotl\.cli|memory/max_(?:mem_)?active ?\(GiB\)", re.IGNORECASE)),
+    ("ms-swift", re.compile(r"\[INFO:swift\]|train_speed\(iter/s\)")),
+    ("litgpt", re.compile(r"\blitgpt\b|iter \d+ (?:\| )?step \d+.*iter time: ")),
+    ("nanotron", re.compile(r"nanotron|hardware_tflops_per_gpu")),
+    ("nemo-automodel", re.compile(r"nemo_automodel|\| tps [\d.]+\([\d.]+/gpu\)")),
+    ("llm-foundry", re.compile(r"llmfoundry|throughput/device/|^\[batch=\d+/\d+\]")),
+    ("openrlhf", re.compile(r"\bopenrlhf\b")),
     ("verl", re.compile(r"verl\.trainer|timing_s/step")),
     ("torchtitan", re.compile(r"\[titan\]|torchtitan|step: +\d+ .*tps:", re.IGNORECASE)),
     ("torchtune", re.compile(r"torchtune|tokens_per_second_per_gpu:", re.IGNORECASE)),
@@ -45,7 +51,7 @@ _FRAMEWORKS = (
     ("primus", re.compile(r"primus|hip mem usage|rocm mem usage", re.IGNORECASE)),
     ("nemo", re.compile(r"\[NeMo [IW] |train_step_timing in s")),
     ("megatron-deepspeed", re.compile(r"elapsed_time_per_iteration_ms|tokens per gpu per second \(tgs\)")),
-    ("megatron-bridge", re.compile(r"megatron\.bridge|megatron_bridge")),
+    ("megatron-bridge", re.compile(r"megatron\.bridge|megatron_bridge|Step Time : [\d.]+s GPU utilization")),
     ("megatron-lm", re.compile(r"elapsed time per iteration \(ms\)|using world size: \d+, data-parallel size")),
     ("deepspeed", re.compile(r"DeepSpeed info|\[deepspeed\]|RunningAvgSamplesPerSec")),
     ("hf-trainer", re.compile(r"\*{5} Running training \*{5}|'train_runtime'|\{'loss': |Total optimization steps")),
@@ -196,7 +202,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Put], ...] = tuple(
         (r"Instantaneous batch size per device = ([\d,]+)", _counting("workload.micro_batch")),
         (r"\bBatch size per device = ([\d,]+)", _counting("workload.micro_batch")),
         (r"Total train batch size .*= ([\d,]+)", _counting("workload.global_batch")),
-        (r"Total batch size \([^)]*\) = ([\d,]+)", _counting("workload.global_batch")),
+        (r"Total batch size (?:\([^)]*\) )?= ([\d,]+)", _counting("workload.global_batch")),
         (r"Gradient Accumulation steps = ([\d,]+)", _noting("accumulation")),
         (r"Total (?:optimization )?steps = ([\d,]+)", _noting("steps")),
         (r"Num GPUs used = (\d+)", _counting("cluster.count")),
@@ -231,6 +237,6 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Put], ...] = tuple(
         (r"world[_ ]size['\"]?[:= ]{1,4}(\d+)", _counting("cluster.count")),
         (r"num_processes['\"]?[:= ]{1,4}(\d+)", _counting("cluster.count")),
         (r"num_devices: (\d+)", _counting("cluster.count")),
-        (r"creating (?:bf16|fp16) ZeRO stage (\d)|zero[_ ]stage[ =:]+([0-3])\b", _counting("layout.zero_stage")),
+        (r"(?:creating (?:bf16|fp16) ZeRO stage |zero[_ ]stage[ =:]+)([0-3])\b", _counting("layout.zero_stage")),
     )
 )

@@ -6,24 +6,51 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from estimator.units import GIB
-from measure.logs.quantities import MIB, TABLE, quantity
+from measure.logs.quantities import GB, MIB, TABLE, plain, quantity
 
 Row = dict[str, float]
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # `name: number` and `name=number`; the name holds spaces, the number may have thousands set apart and a unit behind it.
 _NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf|-inf|NaN|Infinity"
+_UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
 _PAIR = re.compile(
-    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*['\"]?({_NUMBER})(?![\w:.]*:\d)(GiB|GB|MiB|MB|G|%)?"
+    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*['\"]?\[{{0,2}}({_NUMBER})(?![\w:.]*:\d){_UNIT}"
 )
+# `name number`, as programs have it that set their quantities apart by | or commas.
+_BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w-]*(?: [a-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
+# The rate of a device behind that of all of them, and the rate that names its unit alone.
+_EACH = re.compile(r"\(([\d.,]+)/gpu\)")
+_TFLOPS = re.compile(r"([\d.]+) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
+_MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
+# When a line was printed: 2026-01-31 12:00:00,123 as most have it, 01/31/2026 12:00:00 (nanotron), I0131 12:00:00.
+_CLOCK = re.compile(
+    r"(?<!\d)(?:(20[1-4]\d)[-/]?([01]\d)[-/]?([0-3]\d)|([01]\d)/([0-3]\d)/(20[1-4]\d)|[IWE]([01]\d)([0-3]\d))"
+    r"[ T_]([0-2]\d):([0-5]\d):([0-5]\d)(?:[.,](\d{1,6}))?"
+)
+_SOME_YEAR = 2024
 _BAR = re.compile(
     r"(\d+)%\|[^|]*\| *([\d.]+)([kM]?)/([\d.]+)([kM]?) \[(?:(\d+):)?(\d+):(\d+)<[^,\]]*(?:, *([\d.?]+) ?(s/it|it/s))?"
 )
 _TITAN = re.compile(r"validate step:", re.IGNORECASE)
-_ITERATION = re.compile(r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \|", re.IGNORECASE)
+_ITERATION = re.compile(
+    r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||^\[batch=(\d+)/|max_steps': '(\d+)/"
+    r"| \d+/(\d+), SamplesPerSec",
+    re.IGNORECASE,
+)
+# Of a program that tells steps done and seconds since the start: ms-swift, its older versions, modded-nanogpt.
+_SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*'elapsed_time': '((?:\d+[dhms] ?)+)'")
+_SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
+_CLOCKED = re.compile(r"step:(\d+)/(\d+) .*?train_time:(\d+)ms")
+_SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MOST_CHARACTERS = 8000
+# What stands before a bar that a program tells in words.
+TOLD = "train"
 
 
 def row_of(line: str) -> Row:
@@ -31,15 +58,60 @@ def row_of(line: str) -> Row:
     line = COLOUR.sub("", line[:_MOST_CHARACTERS])
     if _TITAN.search(line):
         return {}
-    if (brace := line.find("{")) >= 0 and (row := _of_object(line[brace:])):
-        return row
     row: Row = {}
     if step := _ITERATION.search(line):
-        row["step"] = float(step[1] or step[2])
+        row["step"] = float(next(number for number in step.groups() if number))
+    brace = line.find("{")
+    inner = _of_object(line[brace:]) if brace >= 0 else {}
+    _pairs(line[:brace] if inner else line, row)
+    row = inner | row if inner else row
+    if not row.keys() - {"step", "epoch"}:
+        return {}
+    if (clock := _clock_s(line)) is not None:
+        row.setdefault("clock_s", clock)
+    if "step_s" not in row and row.get("steps_per_s"):
+        row["step_s"] = 1.0 / row["steps_per_s"]
+    return row
+
+
+def rows_of(line: str) -> list[Row]:
+    """The rows of a line: one a step where it lists the times of many, else its one or none."""
+    if timings := _TIMINGS.search(line):
+        values = [_value(number, "", ("step_s", 1.0)) for number in re.findall(_NUMBER, timings[1])]
+        return [{"step_s": value} for value in values if value is not None]
+    row = row_of(line)
+    return [row] if row else []
+
+
+def _pairs(line: str, row: Row) -> None:
+    """Puts the quantities of a line into the row, the first of a kind counting."""
     for name, number, unit in _PAIR.findall(line):
         if (known := quantity(name)) and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
-    return row
+    for name, number, unit in _BESIDE.findall(line):
+        known = ("step_s", 1.0) if name == "time" and unit in _SECONDS else TABLE.get(plain(name))
+        if known and (value := _value(number, unit, known)) is not None:
+            row.setdefault(known[0], value)
+    if each := _EACH.search(line):
+        row["tokens_per_s_per_device"] = number_of(each[1])
+    if rate := _TFLOPS.search(line):
+        row.setdefault("tflops_per_device", number_of(rate[1]))
+
+
+def _clock_s(line: str) -> float | None:
+    """When a line was printed, in seconds of which differences count."""
+    if not (clock := _CLOCK.search(line[:400])):
+        return None
+    year, month, day = next(
+        (int(y or _SOME_YEAR), int(m), int(d))
+        for y, m, d in ((clock[1], clock[2], clock[3]), (clock[6], clock[4], clock[5]), ("", clock[7], clock[8]))
+        if m
+    )
+    try:
+        at = datetime(year, month, day, int(clock[9]), int(clock[10]), int(clock[11]), tzinfo=UTC)
+    except ValueError:
+        return None
+    return at.timestamp() + float(f"0.{clock[12] or 0}")
 
 
 def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
@@ -52,9 +124,15 @@ def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
     if name.endswith("_bytes"):
         if unit in ("MiB", "MB"):
             factor = MIB
-        elif unit or (factor == GIB and value > 1e6):
+        elif factor == 1.0:
+            factor = _MANY.get(unit, 1.0)
+        elif unit or (factor in (GIB, GB) and value > 1e6):
             # So large a number is of bytes.
             factor = GIB if unit else 1.0
+    elif unit in _SECONDS and name.endswith("_s") and factor == 1.0:
+        factor = _SECONDS[unit]
+    elif unit in _MANY:
+        factor *= _MANY[unit]
     elif name == "mfu" and unit != "%" and value <= 1.0:
         factor = 1.0
     return value * factor
@@ -67,7 +145,7 @@ def _of_object(text: str) -> Row:
     pairs = re.findall(rf"['\"]([\w /().@%-]{{1,80}})['\"]: *['\"]?({_NUMBER})['\"]?[,}}]", text)
     row: Row = {}
     for name, number in pairs:
-        known = TABLE.get(name.lower())
+        known = TABLE.get(plain(name))
         if known and (value := _value(number, "", known)) is not None:
             row.setdefault(known[0], value)
     return row
@@ -95,6 +173,13 @@ def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
             continue
         seconds = 3600.0 * int(bar[6] or 0) + 60.0 * int(bar[7]) + int(bar[8])
         yield done, total, seconds, line[: bar.start()].strip(" :\r")[-60:]
+    if since := _SINCE.search(line):
+        seconds = sum(float(number) * _SPANS[unit] for number, unit in re.findall(r"(\d+)([dhms])", since[3]))
+        yield float(since[1]), float(since[2]), seconds, TOLD
+    elif (speed := _SPEED.search(line)) and number_of(speed[1]):
+        yield float(speed[2]), 0.0, float(speed[2]) / number_of(speed[1]), TOLD
+    elif clocked := _CLOCKED.search(line):
+        yield float(clocked[1]), float(clocked[2]), float(clocked[3]) * 1e-3, TOLD
 
 
 def mlperf_of(line: str) -> dict[str, Any] | None:
@@ -109,3 +194,12 @@ def mlperf_of(line: str) -> dict[str, Any] | None:
 
 def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def number_of(text: str) -> float:
+    """A number that is above zero, else zero."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) and value > 0.0 else 0.0

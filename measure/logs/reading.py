@@ -24,7 +24,8 @@ _END_BYTES = 1 << 16
 _TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
 KINDS = (
     "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
-    "TRL, Axolotl, Unsloth), torchtitan, torchtune, MaxText, verl, Lightning, MLPerf",
+    "TRL, Axolotl, Unsloth, ms-swift), torchtitan, torchtune, MaxText, verl, Lightning, NeMo AutoModel, nanotron, "
+    "litgpt, nanoGPT, Composer, MLPerf, and others that number their steps and tell a loss",
     "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results; "
     "folders of measure training",
     "results of vllm bench serve, sglang.bench_serving, trtllm-bench, GuideLLM and MLPerf LoadGen",
@@ -154,7 +155,8 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file
         plan_of(scan.facts, events)
         rows = rows or rows_of(events, scan.facts.plan.get("workload", {}).get("global_batch"))
         source = f"MLPerf {source}"
-    bars = scan.bars if rows or scan.facts.frameworks else []
+    trains = rows or scan.facts.frameworks or any(bar[3].lower().startswith("train") for _, bar in scan.bars)
+    bars = scan.bars if trains else []
     ended = None if scan.faults else why_it_ended(_end_of(stream))
     if not rows and not bars and not scan.faults and not (ended and is_file):
         return None

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from measure.logs.facts import HeaderFacts
 from measure.logs.faults import MARKS, OutOfMemory, out_of_memory
-from measure.logs.lines import COLOUR, Row, bars_of, mlperf_of, row_of
+from measure.logs.lines import COLOUR, Row, bars_of, mlperf_of, rows_of
 
 _CHUNK = 4 * 2**20
 # Settings stand at the beginning, and marks that did not come so far do not come later.
@@ -28,8 +28,11 @@ _NUMBERLESS = bytes.maketrans(b"0123456789", b"0" * 10)
 _ROWS = (b"elapsed time per iteration", b"elapsed_time_per_iteration_ms", b"train_step_timing in s: ",
          b"completed step: ", b"'loss': ", b'"loss": ', b"tps: ", b"SamplesPerSec=", b"iter time (s)",
          b"tokens_per_second_per_gpu:", b"timing_s/step", b"max allocated:", b"train_runtime", b"|Loss: ",
-         b"train_loss=", b"train_step_timing in s=")  # fmt: skip
-_BARS = (b"s/it", b"it/s")
+         b"train_loss=", b"train_step_timing in s=", b"iter time: ", b"Step Time : ", b"[batch=")  # fmt: skip
+# Of programs that have none of these: whatever tells a loss.
+_ANY = (b"loss", b"Loss")
+_BARS = (b"s/it", b"it/s", b"elapsed_time': ", b"train_speed(iter/s)", b"train_time:")
+_OF_MANY_LINES = b"[batch="
 _MLPERF = b":::MLLOG "
 _SAVING = (b"saving checkpoint", b"Saving model checkpoint", b"Saving the checkpoint", b"successfully saved checkpoint")
 _OF_NO_STEP = (b"'eval_loss'", b"'eval_runtime'")
@@ -73,7 +76,10 @@ class Scan:
     @property
     def rows(self) -> list[tuple[int, Row]]:
         """In the log's order, each line once though it may have several marks."""
-        rows = {at: row for mark in _ROWS if mark in self.kept for at, row in self.kept[mark].rows}
+        marks = [mark for mark in (*_ROWS, *_ANY) if mark in self.kept]
+        # One line with a loss may be anybody's sentence.
+        marks = [mark for mark in marks if mark not in _ANY or len(self.kept[mark].rows) > 1]
+        rows = {at: row for mark in marks for at, row in self.kept[mark].rows}
         return sorted(rows.items())
 
     @property
@@ -92,7 +98,7 @@ class Scan:
 
 def scanned(stream: BinaryIO) -> Scan:
     """Reads a log to its end."""
-    scan, rest, marks = Scan(), b"", (*_ROWS, *_BARS, _MLPERF)
+    scan, rest, marks = Scan(), b"", (*_ROWS, *_BARS, _MLPERF, *_ANY)
     while chunk := stream.read(_CHUNK):
         text = rest + chunk
         cut = max(text.rfind(b"\n"), text.rfind(b"\r", max(0, len(text) - _LONGEST_LINE))) + 1
@@ -115,6 +121,8 @@ def _block(scan: Scan, block: bytes, marks: tuple[bytes, ...]) -> None:
     if scan.bytes < _HEADER_BYTES:
         _header(scan, block[: _HEADER_BYTES - scan.bytes])
     for mark in marks:
+        if mark in _ANY and any(other in scan.kept for other in _ROWS):
+            continue
         for place in _marked(block, mark):
             kept = scan.kept.setdefault(mark, Kept())
             if kept.wants():
@@ -148,6 +156,9 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None
     start = max(start, place - _LONGEST_LINE)
     ends = [end for sign in (b"\n", b"\r") if (end := block.find(sign, place, place + _LONGEST_LINE)) >= 0]
     line = block[start : min(ends, default=min(len(block), place + _LONGEST_LINE))]
+    if mark == _OF_MANY_LINES:
+        end = block.find(mark, place + len(mark), place + _LONGEST_LINE)
+        line = block[start : end if end > 0 else place + _LONGEST_LINE]
     at = scan.bytes + start
     text = line.decode(errors="replace")
     if mark == _MLPERF:
@@ -156,8 +167,9 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None
     elif mark in _BARS:
         for number, bar in enumerate(bars_of(text)):
             kept.add(at + number, bar)
-    elif not any(sign in line for sign in _OF_NO_STEP) and (row := row_of(text)):
-        kept.add(at, row)
+    elif not any(sign in line for sign in _OF_NO_STEP):
+        for number, row in enumerate(rows_of(text)):
+            kept.add(at + number, row)
 
 
 def _faults(scan: Scan, block: bytes) -> None:

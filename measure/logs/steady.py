@@ -23,6 +23,11 @@ _COUNTERS: tuple[tuple[str, PeakKind], ...] = (
     ("reserved_bytes", "reserved"),
     ("device_bytes", "nvidia-smi"),
 )  # fmt: skip
+# What makes a line without a number one of a step, and what such a line says of the numbered one that follows.
+_OWN = frozenset(("loss", "step_s"))
+_OF_THE_NEXT = ("loss", "learning_rate", "gradient_norm")
+# Clocks of lines show whole seconds, or parts of one: what is between two of them is known to a twentieth from here on.
+_LEAST_CLOCK_S = 0.02
 _COLUMNS = ("step_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s_per_device", "tflops_per_device")
 
 
@@ -40,24 +45,54 @@ class SteadySteps:
     """Steps after the start that took far longer than the others."""
     slow_s: float = 0.0
     facts: dict[str, float] = field(default_factory=dict)
-    """Of every step: global_batch, seq_len, samples_per_s, tokens_per_s, step_tokens."""
+    """Of every step: global_batch, seq_len, samples_per_s, tokens_per_s, step_tokens; clock_step_s is the time between
+    lines."""
 
 
 def by_step(rows: Iterable[tuple[int, Row]]) -> list[Row]:
     """The rows as one a step, in their order. Lines of one step (of several ranks, or of loss and time apart) are put
     together, the first that names a quantity counting; where lines do not number their steps they are counted."""
-    numbered = list(rows)
+    numbered = _of_passes(list(rows))
     if not any("step" in row for _, row in numbered):
-        own = [row for _, row in numbered if {"loss", "step_s"} & row.keys()]
+        own = [row for _, row in numbered if _OWN & row.keys()]
         return [{"step": float(place + 1), **row} for place, row in enumerate(own)]
     steps: dict[float, Row] = {}
+    before: Row = {}
     for _, row in numbered:
         step = row.get("step")
-        if step is not None and math.isfinite(step):
+        if step is None:
+            # The Trainer's loss stands before the line of DeepSpeed that has the step.
+            before = {name: value for name, value in row.items() if name in _OF_THE_NEXT}
+        elif math.isfinite(step):
             steps.setdefault(step, {"step": step})
-            for name, value in row.items():
+            for name, value in {**before, **row}.items():
                 steps[step].setdefault(name, value)
+            before = {}
     return list(steps.values())
+
+
+def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """Of lines that number their passes: a step is one, or as many as lines that number both say."""
+    first = dict[float, float]()
+    for _, row in rows:
+        if "step" in row and "pass" in row:
+            first.setdefault(row["step"], row["pass"])
+    # A log may begin in the middle of a step.
+    numbers = sorted(first)[1 if len(first) > 2 else 0 :]
+    passes = 1.0
+    if len(numbers) > 1:
+        passes = max(1.0, (first[numbers[-1]] - first[numbers[0]]) / (numbers[-1] - numbers[0]))
+    told: list[tuple[int, Row]] = []
+    for at, row in rows:
+        if "pass" in row or "pass_s" in row:
+            row = dict(row)
+            number, seconds = row.pop("pass", None), row.pop("pass_s", None)
+            if number is not None:
+                row.setdefault("step", number)
+            if seconds is not None:
+                row.setdefault("step_s", seconds * passes)
+        told.append((at, row))
+    return told
 
 
 def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple[int, Bar]] = ()) -> SteadySteps:
@@ -71,8 +106,9 @@ def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple
                    if _positive(row.get("tokens_per_s_per_device"))]:  # fmt: skip
         first = _first_usual(rates)
         result.steps = len(rates) - first
-    else:
+    if not times:
         _of_bars(result, bars, saves)
+    _of_clocks(result, steps)
     usual = steps[first:]
     for name in ("tokens_per_s_per_device", "tflops_per_device", "mfu"):
         _middle(result, name, usual)
@@ -117,24 +153,42 @@ def _of_bars(result: SteadySteps, bars: Sequence[tuple[int, Bar]], saves: Sequen
     for at, (done, total, seconds, name) in bars:
         runs[total, _without_numbers(name)].append((at, done, seconds))
     best = max(runs.values(), key=lambda points: points[-1][2] - points[0][2], default=[])
-    parts: list[float] = []
-    start: tuple[int, float, float] | None = None
-    for point in best:
-        if start is None or point[1] < start[1] or point[2] < start[2]:
-            # The first step compiles; a bar that goes back is a new one.
-            start = point if point[1] >= 1 else None
-            continue
-        done, seconds = point[1] - start[1], point[2] - start[2]
-        if done >= 1 and seconds >= _LEAST_BAR_S:
-            if bisect_right(saves, point[0]) == bisect_left(saves, start[0]):
-                parts.append(seconds / done)
-            start = point
+    parts = _parts(best, saves, _LEAST_BAR_S)
     if not parts and best and best[-1][1] > 1 and best[-1][2] > _LEAST_BAR_S:
         parts = [best[-1][2] / best[-1][1]]
     if parts:
         low, middle, high = quartiles(parts)
         result.figures["step_s"], result.spread["step_s"] = middle, (low, high)
-        result.steps = int(best[-1][1] - best[0][1])
+        result.steps = result.steps or int(best[-1][1] - best[0][1])
+
+
+def _of_clocks(result: SteadySteps, steps: Sequence[Row]) -> None:
+    """Seconds a step from when its lines were printed, for programs that tell no time."""
+    clocked = [(row["step"], row["clock_s"]) for row in steps if "clock_s" in row]
+    if len(clocked) < 2:
+        return
+    whole = all(clock == int(clock) for _, clock in clocked)
+    points = [(place, step, clock - clocked[0][1]) for place, (step, clock) in enumerate(clocked)]
+    if parts := _parts(points, (), _LEAST_BAR_S if whole else _LEAST_CLOCK_S):
+        result.facts["clock_step_s"] = quartiles(parts)[1]
+        result.steps = result.steps or int(points[-1][1] - points[0][1])
+
+
+def _parts(points: Sequence[tuple[int, float, float]], saves: Sequence[int], least_s: float) -> list[float]:
+    """Seconds a step of each part of (place in the log, steps done, seconds) that is as long as `least_s`."""
+    parts: list[float] = []
+    start: tuple[int, float, float] | None = None
+    for point in points:
+        if start is None or point[1] < start[1] or point[2] < start[2]:
+            # The first step compiles; a bar that goes back is a new one.
+            start = point if point[1] >= 1 else None
+            continue
+        done, seconds = point[1] - start[1], point[2] - start[2]
+        if done >= 1 and seconds >= least_s:
+            if bisect_right(saves, point[0]) == bisect_left(saves, start[0]):
+                parts.append(seconds / done)
+            start = point
+    return parts
 
 
 def _without_numbers(name: str) -> str:

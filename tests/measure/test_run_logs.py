@@ -119,6 +119,35 @@ MLPERF = "\n".join(
          *(("tracked_stats", {"throughput": 60.0, "train_step_time": 0.534}, {"step": 384 * n}) for n in (1, 2, 3))]
     )
 )  # fmt: skip
+NANOTRON = "".join(
+    f"10/17/2025 16:3{at}:00 [INFO|DP=0|PP=0|TP=0]: iteration: {100 + at} / 950 | consumed_tokens: 85.8G | "
+    "elapsed_time_per_iteration_ms: 12K | tokens_per_sec: 21.8K | tokens_per_sec_per_gpu: 10.9K | "
+    "global_batch_size: 64 | lm_loss: 2.4 | lr: 1e-05 | model_tflops_per_gpu: 38 | hardware_tflops_per_gpu: 39 | "
+    "grad_norm: 1.2\n"
+    for at in range(4)
+)
+# Two passes a step, as lines that number both say.
+LITGPT = "".join(f"iter {at} step {at // 2}: loss 2.8, iter time: 200.00ms\n" for at in range(20, 32))
+NANOGPT = "".join(f"iter {10 * at}: loss 3.2, time {9000 if at == 0 else 900}.0ms, mfu 17.00%\n" for at in range(6)) + (
+    "step 60: train loss 3.1, val loss 3.2\n"
+)
+SWIFT = "".join(
+    f"{{'loss': 1.4, 'grad_norm': 0.9, 'learning_rate': 1e-4, 'epoch': 0.01, 'global_step/max_steps': '{step}/94', "
+    f"'elapsed_time': '{(6 * step + 3) // 60}m {(6 * step + 3) % 60}s', 'memory(GiB)': 17.5, "
+    f"'train_speed(iter/s)': {step / (6 * step + 3):.6f}}}\n"
+    for step in (1, 5, 10, 15, 20)
+)
+COMPOSER = "".join(
+    f"[batch={batch}/4800]:\n\t Train loss/train/total: 9.5\n\t Train memory/reserved_mem: 40000000000\n"
+    "\t Train throughput/batches_per_sec: 0.2500\n\t Train throughput/device/tokens_per_sec: 8192.0000\n"
+    "\t Train throughput/device/mfu: 0.2700\n"
+    for batch in (12, 13, 14)
+)
+AUTOMODEL = "".join(
+    f"2026-08-10 15:55:{2 * step:02} | INFO | root | step {step} | epoch 0 | loss 0.69 | grad_norm 1.5 | lr 1.00e-05 | "
+    "mem 29.50 GiB | tps 12000.00(1500.00/gpu) | num_label_tokens 21541\n"
+    for step in range(4, 28)
+)
 KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
     "megatron": (lines(MEGATRON), {"step_s": 13.3728, "tflops_per_device": 404.0},
                  {"workload.framework": "megatron-lm", "workload.global_batch": 128}),
@@ -141,6 +170,23 @@ KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
                   {"workload.global_batch": 128}),
     "lightning": (LIGHTNING, {"step_s": 2.0}, {}),
     "mlperf": (MLPERF, {"step_s": 0.534}, {"workload.global_batch": 32, "workload.seq_len": 8192}),
+    "nanotron": (NANOTRON, {"step_s": 12.0, "tokens_per_s_per_device": 10900.0, "tflops_per_device": 38.0},
+                 {"workload.seq_len": 4096, "cluster.count": 2, "workload.framework": "nanotron"}),
+    "litgpt": (LITGPT, {"step_s": 0.4}, {"workload.framework": "litgpt"}),
+    "nanogpt": (NANOGPT, {"step_s": 0.9, "mfu": 0.17}, {}),
+    "modded-nanogpt": ("".join(f"step:{step}/1000 train_time:{140 * step}ms step_avg:140.00ms\n"
+                               for step in range(1, 1001, 100)), {"step_s": 0.14}, {}),
+    "ms-swift": (SWIFT, {"step_s": 6.0, "peak_bytes": 17.5 * GIB}, {"workload.framework": "ms-swift"}),
+    "composer": (COMPOSER, {"step_s": 4.0, "tokens_per_s_per_device": 8192.0, "mfu": 0.27, "peak_bytes": 40e9},
+                 {"workload.framework": "llm-foundry"}),
+    "automodel": (AUTOMODEL, {"tokens_per_s_per_device": 1500.0, "peak_bytes": 29.5 * GIB, "step_s": 2.0},
+                  {"workload.framework": "nemo-automodel"}),
+    "bridge": ("Step Time : 12.50s GPU utilization: 530.0MODEL_TFLOP/s/GPU\n" * 3,
+               {"step_s": 12.5, "tflops_per_device": 530.0}, {"workload.framework": "megatron-bridge"}),
+    "nemo-list": ("[NeMo I 2025-03-04 02:58:29 perf:56] train_step_timing in s: [9.5, 4.2, 2.1, 2.1, 2.1, 2.1]\n",
+                  {"step_s": 2.1}, {}),
+    "clocks": ("".join(f"[2022-03-11 02:0{at}:00,500] step={100 * at}, lr=[5e-05], loss=0.5\n" for at in range(4)),
+               {"step_s": 0.6}, {}),
 }  # fmt: skip
 
 
@@ -230,6 +276,27 @@ def test_what_is_no_log_is_refused() -> None:
     with pytest.raises(PlanError, match="nothing in it"):
         read_text("Dear all, the training went well. Loss was fine; see you.\n")
     assert not is_log("full fine-tune Llama-3.1-8B on 8 H100s, 40,000 tokens/s")
+    assert not is_log("at step 400 my loss 2.5 does not go down any more, is that normal?")
+
+
+def test_a_log_without_times_has_those_of_its_lines_and_says_so() -> None:
+    run = read_text(KINDS["clocks"][0])
+    assert any("between the lines" in finding for finding in run.findings)
+    # What a program prints of its speed comes first.
+    assert not any("between the lines" in finding for finding in read_text(KINDS["nanotron"][0]).findings)
+
+
+def test_settings_of_any_wording_are_read() -> None:
+    header = "  zero_optimization_stage ...... 3\nzero stage 3\ncreating bf16 ZeRO stage 3 optimizer\n"
+    assert read_text(header + lines(MEGATRON)).planned("layout.zero_stage") == 3
+    assert read_text("zero_stage: 2\n" + lines(MEGATRON)).planned("layout.zero_stage") == 2
+
+
+def test_losses_of_parts_are_not_the_loss() -> None:
+    text = "".join(
+        f"step {at} | load_balancing_loss: 9.5 | mtp_1 loss: 8.5 | loss: 2.5 | step time: 1.5 s\n" for at in (1, 2)
+    )
+    assert read_text(text).series.loss == [2.5, 2.5]
 
 
 @settings(max_examples=examples(150), deadline=None)
