@@ -168,7 +168,8 @@ def _total_tokens(patch: Patch, value: float, words: str) -> None:
 def _prefix_tokens(patch: Patch, value: float, words: str) -> None:
     prompt = get(patch.plan, "workload.input_len")
     if prompt is None:
-        patch.ask("workload.input_len", f"how long are prompts? ({words} needs it)")
+        note = f"{words} taken as the whole prompt, all of it read anew"
+        patch.put({"workload.input_len": int(value)}, note)
         return
     share = min(value / prompt, 0.999)
     note = f"{words} read as {100 * share:.1f} % of each prompt, found in the prefix cache"

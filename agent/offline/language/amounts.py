@@ -62,7 +62,7 @@ def _glued(heard: Found, at: int) -> bool:
     if heard.text[at].kind != "number" or at == 0:
         return False
     if heard.text[at].space:
-        return _is_version(heard, at)
+        return _is_version(heard, at) or _numbers_a_stranger(heard, at)
     before = at - 1
     while before > 0 and heard.text[before].text in ("-", "_") and not heard.text[before].space:
         before -= 1
@@ -76,6 +76,16 @@ def _glued(heard: Found, at: int) -> bool:
             ):
                 return False
     return True
+
+
+def _numbers_a_stranger(heard: Found, at: int) -> bool:
+    """Whether a number says which of what nobody knows is meant: 'reviewer 2 wants CO2'."""
+    before, behind = heard.text[at - 1], heard.words.get(at + 1, ())
+    stranger = (
+        before.kind == "word" and before.norm.isascii() and not (heard.words.get(at - 1) or at - 1 in heard.names)
+    )
+    verb = bool(behind) and behind[0].get("stop") is None and any(word.get("wants") for word in behind)
+    return stranger and before.text.islower() and heard.text[at].norm in "123456789" and verb
 
 
 def _is_version(heard: Found, at: int) -> bool:

@@ -320,6 +320,9 @@ def _cost(quantity: Quantity, row: Row, near: tuple[float, tuple[int, int]] | No
         return None  # Nothing says so: neither a name nor what it is counted per.
     if _counted_otherwise(quantity, last, near is not None):
         return None
+    if last.value != int(last.value) and None in quantity.of and any(unit.name == "devices" for unit in last.per):
+        # '2,99 per GPU' is a price, no batch.
+        return None
     told = [unit.name for unit in last.per if unit.name not in _RATES]
     of_rate = quantity.per is None or any(unit.name == quantity.per for unit in last.per)
     if told and of_rate and quantity.each in told and (_units(quantity, last) or not last.units):

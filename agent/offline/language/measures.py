@@ -18,6 +18,7 @@ COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps"
 # Words of the longest name of a field.
 LONGEST_NAME = 6
 DAY_S = 86400
+_HALF_HOUR_S = 1800
 # Digits between two dots of thousands.
 _GROUP = 3
 # Scales of parameters.
@@ -138,7 +139,7 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
         spoken = token.kind == "word" and any(unit.name == "time" for unit in units_at(heard, behind))
         counted = heard.sense(behind, "scale") or spoken
         return (sense.value, end) if counted and heard.text[behind].kind != "sign" else None
-    if any(unit.name == "time" and unit.end > at + 1 for unit in units_at(heard, at)):
+    if any(unit.name == "time" and unit.size == _HALF_HOUR_S for unit in units_at(heard, at)):
         # 'Every half hour'
         return 1.0, at
     if token.norm in heard.lexicon.articles and _is_span(heard, at):
@@ -219,6 +220,8 @@ def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
     goes_on = (at + 3 < len(text) and text[at + 3].text == ",") or (
         at > 0 and text[at - 1].text == "," and not text[at].space
     )
+    if text[at].norm == "0" and not goes_on:
+        return float(f"0.{text[at + 2].norm}"), at + 3
     if goes_on or not (heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3

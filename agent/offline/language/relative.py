@@ -445,6 +445,9 @@ def _added(read: Mentions, row: Row) -> str | None:
         # 'Un nodo más de 4' is no 'more than 4'.
         words = read.found.words.get(at, ()) if at not in limits or (at == row.end and counted) else ()
         does = {sense.name for word in words for sense in word.all("does")}
+        if "contrast" in does and at > 0 and read.tokens[at - 1].ends_clause:
+            # French 'la H200, mais deux seulement'; Portuguese 'mais dois nós' adds two.
+            continue
         if "plus" in does and not (behind and at > row.end + 1):
             sign = "plus" if counted or "and" not in does else sign
         elif "minus" in does:

@@ -302,15 +302,23 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
     for key, same in by_key.items():
         if key.startswith(("field:", "path")):
             continue
-        group = [same[0]]
+        group, against = [same[0]], False
         for thing in same[1:]:
             if _against(found, group[-1], thing, bool(compares)):
+                group, against = [*group, thing], True
+            elif not against and _is_listed(found, group[-1], thing):
+                # 'L40S, A100 or H200': the last of a list says that one is chosen.
                 group.append(thing)
             else:
-                groups += [group] if len(group) > 1 else []
-                group = [thing]
-        groups += [group] if len(group) > 1 else []
+                groups += [group] if against else []
+                group, against = [thing], False
+        groups += [group] if against else []
     return groups
+
+
+def _is_listed(heard: Found, first: Thing, second: Thing) -> bool:
+    """Whether nothing but a comma stands between two things."""
+    return second.start == first.end + 1 and heard.text[first.end].text in (",", "、", "，")
 
 
 def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:

@@ -182,7 +182,7 @@ def _unknown_accelerator(
     family = token.norm in lexicon().lines
     counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
     counts |= at > 0 and text[at - 1].norm in makers()
-    letter = token.norm in ("a", "b", "h", "l", "v", "p") and (token.text.isupper() or counts)
+    letter = token.norm in ("a", "b", "h", "k", "l", "m", "p", "t", "v") and (token.text.isupper() or counts)
     if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:
         return None
     if not (family or (letter and not number.space)) or (token.norm in ("gb", "mi") and number.space):

@@ -7,6 +7,10 @@ from collections.abc import Iterator, Sequence
 from agent.offline.language.lexicon import lexicon, plain_words
 from agent.offline.language.names.known import MOST_GLUED, Known, Name, runs_on, said_of, walked
 from agent.offline.language.tokens import Glyphs
+from knowledge.scenarios import scenarios
+
+# Places of a message that are looked at for the name of a saved plan, and words that a plan is kept with.
+_MOST_PLACES, _WORDS = 40, 5
 
 
 def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
@@ -53,6 +57,32 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
     if not region and (len(text[at].norm) < 4 or (text[at].text[:1].islower() and behind not in ("in", "en", "em"))):
         return None
     return Name("place", at, found[0], said_of(whole, text, at, found[0]), found[1])
+
+
+def saved_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
+    """Plans by the name that they are kept under, whatever it means elsewhere: 'remember this one as cheap', 'throw
+    cheap away'."""
+    ends = [at for at in range(1, len(text)) if text[at].space and text[at].kind == "word"][:_MOST_PLACES]
+    kept = frozenset(row.name.lower() for row in scenarios()) if ends else frozenset[str]()
+    for at in ends:
+        end = next(
+            (behind for behind in range(at + 1, len(text)) if text[behind].space or _ends_name(text, behind)), len(text)
+        )
+        words = said_of(whole, text, at, end)
+        if words.lower() in kept or _is_to_be_saved(text, at):
+            yield Name("scenario", at, end, words, words)
+
+
+def _ends_name(text: Sequence[Glyphs], at: int) -> bool:
+    return text[at].ends_clause and (at + 1 == len(text) or text[at + 1].space)
+
+
+def _is_to_be_saved(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a name stands behind words that keep a plan under it: 'save it as', 'call this one'."""
+    if text[at - 1].norm not in lexicon().saving or text[at].norm in lexicon().unnamed:
+        return False
+    words = (word for start in range(max(at - _WORDS, 0), at) for word in lexicon().at(text, start) if word.end == at)
+    return any(sense.value == "wish" and sense.name == "save" for word in words for sense in word.all("asked"))
 
 
 def paths_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:

@@ -88,6 +88,8 @@ def _stands_for(
     recent = next(
         (name for name, path in ALL_PATHS.items() if path == topic.get("recent") and name in quantities), None
     )
+    if offered := _offered(topic, row):
+        return offered
     corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
     few = len(sentence) <= _FEWEST_WORDS
     sentence = _thought(read, row, sentence)
@@ -102,6 +104,20 @@ def _stands_for(
         return None
     name = (None if recent else _nearest(plan, row)) or "count"
     return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _offered(topic: Mapping[str, Any], row: Row) -> str | None:
+    """The field of which a number was set beside others in the answer before: '32 then'."""
+    values = {(path, value) for offer in topic.get("offers") or () for path, value in offer.items()}
+    fields = {path for path, _ in values}
+    return next(
+        (
+            name
+            for name, path in ALL_PATHS.items()
+            if path in fields and (path, row.amounts[-1].value) in values and name in lexicon().quantities
+        ),
+        None,
+    )
 
 
 def _stands_beside(read: Mentions, row: Row, others: Sequence[Row], sentence: range) -> bool:

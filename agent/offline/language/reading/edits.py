@@ -15,6 +15,7 @@ from agent.offline.language.reading.machines import of_devices, of_network, side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.pictures import of_pictures
 from agent.offline.language.reading.spread import over_all, sharded, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
@@ -210,6 +211,7 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces += of_versions(page)
     pieces += of_numbers(page)
     pieces += of_fields(page)
+    pieces += of_pictures(page)
     pieces += over_all(page)
     pieces += [
         (name.start, [Edit("provider", "set", name.id, page.read.span(name.start, name.end))])

@@ -23,6 +23,7 @@ from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, 
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
 from agent.offline.language.reading.named_files import NamedFiles
+from agent.offline.language.reading.pictures import sizes
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from knowledge.machines.catalogue import find_accelerator
@@ -69,6 +70,8 @@ class Page:
     """When in every week the machines are free."""
     busy: tuple[float, int, int] | None = None
     """(Hours, token, token behind) of the part of a day in which all its requests come."""
+    pictures: list[tuple[int, int, str]] = field(default_factory=list)
+    """(Token, token behind, 'WIDTHxHEIGHT') of sizes of images."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     """Words of a change that nothing was found to change by."""
     added: bool = False
@@ -165,6 +168,7 @@ def understood(
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
     if mode == SERVING:
         numbers = _peak(read, numbers)
+    pictures, numbers = sizes(read, numbers)
     made, rest = pairs(read.found, numbers)
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
@@ -179,7 +183,9 @@ def understood(
     filled, left = [value for value in filled if value not in seen], [*left, *(value.row for value in seen)]
     filled = [_as_failures(read, value) for value in filled]
     broken = [row for row in left if _tells_failures(read, row)]
-    filled += [Filled("interruptions_per_day", (_per_second(row.amounts[0]) * DAY_S,), row, 0.5) for row in broken]
+    filled += [
+        Filled("interruptions_per_day", (_per_second(row.amounts[0], DAY_S) * DAY_S,), row, 0.5) for row in broken
+    ]
     left = [row for row in left if row not in broken]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
@@ -193,7 +199,9 @@ def understood(
     prices = [row for row in left if _is_price(read, row)]
     filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
     left = [row for row in left if row not in prices]
-    return Page(read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy)
+    return Page(
+        read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy, pictures
+    )
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -252,8 +260,12 @@ def _is_price(read: Mentions, row: Row) -> bool:
     '24 MI300X at 1.95'."""
     (number, *more) = row.amounts
     low, high = read.found.lexicon.quantities[_PRICE].usual
-    if more or number.units or number.per or number.scale or not low <= number.value <= high:
+    whole = number.value == int(number.value)
+    if more or number.units or number.scale or not low <= number.value <= high:
         return False
+    if number.per:
+        # '2,99 per GPU'
+        return not whole and all(unit.name == "devices" for unit in number.per)
     at = row.start - 1
     at -= at > 0 and (read.tokens[at].text in ",@" or read.tokens[at].norm in read.found.lexicon.placing)
     device = next((start for start, end in read.found.names.items() if end == at + 1), None)

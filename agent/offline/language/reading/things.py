@@ -36,7 +36,7 @@ def things_said(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> l
     ]
     longest: dict[int, Named] = {}
     for one in free_names(read, filled):
-        if read.found.does(one.start, "refuse_right", "refuse_left", "particle"):
+        if read.found.does(one.start, "refuse_right", "refuse_left", "particle", "back"):
             continue
         if one.start not in longest or one.end > longest[one.start].end:
             longest[one.start] = one
