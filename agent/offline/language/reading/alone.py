@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # In so few words a number alone stands for something; in the fewest for devices.
 _FEW_WORDS = 8
 _FEWEST_WORDS = 3
+# What the answer before offered, in a conversation's topic.
+_OFFERS = "offers"
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
 # From here on a value is unusual for a field.
@@ -108,7 +110,7 @@ def _stands_for(
 
 def _offered(topic: Mapping[str, Any], row: Row) -> str | None:
     """The field of which a number was set beside others in the answer before: '32 then'."""
-    values = {(path, value) for offer in topic.get("offers") or () for path, value in offer.items()}
+    values = {(path, value) for offer in topic.get(_OFFERS) or () for path, value in offer.items()}
     fields = {path for path, _ in values}
     return next(
         (
