@@ -12,7 +12,7 @@ from typing import Any
 from agent.grounding.figures import bounded, figures_in
 from agent.grounding.spelled import spelled
 from knowledge.figures import length_in_tokens
-from pages.results.limits import LIMITED
+from pages.results.limits import HELD
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
@@ -212,7 +212,7 @@ def _to_spare(result: Mapping[str, Any], known: Mapping[str, float]) -> Iterator
     listed = (row for rows in result.values() if isinstance(rows, list) for row in rows)
     rows = (result, *map(result.get, _RUNS_OF), *listed)
     for row in (row for row in rows if isinstance(row, Mapping)):
-        for figure, limit in LIMITED.items():
+        for figure, limit in HELD:
             value, most = row.get(figure), known.get(f"plan.goal.{limit}")
             if isinstance(value, int | float) and most:
                 yield from _number(abs(value - most), (figure,))

@@ -125,4 +125,6 @@ class Price:
     """Reserved for three years."""
     long_price_date: str | None = None
     seller: str = ""
-    """Whose machine it is: hyperscaler, cloud, marketplace or community; empty where it is one's own."""
+    """Whose machine it is: hyperscaler, cloud, marketplace or community; of those for sale second-hand or ''."""
+    capex_of: str = ""
+    """What `capex_usd` buys: the whole machine, or its accelerators alone."""

@@ -122,5 +122,6 @@ def _price(row: dict[str, str]) -> Price:
         source=row["source"],
         notes=row["notes"],
         seller=row["seller"],
+        capex_of=row["capex_of"],
         extra=extra,
     )

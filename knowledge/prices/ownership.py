@@ -14,21 +14,15 @@ from knowledge.prices.energy import Fact
 @cache
 def ownership_assumptions() -> dict[str, Fact]:
     """years, utilisation, host_capex_share, network_capex_share, colocation_usd_per_kw_month, maintenance_share,
-    staff_usd_per_person_year and devices_per_person."""
+    staff_usd_per_person_year, devices_per_person and socket_kw."""
     table = document("ownership.yaml")
-    return {name: Fact(**row) for name, row in table.items() if name not in ("whole_machines", "resale")}
+    return {name: Fact(**row) for name, row in table.items() if name != "resale"}
 
 
 def resale_share(years: float) -> Fact:
     """What accelerators of that age sell for, as a share of their price."""
     table = document("ownership.yaml")["resale"]
     return Fact(float(np.interp(years, table["years"], table["share"])), table["source"])
-
-
-@cache
-def whole_machines() -> frozenset[str]:
-    """Owned machines in the price book whose price has their hosts in it."""
-    return frozenset(document("ownership.yaml")["whole_machines"])
 
 
 @cache

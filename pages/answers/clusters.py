@@ -20,7 +20,7 @@ from pages.results.money import (
     rejected,
     verdicts,
 )
-from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster
+from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
@@ -35,17 +35,22 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     if not clusters.options:
         return [Headline("No known cluster meets this.", False), *others]
     first = clusters.options[0]
-    where = f" at {first.provider}" if first.provider else ""
     monthly = bool(first.engine) and _of_a_month(clusters)
-    told = f"{cluster_name(first)}{where}{_per_month(first) if monthly else _price_and_time(first)}"
+    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(clusters.warnings))))
-    what = " ".join(filter(None, (doubt, what, taken_data(clusters.assumptions))))
+    what = " ".join(filter(None, (doubt, _pays(first), what, taken_data(clusters.assumptions))))
     goal = complete(clusters.plan).goal if clusters.plan else None
-    limits = LimitWords((), (), ()) if monthly else limit_words(goal, first)
+    bought = first.capex_usd is not None
+    limits = LimitWords((), (), ()) if monthly and not bought else limit_words(goal, first)
     sure = not (doubt or limits.doubtful)
     head = (
-        Headline(" ".join([*limits.doubtful, f"Rent {told}.", *limits.kept]), True, what, beware=not sure)
+        Headline(
+            " ".join([*limits.doubtful, f"{'Buy' if bought else 'Rent'} {told}.", *limits.kept]),
+            True,
+            what,
+            beware=not sure,
+        )
         if clusters.satisfied
         else Headline(" ".join(["Nothing meets every limit.", *limits.broken]), False, f"The closest is {told}. {what}")
     )
@@ -64,18 +69,37 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     ]
 
 
+def _named(option: ClusterOption) -> str:
+    """'8 x h100-sxm at Lambda', or '2 x rtx-5090 for $13,500 (RTX 5090, street)'."""
+    if option.capex_usd is None:
+        return cluster_name(option) + from_whom(option.provider)
+    return f"{cluster_name(option)} for {figures.usd(option.capex_usd)} ({option.instance})"
+
+
+def _pays(option: ClusterOption) -> str:
+    """Of machines that are bought, from how much use they cost less than rented ones."""
+    if option.capex_usd is None:
+        return ""
+    if not option.other_offers:
+        return "Nobody is known to rent them out."
+    rent = min(option.other_offers, key=lambda row: row.usd_per_hour)
+    rented = f"{figures.usd(rent.usd_per_hour)} an hour at {rent.provider}"
+    if (use := option.pays_from_hours_per_year) is None:
+        return f"Rented, {rented}, they cost less however much they are used."
+    return f"That pays from {figures.whole(round(use))} hours of use a year; below it they cost less rented, {rented}."
+
+
 def _with_twice(row: LooserLimit) -> str:
     """The limit that decides, by what twice as much of it would bring."""
     if row.deadline_h is not None:
         write, name, twice = figures.hours, "deadline", row.deadline_h
     else:
         write, name, twice = figures.usd, "budget", row.budget_usd or 0.0
-    where = f" at {row.provider}" if row.provider else ""
     costs = f" for {figures.usd(row.usd)}" if row.usd is not None else ""
     takes = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
     return (
         f"Most depends on the {name} ({write(twice / 2.0)}): with {write(twice)}, "
-        f"{row.count} x {row.accelerator}{where}{takes}{costs}."
+        f"{row.count} x {row.accelerator}{from_whom(row.provider)}{takes}{costs}."
     )
 
 
@@ -111,11 +135,11 @@ def _price_and_time(option: ClusterOption) -> str:
 def configured(found: AutoConfigured) -> list[Block]:
     option = found.option
     goal = complete(found.plan).goal if found.plan else None
-    limits = limit_words(goal, found)
+    limits = limit_words(goal, found.option or found)
     head = "Done." if found.satisfied else "Not every limit is met; this is the closest."
     head = " ".join([*limits.broken, *limits.doubtful, head, *limits.kept])
     text = f"{_what(complete(found.plan))}" if found.plan else ""
-    text += f" at {option.provider}" if option and option.provider else ""
+    text += from_whom(option.provider) if option else ""
     text += f", {option.summary}." if option and option.summary else "."
     if found.hours is not None:
         text += f" About {figures.held(found, 'hours')}"

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from estimator.plan.schema import Goal
 from knowledge import figures
 from pages.blocks import capitalised
+from planner.clusters.results import ClusterOption
 from planner.money.results import CostEstimate, CreditUse
 
 # Fields of a plan's goal by the figures that they are limits of.
 LIMITED = {"hours": "deadline_h", "usd": "budget_usd", "device_hours": "budget_device_hours"}
+# With what a budget is held to where machines are bought.
+HELD = (*LIMITED.items(), ("capex_usd", "budget_usd"))
 _WORDS = {"hours": ("Late", "In time", "deadline"), "usd": ("Over budget", "Within budget", "budget"),
           "device_hours": ("Over the device-hours", "Within the device-hours", "limit")}  # fmt: skip
 
@@ -52,6 +55,8 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         if most is None or row is None:
             continue
         value, high = getattr(row, figure), getattr(row, f"high_{figure}", None)
+        if figure == "usd" and isinstance(row, ClusterOption) and row.capex_usd is not None:
+            value, high = row.capex_usd, None
         by = figures.shown(figure, abs(value - most))
         limit = figures.shown(figure, most)
         if value > most:

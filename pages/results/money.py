@@ -22,6 +22,7 @@ from planner.clusters.results import (
     NearPlan,
     Reason,
     RecommendedCluster,
+    from_whom,
 )
 from planner.money.offers import of_strangers
 from planner.money.results import ApiComparison, BreakEven, CarbonHours, CostEstimate, OwnedCost, Saving
@@ -237,7 +238,7 @@ def clusters(result: RecommendedCluster) -> list[Block]:
 def near(rows: Sequence[NearPlan]) -> list[Block]:
     columns: list[Column] = [
         ("instead", "what"), ("gives up", "gives_up"),
-        ("on", lambda row: f"{row.count} x {row.accelerator}" + (f" at {row.provider}" if row.provider else "")),
+        ("on", lambda row: f"{row.count} x {row.accelerator}{from_whom(row.provider)}"),
         "usd", "usd_per_hour", "hours",
     ]  # fmt: skip
     return table(rows, columns, NEAREST)
@@ -262,8 +263,9 @@ def verdicts(result: RecommendedCluster) -> list[Block]:
 def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     """Of serving the hours are those of a month, and say nothing."""
     run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in rows) else []
+    bought = any(row.capex_usd is not None for row in rows)
     columns: list[Column] = [
-        ("cluster", cluster_name), "provider", *run, "usd_per_hour", "kw",
+        ("cluster", cluster_name), *(["capex_usd"] if bought else ["provider"]), *run, "usd_per_hour", "kw",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
         ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("Pareto", lambda row: "*" if row.pareto else ""),

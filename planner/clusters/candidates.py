@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
+from estimator.money.ownership import break_even_hours
 from knowledge import figures
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.kin import kin_price
 from planner.clock import today
@@ -18,6 +19,10 @@ from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
 from planner.money.offers import by_device, joins, of_strangers
+from planner.money.owned import owned_cost
+from planner.money.purchase import purchase
+from planner.money.results import OwnedCost
+from planner.money.terms import CostTerms
 from planner.serving.prices import offered
 
 
@@ -43,10 +48,17 @@ NO_HOURLY = "no price is known, so that it cannot be held to an hourly limit"
 
 @dataclass(frozen=True)
 class Hourly:
-    """A row of the price book for so many devices."""
+    """A row of the price book for so many devices: USD an hour, and where they are bought what that costs, and with all
+    that it takes to run them for their years of use."""
 
     price: Price
     usd: float
+    capex_usd: float | None = None
+    years_usd: float | None = None
+
+    def money(self, hours: float) -> float:
+        """What is ranked by: USD of the run, or of machines that are bought of all their years."""
+        return self.usd * hours if self.years_usd is None else self.years_usd
 
     @property
     def place(self) -> tuple[bool, float]:
@@ -111,16 +123,27 @@ class Candidate:
 
     @property
     def _usd(self) -> float | None:
-        return None if self.best is None or self.hours is None else self.best.usd * self.hours
+        return None if self.best is None or self.hours is None else spent(self.best, self.best.usd * self.hours)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The least that a cluster costs and takes which breaks a limit, and by what factor at the least."""
+
+    money: float
+    time: float
+    missed: float
 
 
 @dataclass(frozen=True)
 class Screened:
-    """What fits, what is left out and why, and how many sizes (of serving: kinds of replica) were estimated."""
+    """What fits, what is left out and why, how many sizes (of serving: kinds of replica) were estimated, and what was
+    not for a limit."""
 
     candidates: list[Candidate]
     refused: Refused
     tried: int
+    beyond: list[Beyond] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -137,6 +160,11 @@ class ClusterChoice:
         return self.option.fits_deadline is not False and self.option.fits_budget is not False and not unknown
 
 
+def spent(best: Hourly, usd: float) -> float:
+    """What a budget pays for: the machines where they are bought, else the run."""
+    return usd if best.capex_usd is None else best.capex_usd
+
+
 def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
     """By what factor the limits are missed; 0 without limits, inf where there is a budget and no price is known."""
     late = hours / ask.deadline_h if ask.deadline_h and hours is not None else 0.0
@@ -144,12 +172,13 @@ def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
     return max(late, dear)
 
 
-def rank(sort: Sort, money: float, time: float) -> tuple[bool, float, float, float]:
+def rank(sort: Sort, money: float, time: float, unhurried: float = 0.0) -> tuple[bool, float, float, float]:
     """What has a price first, then by the order that is asked. The geometric mean that balances cost and time puts them
-    in the order of their product."""
+    in the order of their product; times below `unhurried` count alike in it."""
     if not math.isfinite(money):
         return True, time, money, time
-    return False, {"cost": money, "time": time, "balanced": money * time}[sort], money, time
+    balanced = money * max(time, unhurried)
+    return False, {"cost": money, "time": time, "balanced": balanced}[sort], money, time
 
 
 def unpriced(accelerator: str) -> Refusal:
@@ -165,6 +194,10 @@ def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, fr
     per_node = ask.plan.cluster.per_node
     if per_node is not None:
         yield per_node, None
+        return
+    if ask.buys:
+        sold = purchase(device)
+        yield (sold.per_node(device) if sold else None), None
         return
     yield None, None
     largest: dict[str, int] = {}
@@ -182,8 +215,10 @@ def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, fr
 def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[Hourly]:
     """The cheapest row of each provider for the shape, `together` devices of which share a node, cheapest first.
 
-    Where nodes are `joined` by a network, offers that cannot be are left out.
+    Where nodes are `joined` by a network, offers that cannot be are left out. Of machines to buy there is one.
     """
+    if ask.buys:
+        return [*filter(None, [bought(shape)])]
     best: dict[str, Hourly] = {}
     for price in offered(shape.accelerator.id, None, together):
         if ask.providers is not None and price.provider not in ask.providers:
@@ -199,13 +234,59 @@ def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[H
     return sorted(best.values(), key=lambda row: (*row.place, row.price.provider))
 
 
+def bought(shape: Shape) -> Hourly | None:
+    """The devices bought, by the hour of use; None where their price or power is not known, or they are sold otherwise
+    than in such numbers."""
+    sold, owned = purchase(shape.accelerator), owned_machines(shape)
+    if sold is None or owned is None or shape.count % sold.unit:
+        return None
+    nodes = -(-shape.count // shape.node)
+    if sold.whole and joins(sold.price, shape.count, nodes) is False:
+        return None
+    price = replace(sold.price, usd_per_hour=owned.usd_per_device_hour * sold.price.count)
+    return Hourly(price, owned.usd_per_hour, owned.capex_usd, owned.usd_per_year * owned.years)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Other offers of the devices of an option; and where they are bought what that costs, with all their years, and
+    from how many hours of use a year it costs less than renting."""
+
+    offers: list[OtherOffer]
+    capex_usd: float | None = None
+    years_usd: float | None = None
+    pays_from_h: float | None = None
+
+    def spent(self, usd: float | None) -> float | None:
+        """What a budget pays for."""
+        return usd if self.capex_usd is None else self.capex_usd
+
+
+def beside(ask: Asked, candidate: Candidate, together: int, joined: bool) -> Beside:
+    """For an option `together` devices of which share a node."""
+    shape = candidate.shape
+    rows = hourly_rows(replace(ask, providers=None) if ask.buys else ask, shape, together, joined)
+    owned = owned_machines(shape) if ask.buys else None
+    if owned is None:
+        return Beside(others(rows[1:]))
+    pays = break_even_hours(owned.fixed_usd_per_year, owned.power_usd_per_hour, rows[0].usd) if rows else None
+    return Beside(others(rows), owned.capex_usd, owned.usd_per_year * owned.years, pays)
+
+
+def owned_machines(shape: Shape) -> OwnedCost | None:
+    """By the hour of use."""
+    cluster, _ = machine(shape.accelerator, shape.count, shape.per_node)
+    terms = CostTerms.model_validate({})
+    return owned_cost(cluster, terms, terms.place, (1.0, 1.0, 1.0))
+
+
 def others(rows: list[Hourly]) -> list[OtherOffer]:
     return [
         OtherOffer(
             provider=row.price.provider, instance=row.price.instance, usd_per_hour=row.usd,
             price_date=row.price.price_date,
         )
-        for row in rows[1:4]
+        for row in rows[:3]
     ]  # fmt: skip
 
 

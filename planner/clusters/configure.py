@@ -24,7 +24,7 @@ from planner.clusters.recommend import (
     sort_of,
 )
 from planner.clusters.request import Asked, Where, asked
-from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason
+from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason, from_whom
 from planner.estimates import warnings_of
 from planner.evidence import evidence_of
 from planner.result import Assumption
@@ -188,8 +188,8 @@ def _missing(attempt: Attempt) -> str:
 
 def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
     goal = ask.plan.goal
-    if option.fits_budget is False and option.usd is not None:
-        yield f"costs {usd(option.usd)} of a budget of {shown('usd', goal.budget_usd)}"
+    if option.fits_budget is False and option.spent_usd is not None:
+        yield f"costs {usd(option.spent_usd)} of a budget of {shown('usd', goal.budget_usd)}"
     if option.fits_deadline is False and option.hours is not None:
         yield f"takes {hours(option.hours)} of {shown('hours', goal.deadline_h)}"
 
@@ -228,7 +228,7 @@ def _why_cluster(ask: Asked, last: Attempt, option: ClusterOption) -> str:
     if goal.deadline_h is not None and option.fits_deadline:
         words.append(f"in time ({shown('hours', option.hours)} of {hours(goal.deadline_h)})")
     if goal.budget_usd is not None and option.fits_budget:
-        words.append(f"within budget ({shown('usd', option.usd)} of {usd(goal.budget_usd)})")
+        words.append(f"within budget ({shown('usd', option.spent_usd)} of {usd(goal.budget_usd)})")
     quick = "objective" in goal.model_fields_set and sort_of(ask) == "time"
     best = "the quickest" if quick else "the quickest of what costs about as little as the cheapest"
     kept = f", {' and '.join(words)}" if words else ""
@@ -257,7 +257,7 @@ def _clusters_considered(last: Attempt) -> Iterator[Considered]:
     for choice in last.choices[1 : 1 + _TOLD]:
         option = choice.option
         yield Considered(
-            choice=f"{option.count} x {option.accelerator}" + (f" at {option.provider}" if option.provider else ""),
+            choice=f"{option.count} x {option.accelerator}" + from_whom(option.provider),
             fits=True,
             usd=option.usd,
             hours=option.hours,

@@ -16,9 +16,9 @@ from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
 from launchers.render import able_targets
-from planner.clusters.candidates import Candidate, ClusterChoice, Refusal, missed, rank
+from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
-from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why
+from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why, from_whom
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
 from planner.clusters.training.option import option_of as training_option
@@ -50,6 +50,8 @@ class Recommended:
     satisfied: bool
     front: list[ClusterOption]
     """Those that no other beats in cost or time without being worse in the other, whatever was asked for."""
+    beyond: Sequence[Beyond] = ()
+    """What breaks a limit."""
     ahead: int = 0
     """How many right behind the first would come before it, but cannot be launched from here."""
 
@@ -71,9 +73,9 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         sort=sort,
         satisfied=result.satisfied,
         why=[*_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
-        looser=list(_looser(ask, sort, first)),
-        knee=knee(result.front, cost_of, duration_of),
-        winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort)[1])),
+        looser=list(_looser(ask, sort, first, result.beyond)),
+        knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
+        winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort, ask.unhurried_h)[1])),
         nearest=[] if result.satisfied else nearest(ask, options, _cheapest_within),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
@@ -97,26 +99,30 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     screened = serving_clusters(ask) if serving else training_clusters(ask, sort, 2 * limit)
     candidates = screened.candidates
     likely = [candidate for candidate in candidates if candidate.likely(ask)]
-    choices = _exact(ask, _winners(likely, sort, limit))
+    choices = _exact(ask, _winners(ask, likely, sort, limit))
     within = [choice for choice in choices if choice.within]
     satisfied = bool(within)
     if not within:
         # Nothing keeps to the limits: what comes nearest is shown, and marked.
-        choices = _exact(ask, _winners(_nearest(ask, candidates, limit), sort, limit))
+        choices = _exact(ask, _winners(ask, _nearest(ask, candidates, limit), sort, limit))
         within = [choice for choice in choices if choice.within] or choices
         satisfied = any(choice.within for choice in within)
-    _score(within)
+    _score(within, ask.unhurried_h)
     if satisfied:
-        ordered = sorted(within, key=lambda choice: _key(choice.option, sort))
+        ordered = sorted(within, key=lambda choice: _key(choice.option, sort, ask.unhurried_h))
     else:
-        ordered = sorted(within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort)))
+        ordered = sorted(
+            within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort, ask.unhurried_h))
+        )
     written = (place for place, choice in enumerate(ordered[:limit]) if _is_written(choice))
     ahead = next(written, 0) if satisfied and limit > 1 else 0
     ordered = [*ordered[ahead : ahead + 1], *ordered[:ahead], *ordered[ahead + 1 :]]
     refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
     front_options = [choice.option for choice in within if choice.option.pareto]
     rejected = [*_grouped(refused), *ask.rejected]
-    return Recommended(ordered[:limit], rejected, screened.tried, satisfied, front_options, ahead)
+    beyond = [*screened.beyond, *(Beyond(each.money, each.time, each.missed(ask)) for each in candidates)]
+    beyond = [each for each in beyond if each.missed > 1.0]
+    return Recommended(ordered[:limit], rejected, screened.tried, satisfied, front_options, beyond, ahead)
 
 
 def _is_written(choice: ClusterChoice) -> bool:
@@ -146,8 +152,10 @@ def _cheapest_within(ask: Asked) -> ClusterChoice | None:
 
 
 def cost_of(option: ClusterOption) -> float:
-    """USD, or USD per million tokens where the length of the run is not known; inf without a price."""
+    """USD of the run (of all their years where machines are bought), or USD per million tokens where its length is not
+    known; inf without a price."""
     value = option.usd if option.hours is not None else option.usd_per_million_tokens
+    value = value if option.years_usd is None or option.hours is None else option.years_usd
     return np.inf if value is None else value
 
 
@@ -162,30 +170,32 @@ def duration_of(option: ClusterOption) -> float:
 _UNMEASURED = 1.1
 
 
-def _key(option: ClusterOption, sort: Sort) -> tuple[Any, ...]:
-    unpriced, value, *rest = rank(sort, cost_of(option), duration_of(option))
+def _key(option: ClusterOption, sort: Sort, unhurried_h: float) -> tuple[Any, ...]:
+    unpriced, value, *rest = rank(sort, cost_of(option), duration_of(option), unhurried_h)
     return (unpriced, value * (1.0 if option.measured else _UNMEASURED), *rest, option.count, option.accelerator)
 
 
-def _score(choices: Sequence[ClusterChoice]) -> None:
+def _score(choices: Sequence[ClusterChoice], unhurried_h: float) -> None:
     """Writes the Pareto flag and the balanced score into the options."""
     money = np.array([cost_of(choice.option) for choice in choices])
     took = np.array([duration_of(choice.option) for choice in choices])
-    for choice, flag, score in zip(choices, front(money, took), balance(money, took), strict=True):
+    for choice, flag, score in zip(
+        choices, front(money, took), balance(money, np.maximum(took, unhurried_h)), strict=True
+    ):
         choice.option.pareto = bool(flag)
         choice.option.balanced_score = float(score) if np.isfinite(score) else None
 
 
-def _winners(candidates: list[Candidate], sort: Sort, limit: int) -> list[Candidate]:
+def _winners(ask: Asked, candidates: list[Candidate], sort: Sort, limit: int) -> list[Candidate]:
     """The first `limit` by each order that counts: the asked one, and the front of cost against time."""
     if not candidates:
         return []
-    order = sorted(candidates, key=lambda candidate: rank(sort, candidate.money, candidate.time))
+    order = sorted(candidates, key=lambda candidate: rank(sort, candidate.money, candidate.time, ask.unhurried_h))
     flags = front(
         np.array([candidate.money for candidate in candidates]), np.array([candidate.time for candidate in candidates])
     )
     ahead = [candidate for candidate, flag in zip(candidates, flags, strict=True) if flag]
-    ahead.sort(key=lambda candidate: rank("balanced", candidate.money, candidate.time))
+    ahead.sort(key=lambda candidate: rank("balanced", candidate.money, candidate.time, ask.unhurried_h))
     return list({id(candidate): candidate for candidate in order[:limit] + ahead[:limit]}.values())
 
 
@@ -195,7 +205,7 @@ def _nearest(ask: Asked, candidates: list[Candidate], limit: int) -> list[Candid
 
 
 def _missed(ask: Asked, option: ClusterOption) -> float:
-    return missed(ask, option.usd, option.hours)
+    return missed(ask, option.spent_usd, option.hours)
 
 
 def _exact(ask: Asked, winners: list[Candidate]) -> list[ClusterChoice]:
@@ -290,13 +300,20 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) 
 _CLOSE = 3
 
 
-def _looser(ask: Asked, sort: Sort, choice: ClusterChoice | None) -> Iterator[LooserLimit]:
-    """The limits that decide, each with what comes first where there is twice as much of it."""
+# How many times as much of a limit is looked at.
+_TWICE = 2.0
+
+
+def _looser(ask: Asked, sort: Sort, choice: ClusterChoice | None, beyond: Sequence[Beyond]) -> Iterator[LooserLimit]:
+    """The limits that decide, each with what comes first where there is twice as much of it: looked for where something
+    that breaks them by no more may come first."""
     first = choice.option if choice else None
+    if first is None or not any(_may_come_first(each, ask, sort, choice) for each in beyond):
+        return
     for limit, value in (("deadline_h", ask.deadline_h), ("budget_usd", ask.max_usd)):
         if value is None:
             continue
-        looser = replace(ask, plan=ask.plan.patch({f"goal.{limit}": 2.0 * value}))
+        looser = replace(ask, plan=ask.plan.patch({f"goal.{limit}": _TWICE * value}))
         found = recommended(looser, sort, _CLOSE)
         if not (found.choices and found.satisfied):
             continue
@@ -314,9 +331,15 @@ def _looser(ask: Asked, sort: Sort, choice: ClusterChoice | None) -> Iterator[Lo
             )
 
 
+def _may_come_first(beyond: Beyond, ask: Asked, sort: Sort, choice: ClusterChoice | None) -> bool:
+    if choice is None or not choice.within or isinstance(ask.plan.workload, Inference):
+        return beyond.missed <= _TWICE
+    here = _key(choice.option, sort, ask.unhurried_h)
+    return beyond.missed <= _TWICE and rank(sort, beyond.money, beyond.time, ask.unhurried_h)[:2] < here[:2]
+
+
 def described(option: ClusterOption) -> str:
-    where = f" at {option.provider}" if option.provider else ""
-    figures = []
+    figures = [f"{usd(option.capex_usd)} to buy"] if option.capex_usd is not None else []
     if option.engine:
         figures += [f"{usd(option.usd_per_hour)} per hour"] if option.usd_per_hour is not None else []
         figures += [f"{seconds(option.e2e_s)} a request"] if option.e2e_s is not None else []
@@ -327,7 +350,7 @@ def described(option: ClusterOption) -> str:
         value = option.usd_per_million_tokens
         figures += [f"{usd(value)} per million tokens"] if value is not None else ["no price known"]
         figures += [f"{rate(option.tokens_per_s or 0.0)} tokens/s"]
-    return f"{option.count} x {option.accelerator}{where} ({', '.join(figures)})"
+    return f"{option.count} x {option.accelerator}{from_whom(option.provider)} ({', '.join(figures)})"
 
 
 def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:

@@ -17,12 +17,15 @@ from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
 from planner.clusters.results import ClusterRejected, Why
 from planner.money.owned import metered_kw
+from planner.money.purchase import OWNED, purchase
 from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.serving.pool import Statistic
 from planner.training.length import with_data
 
 Sort = Literal["cost", "time", "balanced"]
+# A run that is done by the next morning, or by the end of a working day, is not worth more money where nobody hurries.
+UNHURRIED_H = 8.0
 # What belongs to the cluster that a plan names, and is chosen anew with another one.
 _SECTIONS = ("cluster", "layout")
 _SETTLED = ("framework", "micro_batch")
@@ -33,7 +36,9 @@ class Where(EitherRequest):
 
     accelerators: list[str] | None = Field(None, min_length=1, description="Accelerators to restrict the choice to.")
     vendors: list[str] | None = Field(None, min_length=1, description="Vendors to restrict to: NVIDIA, AMD, Google …")
-    providers: list[str] | None = Field(None, min_length=1, description="Providers to restrict to: AWS, GCP, Lambda …")
+    providers: list[str] | None = Field(
+        None, min_length=1, description="Providers to restrict to: AWS, GCP …; owned: machines to buy."
+    )
     max_devices: int | None = Field(None, ge=1, le=1_000_000, description="Most devices.")
     max_nodes: int | None = Field(None, ge=1, le=1_000_000, description="Most nodes.")
     max_usd: float | None = Field(None, gt=0, description="Most that the run may cost; as budget_usd.")
@@ -68,8 +73,27 @@ class Asked:
     """What screening found, by the plan without its limits."""
 
     @property
+    def buys(self) -> bool:
+        """Whether machines are bought: the budget is what they may cost."""
+        return self.providers == (OWNED,)
+
+    @property
     def max_usd(self) -> float | None:
         return self.plan.goal.budget_usd
+
+    @property
+    def unhurried_h(self) -> float:
+        """Hours up to which runs are balanced alike; 0 for what has no end."""
+        workload = self.plan.workload
+        return UNHURRIED_H if isinstance(workload, Training) and self.ends else 0.0
+
+    @property
+    def ends(self) -> bool:
+        """Whether the length of a training run is known."""
+        workload = self.plan.workload
+        if not isinstance(workload, Training):
+            return False
+        return any(each is not None for each in (workload.dataset_tokens, workload.dataset_samples, workload.steps))
 
     @property
     def deadline_h(self) -> float | None:
@@ -80,6 +104,8 @@ class Asked:
         limits = [self.max_devices, None if self.max_nodes is None else self.max_nodes * per_node]
         kw = None if self.max_kw is None else metered_kw(device)
         limits.append(None if self.max_kw is None or kw is None else int(self.max_kw / kw))
+        if self.buys and self.max_usd is not None and (sold := purchase(device)):
+            limits.append(max(sold.unit, int(self.max_usd / sold.device_usd)))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def kw(self, device: Accelerator, count: int) -> float | None:
@@ -92,14 +118,16 @@ class Asked:
         return self.named or self.rents(accelerator)
 
     def rents(self, accelerator: str) -> bool:
-        """Whether somebody (of the providers) rents it out at a known price."""
-        return any(price.usd_per_hour is not None for price in self.offered(accelerator))
+        """Whether somebody (of the providers) rents it out at a known price, or sells it where it is to be bought."""
+        offered = self.offered(accelerator)
+        return any((price.capex_usd if self.buys else price.usd_per_hour) is not None for price in offered)
 
     def offered(self, accelerator: str) -> list[Price]:
-        """Rentable rows of the price book (of the providers), with a price or without."""
+        """Rentable rows of the price book (of the providers), with a price or without; those for sale where machines
+        are bought."""
         return [
             price for price in prices(accelerator)
-            if price.provider != "owned" and (self.providers is None or price.provider in self.providers)
+            if (price.provider == OWNED) == self.buys and (self.providers is None or price.provider in self.providers)
         ]  # fmt: skip
 
 
@@ -112,8 +140,9 @@ def asked(request: Where, keep: bool = False) -> Asked:
     names = request.accelerators or ([accelerator] if accelerator else None)
     wanted = request.providers or ([plan.goal.provider] if plan.goal.provider else None)
     field = "providers" if request.providers else "goal.provider"
-    known = [name for name in providers() if name != "owned"]
-    chosen = None if wanted is None else tuple(_known(name, known, field) for name in wanted)
+    chosen = None if wanted is None else tuple(_known(name, providers(), field) for name in wanted)
+    if chosen and OWNED in chosen and len(chosen) > 1:
+        raise PlanError(field, "has owned beside others: machines are bought or rented in one search", [OWNED])
     if request.max_usd is not None:
         plan = plan.patch({"goal.budget_usd": request.max_usd})
     if isinstance(plan.workload, Training) and (plan.goal.budget_usd or plan.goal.deadline_h):
@@ -190,8 +219,13 @@ def _devices(request: Where, ask: Asked, names: Sequence[str] | None) -> Iterato
         ),
         (
             "not_offered",
-            f"not rented out by {', '.join(ask.providers or ())} in the price book",
-            lambda device_there: ask.providers is None or bool(ask.offered(device_there.id)),
+            "no price is known to buy it"
+            if ask.buys
+            else f"not rented out by {', '.join(ask.providers or ())} in the price book",
+            lambda device_there: (
+                ask.providers is None
+                or (ask.rents(device_there.id) if ask.buys else bool(ask.offered(device_there.id)))
+            ),
         ),
         (
             "not_tried",

@@ -6,12 +6,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from planner.money.purchase import OWNED
 from planner.result import Assumption, Evidence, Result
 
 Why = Literal[
     "no_framework", "no_layout", "does_not_fit", "too_slow", "past_deadline", "over_budget", "over_hourly",
     "no_price", "outdone", "not_offered", "not_tried", "filtered",
 ]  # fmt: skip
+
+
+def from_whom(provider: str | None) -> str:
+    """' at Lambda', or ', bought', behind the name of a cluster."""
+    return "" if provider is None else ", bought" if provider == OWNED else f" at {provider}"
 
 
 class OtherOffer(Result):
@@ -37,6 +43,13 @@ class ClusterOption(Result):
     price_date: str | None
     stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
     usd_per_hour: float | None
+    capex_usd: float | None = Field(default=None, description="To buy them, with hosts; the budget is held to it.")
+    years_usd: float | None = Field(
+        default=None, description="To buy them and run them for their years of use; what is ranked by."
+    )
+    pays_from_hours_per_year: float | None = Field(
+        default=None, description="Hours of use a year from which they cost less than the cheapest rent."
+    )
     hours: float | None = Field(description="Of the whole run; of serving without a number of requests a month.")
     low_hours: float | None
     high_hours: float | None
@@ -78,6 +91,11 @@ class ClusterOption(Result):
         default_factory=list, description="Targets of render_configs that can write this plan; of the first three."
     )
     patch: dict[str, Any] = Field(description="Plan fields that make this option the plan.")
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What a budget is held to: the machines where they are bought, else the run."""
+        return self.usd if self.capex_usd is None else self.capex_usd
 
 
 class ClusterRejected(Result):

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Inference
 from estimator.search.fleet import knee as knee_of
 from knowledge.figures import hours, percent, usd, whole
 from planner.clusters.candidates import ClusterChoice, missed
 from planner.clusters.request import Asked, Sort
-from planner.clusters.results import ClusterOption, NearPlan, WinnerChange
+from planner.clusters.results import ClusterOption, NearPlan, WinnerChange, from_whom
+from planner.money.purchase import purchase
 from planner.training.neighbours import family_sizes
 
 # The nearest plans, and the devices that they are looked for on: those that come nearest to the limits.
@@ -28,13 +30,17 @@ Best = Callable[[Asked], ClusterChoice | None]
 
 def knee(options: Sequence[ClusterOption], cost: Callable[[ClusterOption], float],
          took: Callable[[ClusterOption], float]) -> ClusterOption | None:  # fmt: skip
-    """Of the options that nothing beats in both the one from where less time costs most."""
-    place = knee_of(np.array([cost(option) for option in options]), np.array([took(option) for option in options]))
+    """Of the options that nothing beats in both the one from where less time costs most; of one or two of them the one
+    with the best balance. None where no price is known."""
+    money, time = (np.array([of(option) for option in options]) for of in (cost, took))
+    place = knee_of(money, time)
+    if place is None and np.isfinite(money * time).any():
+        place = int(np.argmin(money * time))
     return None if place is None else options[place]
 
 
 def named(option: ClusterOption) -> str:
-    return f"{option.count} x {option.accelerator}" + (f" at {option.provider}" if option.provider else "")
+    return f"{option.count} x {option.accelerator}" + from_whom(option.provider)
 
 
 def winner_changes(
@@ -81,7 +87,7 @@ class _Change:
 def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[NearPlan]:
     """Plans that meet the limits, what gives up least first; `best` is the best cluster of a question that does."""
     names = list(dict.fromkeys(option.accelerator for option in options))[:_TRIED_DEVICES]
-    devices = [device for device in ask.devices if not names or device.id in names]
+    devices = [device for device in ask.devices if not names or device.id in names or _affordable(ask, device)]
     plans = []
     for change in _changes(ask, options):
         try:
@@ -97,6 +103,12 @@ def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[Ne
         if over := "; ".join(_beyond(ask, option)):
             plans.append(_near(_Change("the limits raised", over, {}), option))
     return plans
+
+
+def _affordable(ask: Asked, device: Accelerator) -> bool:
+    """Whether a smaller plan may do with machines of it that the budget buys."""
+    sold = purchase(device) if ask.buys and ask.max_usd is not None else None
+    return sold is not None and sold.unit * sold.device_usd <= (ask.max_usd or 0.0)
 
 
 def _near(change: _Change, option: ClusterOption) -> NearPlan:
@@ -128,7 +140,7 @@ def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Cha
     workload = ask.plan.workload
     if isinstance(workload, Inference) or not workload.dataset_tokens or not options:
         return
-    times = min(missed(ask, option.usd, option.hours) for option in options)
+    times = min(missed(ask, option.spent_usd, option.hours) for option in options)
     if not 1.0 < times < math.inf:
         return
     tokens = workload.dataset_tokens / times
@@ -141,8 +153,8 @@ def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Cha
 
 
 def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:
-    if option.fits_budget is False and option.usd is not None and ask.max_usd:
-        yield f"{usd(option.usd - ask.max_usd)} over the budget"
+    if option.fits_budget is False and option.spent_usd is not None and ask.max_usd:
+        yield f"{usd(option.spent_usd - ask.max_usd)} over the budget"
     allowed_h = ask.plan.goal.hours_on(option.count)
     if option.fits_deadline is False and option.hours is not None and allowed_h:
         yield f"{hours(option.hours - allowed_h)} too long"

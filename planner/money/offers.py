@@ -14,6 +14,7 @@ from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Place, is_within
 from planner.clock import today
+from planner.money.purchase import OWNED
 from planner.result import ProviderCost
 from planner.training.planned import Planned
 
@@ -110,17 +111,21 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
 def offers(planned: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[ProviderCost]:
     """Instances (of the plan's provider) that can hold the run's nodes, cheapest first; those without a price last."""
     machine = planned.job.machine
-    listed = rentable(
-        prices(machine.accelerator.id, planned.job.plan.goal.provider), min(machine.per_node, machine.count)
-    )
+    provider = renter(planned.job.plan.goal.provider)
+    listed = rentable(prices(machine.accelerator.id, provider), min(machine.per_node, machine.count))
     terms = replace(terms, nodes=machine.nodes)
     return in_order([offer(price, machine.count, hours, terms) for price in listed])
+
+
+def renter(provider: str | None) -> str | None:
+    """Whose offers stand beside a plan: its provider's, anybody's where it has none or its machines are bought."""
+    return None if provider is not None and provider.strip().casefold() == OWNED else provider
 
 
 def rentable(listed: Iterable[Price], together: int) -> list[Price]:
     """Those that are for rent and hold `together` devices in a node, or are rented by the device; of one provider no
     undated prices where it has dated ones."""
-    able = [price for price in listed if price.provider != "owned" and (price.count >= together or by_device(price))]
+    able = [price for price in listed if price.provider != OWNED and (price.count >= together or by_device(price))]
     dated = {price.provider for price in able if price.price_date and price.usd_per_hour is not None}
     return [price for price in able if price.price_date or price.provider not in dated]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from estimator.machine.hardware import Accelerator, Machine, Price
+from estimator.machine.hardware import Accelerator, Machine
 from estimator.money.cost import device_kw
 from estimator.money.ownership import Ownership
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Fact, Place, energy_assumptions
-from knowledge.prices.ownership import ownership_assumptions, resale_share, whole_machines
+from knowledge.prices.ownership import ownership_assumptions, resale_share
+from planner.money.purchase import OWNED, purchase
 from planner.money.results import OwnedCost
 from planner.money.terms import CostTerms
 from planner.result import Assumption
@@ -17,14 +19,23 @@ from planner.result import Assumption
 _YOURS = "as given"
 
 
+@dataclass(frozen=True)
+class _Bought:
+    """USD per device, the machine, where that is from, what it is the price of, and whether a network comes on top."""
+
+    usd: float
+    name: str
+    source: str
+    of: str
+    joined: bool = False
+
+
 def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence[float]) -> OwnedCost | None:
     """For (hours, low, high) of a run; None where the price of the devices is not known, or their power."""
     facts = ownership_assumptions()
-    rows = prices(machine.accelerator.id, "owned")
-    bought, kw = _bought(machine, terms, rows), owned_kw(machine.accelerator)
+    bought, kw = _bought(machine, terms), owned_kw(machine.accelerator)
     if bought is None or kw is None:
         return None
-    price, name, source, price_of = bought
     assumptions: list[Assumption] = []
 
     def value(field: str, stated: float | None, fact: Fact) -> float:
@@ -33,18 +44,17 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
         return fact.value if stated is None else stated
 
     host = network = 0.0
-    if price_of != "everything":
+    if bought.of != "everything":
         assumptions.append(
-            Assumption(field="capex_usd_per_device", value=price, why=f"{source}; of the {price_of} alone")
+            Assumption(field="capex_usd_per_device", value=bought.usd, why=f"{bought.source}; of the {bought.of} alone")
         )
-        network = value("network_capex_share", None, facts["network_capex_share"])
-    if price_of == "accelerators":
+        network = value("network_capex_share", None, facts["network_capex_share"]) if bought.joined else 0.0
+    if bought.of == "accelerators":
         host = value("host_capex_share", None, facts["host_capex_share"])
-    staff = facts["staff_usd_per_person_year"].value / facts["devices_per_person"].value
-    why = f"{facts['staff_usd_per_person_year'].source}; a person for {facts['devices_per_person'].value:.0f} devices: "
+    room, staff = _upkeep(machine, kw)
     years = value("years", terms.years, facts["years"])
     owned = Ownership(
-        capex_usd=price,
+        capex_usd=bought.usd,
         host_capex_share=host,
         network_capex_share=network,
         resale_share=value("resale_share", terms.resale_share, resale_share(years)),
@@ -53,17 +63,24 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
         kw=kw,
         pue=value("pue", terms.pue, energy_assumptions()["pue"]),
         usd_per_kwh=value("usd_per_kwh", terms.usd_per_kwh, place.usd_per_kwh),
-        colocation_usd_per_kw_month=value(
-            "colocation_usd_per_kw_month", terms.colocation_usd_per_kw_month, facts["colocation_usd_per_kw_month"]
-        ),
+        colocation_usd_per_kw_month=value("colocation_usd_per_kw_month", terms.colocation_usd_per_kw_month, room),
         maintenance_share=value("maintenance_share", terms.maintenance_share, facts["maintenance_share"]),
-        staff_usd_per_year=value(
-            "staff_usd_per_device_year",
-            terms.staff_usd_per_device_year,
-            Fact(staff, why + facts["devices_per_person"].source),
-        ),
+        staff_usd_per_year=value("staff_usd_per_device_year", terms.staff_usd_per_device_year, staff),
     )
-    return _result(owned, machine.count, name, source, assumptions, hours)
+    return _result(owned, machine.count, bought.name, bought.source, assumptions, hours)
+
+
+def _upkeep(machine: Machine, kw: float) -> tuple[Fact, Fact]:
+    """(Room per kW and month, people per device and year); nothing of both where an ordinary circuit carries them."""
+    facts = ownership_assumptions()
+    socket, person, devices = facts["socket_kw"], facts["staff_usd_per_person_year"], facts["devices_per_person"]
+    bought = purchase(machine.accelerator)
+    at_once = machine.count if bought is None else max(machine.count, bought.unit)
+    if at_once * kw <= socket.value:
+        none = Fact(0.0, f"they stand on a desk: up to {socket.value:g} kW, {socket.source}")
+        return none, none
+    why = f"{person.source}; a person for {devices.value:.0f} devices: {devices.source}"
+    return facts["colocation_usd_per_kw_month"], Fact(person.value / devices.value, why)
 
 
 def _result(
@@ -95,7 +112,7 @@ def _result(
 def owned_kw(accelerator: Accelerator) -> float | None:
     """Power of one device with its part of hosts and network: of a machine in the price book, else of the device at its
     limit with the usual share for the rest. None where neither is known."""
-    for row in prices(accelerator.id, "owned"):
+    for row in prices(accelerator.id, OWNED):
         if row.power_kw:
             return row.power_kw / row.count
     return device_kw(accelerator, energy_assumptions()["host_share"].value)
@@ -107,12 +124,13 @@ def metered_kw(accelerator: Accelerator) -> float | None:
     return None if kw is None else kw * energy_assumptions()["pue"].value
 
 
-def _bought(machine: Machine, terms: CostTerms, rows: list[Price]) -> tuple[float, str, str, str] | None:
-    """(USD per device, machine, source, what that is the price of), as given or from the price book."""
+def _bought(machine: Machine, terms: CostTerms) -> _Bought | None:
+    """As given, or from the price book."""
     if terms.capex_usd_per_device is not None:
-        return terms.capex_usd_per_device, machine.accelerator.name, _YOURS, "everything"
-    for row in rows:
-        if row.capex_usd:
-            price_of = "machines" if row.instance in whole_machines() else "accelerators"
-            return row.capex_usd / row.count, row.instance, row.notes or row.source, price_of
-    return None
+        return _Bought(terms.capex_usd_per_device, machine.accelerator.name, _YOURS, "everything")
+    sold = purchase(machine.accelerator)
+    if sold is None:
+        return None
+    price, of = sold.price, "machines" if sold.whole else "accelerators"
+    source = "; ".join(filter(None, (price.notes, price.source)))
+    return _Bought(sold.device_usd, price.instance, source, of, sold.joined(machine.count, machine.per_node))

@@ -10,7 +10,7 @@ from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
 from planner.money.choice import not_included
 from planner.money.credit import credit_use
-from planner.money.offers import OfferTerms, offer
+from planner.money.offers import OfferTerms, offer, renter
 from planner.money.results import CostEstimate
 from planner.money.terms import CostTerms, serving_interruptions
 from planner.result import Assumption, ProviderCost
@@ -62,5 +62,5 @@ def _offers(served: Served, hours: float, terms: OfferTerms) -> list[ProviderCos
     """Instances (of the plan's provider) that hold one replica's devices of a node."""
     machine = served.job.machine
     together = min(machine.per_node, per_replica(served.estimates, served.entry))
-    prices = offered(machine.accelerator.id, served.job.plan.goal.provider, together)
+    prices = offered(machine.accelerator.id, renter(served.job.plan.goal.provider), together)
     return [offer(price, machine.count, hours, terms) for price in prices]

@@ -14,10 +14,10 @@ from knowledge.machines.failures import spot_share
 from knowledge.prices.energy import Place, find_place
 from knowledge.prices.ownership import interruption_assumptions
 from planner.money.offers import OfferTerms, PriceKind, SpotRun
+from planner.money.purchase import OWNED
 from planner.result import Assumption
 from planner.training.run import FailureTerms, restart_of
 
-OWNED = "owned"
 # What a price of one's own can be: an hour that is paid for as long as it is used, or for a term.
 _RATES: tuple[PriceKind, ...] = ("own", "on_demand", "reserved", "reserved_3y")
 _HOURS_PER_DAY = 24.0

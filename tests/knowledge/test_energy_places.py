@@ -13,7 +13,6 @@ from knowledge.prices.ownership import (
     ownership_assumptions,
     storage_price,
     transfer_price,
-    whole_machines,
 )
 
 
@@ -80,7 +79,8 @@ def test_assumptions_have_sources_and_sane_values() -> None:
         assert all(fact.source and fact.value > 0 for fact in facts.values())
     assert 0 < ownership_assumptions()["utilisation"].value <= 1
     assert 0 < interruption_assumptions()["monthly_share"].value < 1
-    assert whole_machines() <= {price.instance for price in prices(provider="owned")}
+    sold = [price for price in prices(provider="owned") if price.capex_usd]
+    assert {price.capex_of for price in sold} == {"machine", "accelerators"}
     price = storage_price("AWS")
     assert price is not None
     assert 0.01 < price.value < 0.1

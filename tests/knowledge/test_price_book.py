@@ -11,14 +11,16 @@ from knowledge.prices.kin import kin_price
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 319
+    assert len(book) == 318
     assert sum(price.usd_per_hour is not None for price in book) == 237
     known = {row.id for row in accelerators()}
     for price in book:
         assert price.accelerator in known
         assert price.count >= 1
         assert price.source
-        sellers = ("",) if price.provider == "owned" else ("hyperscaler", "cloud", "marketplace", "community")
+        sellers = (
+            ("", "second-hand") if price.provider == "owned" else ("hyperscaler", "cloud", "marketplace", "community")
+        )
         assert price.seller in sellers
         assert price.usd_per_hour is None or 0.05 < price.usd_per_hour / price.count < 30, price.instance
         assert (

@@ -13,7 +13,7 @@ from pages.blocks import Block, Headline
 from pages.results.basis import notes
 from pages.results.columns import listed
 from pages.results.money import CLUSTER, ORDERS, cluster_name
-from planner.clusters.results import ClusterOption, RecommendedCluster
+from planner.clusters.results import ClusterOption, RecommendedCluster, from_whom
 from tools.registry import find
 from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
@@ -82,7 +82,7 @@ class ClustersScreen(TableScreen):
         why = clusters.why if clusters else []
         rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (clusters.rejected if clusters else ())]
         return [
-            Headline(cluster_name(row) + (f" at {row.provider}" if row.provider else "")),
+            Headline(cluster_name(row) + from_whom(row.provider)),
             *listed(row, CLUSTER),
             *notes("Watch out", row.notes),
             *notes("Why this order", why),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
+from estimator.machine.hardware import Machine, Price
+from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
+from planner.money.offers import offer
+from planner.result import ProviderCost
 from planner.serving.planned import Served, latency_of, memory_of, per_replica, plan_serving, throughput_of
 from planner.serving.prices import HOURS_PER_MONTH, cost_of, offers_of
 
@@ -31,30 +34,28 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
     job, machine, goal = served.job, served.job.machine, ask.plan.goal
     price = candidate.best.price if candidate.best else None
     together = min(machine.per_node, per_replica(served.estimates, served.entry))
-    provider = price.provider if price else None
-    listed = offers_of(machine.accelerator.id, provider, together, machine.count) if price else []
-    offer = next((row for row in listed if row.usd_per_hour is not None), None)
-    hourly = offer.usd_per_hour if offer else None
+    chosen = _offer(ask, price, machine, together)
+    hourly = chosen.usd_per_hour if chosen else None
+    joined = _spans_nodes(served)
+    others = beside(ask, candidate, together, joined)
     memory, latency, speed = memory_of(served), latency_of(served), throughput_of(served)
     run = job.inference.requests is not None
     hours = (job.inference.requests or 0) / speed.requests_per_s / 3600.0 if run else HOURS_PER_MONTH
     spread = 1.0 + job.factors.throughput_spread if run else 1.0
     usd = None if hourly is None else hourly * hours
+    spent_usd, deployments = others.spent(usd), served.estimates.deployments
     rates = (speed.output_tokens_per_s, speed.total_tokens_per_s, speed.requests_per_s)
     money = cost_of(hourly, *rates, price) if hourly else None
-    deployments = served.estimates.deployments
-    joined = _spans_nodes(served)
-    rows = hourly_rows(ask, candidate.shape, together, joined)
     return ClusterOption(
         accelerator=machine.accelerator.id,
         count=machine.count,
         per_node=machine.per_node,
         nodes=machine.nodes,
-        provider=offer.provider if offer else None,
-        instance=offer.instance if offer else None,
-        instances=offer.instances if offer else None,
-        price_date=offer.price_date if offer else None,
-        stale=offer.stale if offer else None,
+        provider=chosen.provider if chosen else None,
+        instance=chosen.instance if chosen else None,
+        instances=chosen.instances if chosen else None,
+        price_date=chosen.price_date if chosen else None,
+        stale=chosen.stale if chosen else None,
         kw=ask.kw(machine.accelerator, machine.count),
         usd_per_hour=hourly,
         hours=hours,
@@ -79,12 +80,25 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=None,
         fits_deadline=None if goal.deadline_h is None or not run else hours <= goal.deadline_h,
-        fits_budget=None if goal.budget_usd is None or usd is None else usd <= goal.budget_usd,
+        fits_budget=None if goal.budget_usd is None or spent_usd is None else spent_usd <= goal.budget_usd,
         measured=job.factors.engine_measured and job.factors.device_measured,
-        other_offers=others(rows),
         notes=notes_of(price, together, machine.count, joined),
         patch=changes,
+        other_offers=others.offers,
+        capex_usd=others.capex_usd,
+        years_usd=others.years_usd,
+        pays_from_hours_per_year=others.pays_from_h,
     )
+
+
+def _offer(ask: Asked, price: Price | None, machine: Machine, together: int) -> ProviderCost | None:
+    """For an hour, of the provider that was chosen or as it is bought; None without a price."""
+    if price is None:
+        return None
+    if ask.buys:
+        return offer(price, machine.count, 1.0)
+    listed = offers_of(machine.accelerator.id, price.provider, together, machine.count)
+    return next((row for row in listed if row.usd_per_hour is not None), None)
 
 
 def _summary(served: Served) -> str:

@@ -23,6 +23,7 @@ from planner.clusters.candidates import (
     unpriced,
 )
 from planner.clusters.request import Asked
+from planner.money.purchase import purchase
 from planner.serving.prices import HOURS_PER_MONTH
 from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, size_serving
@@ -85,7 +86,9 @@ def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
 
 def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -> list[Candidate]:
     """The size as a candidate; none where its hourly price is beyond the limit, or the number is not the asked one."""
-    shape = Shape(device, size.devices, plan.cluster.per_node)
+    sold = purchase(device) if ask.buys else None
+    count = sold.bought(size.devices) if sold else size.devices
+    shape = Shape(device, count, (sold and sold.per_node(device)) or plan.cluster.per_node)
     per_replica = size.devices_per_replica
     rows = hourly_rows(ask, shape, min(shape.node, per_replica), per_replica > shape.node)
     best = rows[0] if rows else None
@@ -102,7 +105,7 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
             changes=shape.changes | chosen,
             best=best,
             hours=hours,
-            money=math.inf if best is None else best.usd * hours,
+            money=math.inf if best is None else best.money(hours),
             time=math.inf if size.e2e_s is None else size.e2e_s,
         )
     ]

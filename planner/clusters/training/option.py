@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge.jobs.training import job_of
-from planner.clusters.candidates import Candidate, ClusterChoice, hourly_rows, network_of, notes_of, others
+from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
-from planner.money.offers import offers
+from planner.money.offers import offer, offers
 from planner.training.planned import Planned, best_layout, memory_of, plan_training
 from planner.training.run import run_of
 
@@ -33,27 +33,28 @@ def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
 def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[str, Any]) -> ClusterOption:
     shape = candidate.shape
     joined = shape.count > shape.node
-    rows = hourly_rows(ask, shape, shape.node, joined)
     price = candidate.best.price if candidate.best else None
     job, memory, run = planned.job, memory_of(planned), run_of(planned)
     step_s = float(planned.estimates.step.seconds[planned.index])
-    listed = offers(planned, run.hours if run else 1.0)
-    offer = next((row for row in listed if row.usd is not None), None) if price else None
-    hourly = offer.usd_per_hour if offer else None
+    paid_h = run.hours if run else 1.0
+    listed = [offer(price, shape.count, paid_h)] if price and ask.buys else offers(planned, paid_h)
+    chosen_offer = next((row for row in listed if row.usd is not None), None) if price else None
+    hourly = chosen_offer.usd_per_hour if chosen_offer else None
+    others = beside(ask, candidate, shape.node, joined)
     tokens_per_s = job.tokens_per_step / step_s
-    usd = offer.usd if offer and run else None
-    limits = ask.plan.goal
+    usd = chosen_offer.usd if chosen_offer and run else None
+    limits, spent_usd = ask.plan.goal, others.spent(usd)
     allowed_h = limits.hours_on(shape.count)
     return ClusterOption(
         accelerator=shape.accelerator.id,
         count=shape.count,
         per_node=job.machine.per_node,
         nodes=job.machine.nodes,
-        provider=offer.provider if offer else None,
-        instance=offer.instance if offer else None,
-        instances=offer.instances if offer else None,
-        price_date=offer.price_date if offer else None,
-        stale=offer.stale if offer else None,
+        provider=chosen_offer.provider if chosen_offer else None,
+        instance=chosen_offer.instance if chosen_offer else None,
+        instances=chosen_offer.instances if chosen_offer else None,
+        price_date=chosen_offer.price_date if chosen_offer else None,
+        stale=chosen_offer.stale if chosen_offer else None,
         kw=ask.kw(shape.accelerator, shape.count),
         usd_per_hour=hourly,
         hours=run.hours if run else None,
@@ -74,11 +75,14 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         fits_deadline=None if allowed_h is None or run is None else run.hours <= allowed_h,
-        fits_budget=None if limits.budget_usd is None or usd is None else usd <= limits.budget_usd,
+        fits_budget=None if limits.budget_usd is None or spent_usd is None else spent_usd <= limits.budget_usd,
         measured=job.calibration.device_measured,
-        other_offers=others(rows),
         notes=notes_of(price, shape.node, shape.count, joined),
         patch=changes,
+        other_offers=others.offers,
+        capex_usd=others.capex_usd,
+        years_usd=others.years_usd,
+        pays_from_hours_per_year=others.pays_from_h,
     )
 
 

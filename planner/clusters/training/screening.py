@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
-from estimator.search.rivals import nearest_multiple, outdone_multiple
+from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job_of
 from knowledge.machines.without_training import no_training
 from knowledge.offers import check_offered, choices
@@ -27,6 +27,7 @@ from planner.clusters.candidates import (
     MISFIT,
     NO_HOURLY,
     OVER_HOURLY,
+    Beyond,
     Candidate,
     Hourly,
     Place,
@@ -38,6 +39,7 @@ from planner.clusters.candidates import (
     missed,
     node_sizes,
     rank,
+    spent,
     unpriced,
 )
 from planner.clusters.request import Asked, Sort, finite
@@ -78,6 +80,11 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     heapify(waiting)
     while waiting:
         cluster = heappop(waiting)[-1]
+        if cluster.sized is None and not ahead.leaves_out(cluster):
+            # What it promised was scaled from a node: it waits for its turn by what it really promises.
+            if cluster := cluster.tries.whole(cluster):
+                heappush(waiting, (ahead.promise(cluster), next(order), cluster))
+            continue
         took = cluster.tries.estimate(cluster, ahead)
         if larger := cluster.tries.larger(cluster, took):
             heappush(waiting, (ahead.promise(larger), next(order), larger))
@@ -86,17 +93,19 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     if errors and not ahead.candidates and len({str(error) for error in errors}) == 1:
         raise errors[0]
     refused += [device.refusal() for device in failed]
-    return Screened(ahead.candidates, refused, sum(device.tried for device in tries))
+    return Screened(ahead.candidates, refused, sum(device.tried for device in tries), ahead.beyond)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sized:
-    """The usual job of the plan on so many devices, the least seconds of its step, and the least that it takes."""
+    """The usual job of the plan on so many devices, the least seconds of its step, the least that it takes, and that
+    without failures, generation and a last step that is partly empty: what grows as the devices get fewer."""
 
     plan: Plan
     job: Job
     least_s: float
     time: float
+    unbroken: float
 
 
 @dataclass(frozen=True)
@@ -116,27 +125,31 @@ def _without_limits(plan: Plan) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A cluster that is not estimated yet, at its place among the sizes: the usual job on it, and the least money and
-    time by which it is ranked."""
+    """A cluster that is not estimated yet, at its place among the sizes: the least money and time by which it is
+    ranked, and the usual job on it (None: not made yet, what it promises is scaled from that on a node)."""
 
     tries: _Tries
     shape: Shape
     place: int
-    plan: Plan
-    job: Job
     best: Hourly | None
-    least_s: float
     money: float
     time: float
+    sized: _Sized | None
 
     @property
     def hours(self) -> float | None:
-        return None if self.job.steps is None else self.time
+        return self.time if self.tries.ask.ends else None
+
+    @property
+    def bought(self) -> bool:
+        return self.best is not None and self.best.years_usd is not None
 
     @property
     def missed(self) -> float:
         """By what factor it misses the limits at the least."""
-        return missed(self.tries.ask, self.money if self.best else 0.0, self.hours) if self.hours is not None else 0.0
+        if self.hours is None:
+            return 0.0
+        return missed(self.tries.ask, spent(self.best, self.money) if self.best else 0.0, self.hours)
 
 
 class _Ahead:
@@ -146,11 +159,12 @@ class _Ahead:
         self.ask, self.enough = ask, enough
         self.sort: Sort = sort
         self.candidates: list[Candidate] = []
+        self.beyond: list[Beyond] = []
         self._missed: list[float] = []
         self._inside: list[tuple[float, float]] = []
 
     def promise(self, cluster: _Open) -> tuple[float, tuple[bool, float, float, float]]:
-        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time)
+        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time, self.ask.unhurried_h)
 
     def add(self, candidate: Candidate) -> None:
         self.candidates.append(candidate)
@@ -159,14 +173,23 @@ class _Ahead:
         if beyond <= 1.0:
             self._inside.append((candidate.money, candidate.time))
 
-    def nearest_s(self, cluster: _Open) -> float:
-        """Seconds of a step from which on it breaks the limits, and enough others are nearer to them."""
-        return nearest_multiple(np.array(self._missed), cluster.missed, self.enough) * cluster.least_s
+    def leave(self, cluster: _Open) -> None:
+        """Keeps what is left out for a limit."""
+        self.beyond.append(Beyond(cluster.money, cluster.time, cluster.missed))
 
-    def outdone_s(self, cluster: _Open) -> float:
-        """Seconds of a step from which on enough others come before it, and some beat it in money and time both."""
+    def leaves_out(self, cluster: _Open) -> bool:
+        return min(self.nearest(cluster), self.outdone(cluster)) <= 1.0
+
+    def nearest(self, cluster: _Open) -> float:
+        """From which multiple of its least time on it breaks the limits, and enough others are nearer to them."""
+        reach = missed(self.ask, 0.0, cluster.hours) if cluster.bought else cluster.missed
+        return nearest_multiple(np.array(self._missed), reach, self.enough)
+
+    def outdone(self, cluster: _Open) -> float:
+        """From which on enough others come before it, and some beat it in money and time both."""
         inside = np.array(self._inside).reshape(-1, 2)
-        return outdone_multiple(self.sort, inside, cluster.money, cluster.time, self.enough) * cluster.least_s
+        promise = Promise(cluster.money, cluster.time, cluster.bought, self.ask.unhurried_h)
+        return outdone_multiple(self.sort, inside, promise, self.enough)
 
 
 class _Tries:
@@ -179,6 +202,8 @@ class _Tries:
         # By the size of nodes: the place of the largest that was opened, and the least hours that a run took.
         self.opened: dict[int | None, int] = {}
         self.least_hours: dict[int | None, float] = {}
+        # What others are scaled from until they have a job of their own: a whole node.
+        self.node: dict[int | None, _Sized] = {}
         # By the name of the framework.
         self.generation_s: dict[str, float] = {}
         self.fitted = self.outdone = False
@@ -213,13 +238,15 @@ class _Tries:
         if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
             return self._opened(per_node, usual) if self._may_be_short(cluster) and least >= _SHORT_RUN_H else None
-        budget = self.ask.max_usd
-        if not self.most_is_open or took is None or (budget is not None and cluster.best and cluster.money > budget):
+        budget, deadline_h = self.ask.max_usd, self.ask.deadline_h or _MONTH_H
+        if not self.most_is_open or took is None or cluster.hours is None or took <= deadline_h:
             return None
-        if cluster.hours is None or took <= (self.ask.deadline_h or _MONTH_H):
+        if budget is not None and cluster.best and spent(cluster.best, cluster.money) > budget:
             return None
         following = self._opened(per_node, _MOST_DEVICES)
-        return following if following and following.time < _WORTHWHILE_PART * cluster.time else None
+        # Failures grow with the devices: whether more of them help is not seen from what was scaled.
+        here, whole = self.whole(cluster), following and self.whole(following)
+        return whole if here and whole and whole.time < _WORTHWHILE_PART * here.time else None
 
     def _opened(self, per_node: int | None, most: int) -> _Open | None:
         """The next size of up to `most` devices that can be tried."""
@@ -228,7 +255,7 @@ class _Tries:
             if shapes[place].count > most:
                 break
             self.opened[per_node] = place
-            if cluster := self._sized(shapes[place], place):
+            if cluster := self._next(shapes[place], place):
                 return cluster
         return None
 
@@ -238,48 +265,63 @@ class _Tries:
     def _counts(self, per_node: int | None) -> list[int]:
         node = per_node or self.device.per_node
         most = self.ask.most(node, self.device)
-        usual = self._usual_most(node)
+        usual = self._usual_most(node, per_node)
         self.usual[per_node] = self.ask.count or most or usual
         if self.ask.count is not None:
             return [self.ask.count]
         least = max(1, min(usual, most or usual) // _LEAST_PART)
         return sorted({size for limit in (most or usual, most or _MOST_DEVICES) for size in sizes(node, least, limit)})
 
-    def _usual_most(self, node: int) -> int:
+    def _usual_most(self, node: int, per_node: int | None) -> int:
         """Devices with which the run takes no longer than the deadline, or a month."""
-        try:
-            job = job_of(_with(self.ask.plan, Shape(self.device, node)))
-        except PlanError:
+        sized = self._sized(Shape(self.device, node, per_node))
+        if sized is None:
             return _USUAL_DEVICES
+        self.node[per_node], job = sized, sized.job
         hours = (job.steps or 0) * least_training_s(job) * job.machine.count / _USUAL_SHARE / 3600.0
         needed = hours / (self.ask.deadline_h or _MONTH_H)
         return int(min(_MOST_DEVICES, max(_USUAL_DEVICES, 2 ** math.ceil(math.log2(max(1.0, needed))))))
 
-    def _sized(self, shape: Shape, place: int) -> _Open | None:
+    def _next(self, shape: Shape, place: int) -> _Open | None:
+        """None where it cannot be had."""
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
         best = rows[0] if rows else None
         if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
             return None
+        sized = self.node.get(shape.per_node)
+        if sized is None or self.ask.plan.training.stage in STAGES:  # Generation does not scale.
+            return self.whole(_Open(self, shape, place, best, 0.0, 0.0, None))
+        time = sized.unbroken * sized.job.machine.count / shape.count
+        return _Open(self, shape, place, best, _money(sized.job, time, best), time, None)
+
+    def whole(self, cluster: _Open) -> _Open | None:
+        """With the usual job on it; None where there is none."""
+        sized = self._sized(cluster.shape)
+        if sized is None:
+            return None
+        return replace(cluster, money=_money(sized.job, sized.time, cluster.best), time=sized.time, sized=sized)
+
+    def _sized(self, shape: Shape) -> _Sized | None:
         sized = self.known.sized.get(shape.place)
         if sized is None:
             plan = _with(self.ask.plan, shape)
             try:
                 job = job_of(plan)
                 check_offered(job)
+                least_s = least_training_s(job) + self._least_generation_s(plan, job)
+                sized = _Sized(plan, job, least_s, _took(job, least_s), _unbroken(job))
             except PlanError as error:
                 self.error = error
                 return None
-            least_s = least_training_s(job) + self._least_generation_s(plan, job)
-            sized = self.known.sized[shape.place] = _Sized(plan, job, least_s, _took(job, least_s))
-        money = _money(sized.job, sized.time, best)
-        return _Open(self, shape, place, sized.plan, sized.job, best, sized.least_s, money, sized.time)
+            self.known.sized[shape.place] = sized
+        return sized
 
-    def _best(self, cluster: _Open, slowest_s: float) -> tuple[Quick | Slower | None, Job]:
+    def _best(self, shape: Shape, sized: _Sized, slowest_s: float) -> tuple[Quick | Slower | None, Job]:
         """As `_quick`; what is known of a plan with other limits, it is also where it is slower."""
-        place = cluster.shape.place
+        place = shape.place
         if place in self.known.best:
             return self.known.best[place]
-        quick, job = _quick(cluster.plan, cluster.job, slowest_s)
+        quick, job = _quick(sized.plan, sized.job, slowest_s)
         if not isinstance(quick, Slower):
             self.known.best[place] = quick, job
         return quick, job
@@ -300,18 +342,19 @@ class _Tries:
 
     def _waits_for_price(self, shape: Shape) -> bool:
         """Devices that can be rented are only tried in numbers in which they can, unless a number was asked for."""
-        return self.ask.rents(self.device.id) and self.ask.count is None and shape.count > 1
+        some = shape.count > 1 or self.ask.buys
+        return self.ask.rents(self.device.id) and self.ask.count is None and some
 
     def estimate(self, cluster: _Open, ahead: _Ahead) -> float | None:
         """Adds what it costs and takes in the best usual layout to what is `ahead`, unless it is left out. Returns the
         hours of the run (without data: seconds per token), at the least where it misses limits, at the most where it
         is outdone; None where it cannot be."""
-        nearest_s, outdone_s = ahead.nearest_s(cluster), ahead.outdone_s(cluster)
-        slowest_s = min(nearest_s, outdone_s)
-        quick, job = Slower(), cluster.job
-        if cluster.least_s < slowest_s:
+        nearest, outdone = ahead.nearest(cluster), ahead.outdone(cluster)
+        sized, multiple = cluster.sized, min(nearest, outdone)
+        quick, job = Slower(), None
+        if sized is not None and multiple > 1.0:
             try:
-                quick, job = self._best(cluster, slowest_s)
+                quick, job = self._best(cluster.shape, sized, multiple * sized.least_s)
             except PlanError as error:
                 self.error = error
                 return None
@@ -319,13 +362,14 @@ class _Tries:
         if quick is None:
             self.misfits.append(cluster.shape.count)
             return None
-        if isinstance(quick, Slower):
-            if outdone_s <= nearest_s:
+        if isinstance(quick, Slower) or job is None:
+            if outdone <= nearest:
                 self.outdone = True
                 return _SELDOM_ABOVE_BOUND * cluster.time
+            ahead.leave(cluster)
             late = missed(self.ask, 0.0, cluster.hours) >= cluster.missed
             self.beyond = "past_deadline" if late else "over_budget"
-            return max(1.0, nearest_s / cluster.least_s) * cluster.time
+            return max(1.0, nearest) * cluster.time
         limit, best = self.ask.max_usd_per_hour, cluster.best
         if limit is not None and (best is None or best.usd > limit):
             self.dear.append(best.usd if best else math.inf)
@@ -391,6 +435,12 @@ def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     return choices(plan, first.machine.accelerator, first.machine.count)[1:]
 
 
+def _unbroken(job: Job) -> float:
+    """Hours of the run at the rate of large products; without data seconds per token."""
+    step_s = least_training_s(job)
+    return step_s / job.tokens_per_step if job.steps is None else (job.steps - 1) * step_s / 3600.0
+
+
 def _took(job: Job, step_s: float) -> float:
     """Hours of the run; without data seconds per token."""
     return step_s / job.tokens_per_step if job.steps is None else clock_hours(job, job.steps * step_s / 3600.0)
@@ -398,8 +448,9 @@ def _took(job: Job, step_s: float) -> float:
 
 def _money(job: Job, took: float, best: Hourly | None) -> float:
     """USD of the run; without data USD per million tokens. inf: no price is known."""
-    usd = math.inf if best is None else best.usd
-    return usd / 3600.0 * took * 1e6 if job.steps is None else usd * took
+    if best is None:
+        return math.inf
+    return best.usd / 3600.0 * took * 1e6 if job.steps is None else best.money(took)
 
 
 def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:

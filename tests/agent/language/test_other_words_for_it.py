@@ -172,3 +172,22 @@ def test_devices_that_hold_no_training_of_a_model_are_to_serve_it(words: str) ->
 @pytest.mark.parametrize("words", ["how sure is that?", "how reliable are these numbers?", "wie sicher ist das?"])
 def test_how_sure_an_answer_is_is_asked_of_it(words: str) -> None:
     assert _read(words, RUN).own == {"about": "certainty"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "what should I buy to fine-tune qwen3 8b on 100M tokens with $10k?",
+        "best hardware to purchase for qlora of qwen3 8b on 100M tokens under $3000",
+        "welche GPU soll ich kaufen um qwen3 8b mit 50M Tokens zu trainieren, 2000 Euro?",
+        "我该买什么显卡来微调 qwen3 8b，100M tokens，预算 10000 美元",
+    ],
+)
+def test_what_to_buy_is_searched_among_what_is_for_sale(words: str) -> None:
+    reading = _read(words)
+    assert reading.tool == "recommend_cluster"
+    assert reading.own["providers"] == ["owned"]
+
+
+def test_rent_or_buy_searches_what_is_rented() -> None:
+    assert "providers" not in _read("rent or buy GPUs to fine-tune qwen3 8b on 100M tokens?").own

@@ -16,6 +16,7 @@ from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices
 from planner.clusters.recommend import ClusterRequest
+from planner.clusters.request import UNHURRIED_H
 from planner.clusters.request import asked as asked_of
 from planner.clusters.training import screening
 from planner.money.owned import metered_kw
@@ -255,8 +256,8 @@ LIMITS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkeypatch):
     found = find("recommend_cluster")(LIMITS[name])
-    monkeypatch.setattr(screening._Ahead, "outdone_s", lambda self, one: inf)
-    monkeypatch.setattr(screening._Ahead, "nearest_s", lambda self, one: inf)
+    monkeypatch.setattr(screening._Ahead, "outdone", lambda self, one: inf)
+    monkeypatch.setattr(screening._Ahead, "nearest", lambda self, one: inf)
     every = find("recommend_cluster")(LIMITS[name])
     assert every["sizes_tried"] > found["sizes_tried"]
     assert every["options"] == found["options"]
@@ -267,13 +268,14 @@ def test_what_is_left_out_unestimated_could_not_have_been_an_option(name, monkey
 )
 def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, expected):
     ask = asked_of(ClusterRequest.model_validate({"model": LLAMA}))
+    assert ask.unhurried_h == 0.0  # its length is not known
     ahead = screening._Ahead(ask, sort, 5)
     for place in range(1, 6):
         price = inf if money == inf else 3.0 * place if sort == "cost" else 3.0
         other: Any = SimpleNamespace(money=price, time=float(place), missed=lambda _: 0.0)
         ahead.add(other)
-    one: Any = SimpleNamespace(money=money, time=1.0, least_s=1.0)
-    assert ahead.outdone_s(one) == pytest.approx(expected)
+    one: Any = SimpleNamespace(money=money, time=1.0, bought=False)
+    assert ahead.outdone(one) == pytest.approx(expected)
 
 
 def test_more_devices_are_tried_until_the_deadline_is_kept():
@@ -322,13 +324,27 @@ def test_what_would_change_the_winner_changes_it(sort):
 
 
 def test_the_knee_is_on_the_front_and_between_its_ends():
-    found = find("recommend_cluster")(PLANS["full"] | {"limit": 100, "accelerators": FEW})
+    # So long that hours count on any of them.
+    found = find("recommend_cluster")(PLANS["full"] | {"dataset_tokens": "200B", "limit": 100, "accelerators": FEW})
     front = [option for option in found["options"] if option["pareto"]]
     knee = found["knee"]
     assert len(front) >= 3
     assert knee["pareto"]
     assert min(option["usd"] for option in front) < knee["usd"] < max(option["usd"] for option in front)
     assert min(option["hours"] for option in front) < knee["hours"] < max(option["hours"] for option in front)
+
+
+def test_nobody_pays_for_hours_that_are_not_waited_for():
+    """Of what is done within a working day the cheapest comes first, and is the knee."""
+    found = find("recommend_cluster")({"model": LLAMA, "dataset_tokens": "300M", "limit": 100, "accelerators": FEW})
+    first = found["options"][0]
+    unmeasured = 1.0 if first["measured"] else 1.1
+    assert first["hours"] <= UNHURRIED_H
+    for option in found["options"][1:]:
+        if option["usd"] is not None and option["launch_targets"] and option["hours"] <= UNHURRIED_H:
+            assert option["usd"] * (1.0 if option["measured"] else 1.1) >= first["usd"] * unmeasured
+    unhurried = [option["usd"] for option in found["options"] if option["usd"] and option["hours"] <= UNHURRIED_H]
+    assert found["knee"]["usd"] == min(unhurried)
 
 
 @pytest.mark.parametrize("limits", [{"budget_usd": 20}, {"deadline_h": 0.5, "budget_usd": 60}])

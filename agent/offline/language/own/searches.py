@@ -165,6 +165,10 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
     left = [str(name.id) for name in page.read.of("provider") if name.start in page.refused.things]
     if kept:
         own["providers"] = list(dict.fromkeys(kept))
+    elif "buying" not in page.read.asked("topic") and ("price", "owned") in {
+        (value.field, value.value) for value in page.kept
+    }:
+        own["providers"] = ["owned"]
     elif left:
         own["providers"] = [name for name in page.catalogue.providers if name not in left and name != "owned"]
     for name, limit in (("count", "max_devices"), ("nodes", "max_nodes")):
