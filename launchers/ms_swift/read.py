@@ -88,6 +88,10 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
     visible = variables.get("CUDA_VISIBLE_DEVICES")
     if "NPROC_PER_NODE" not in variables and visible is not None and re.fullmatch(r"[0-9]+", visible.text):
         setting.findings.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
+    elif "NPROC_PER_NODE" not in variables and visible is not None:
+        why = "one process splits the layers over its devices, each with no more than a whole copy (give 1 device)"
+        item = Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line)
+        setting.findings.at_most("layout.zero_stage", 0, item, why)
     return [Program("swift", words[2:], Item(setting.file, "command", words[1].text, words[1].line), environment)]
 
 

@@ -8,6 +8,7 @@ from launchers.hf.read import targets
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.mapped import read_mapped
+from launchers.reading.packed import longest_rows
 from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
@@ -27,9 +28,26 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     else:
         findings.block("workload.stage", start.name, "is no trainer that is known here")
     _method(keys, findings)
+    _packed(keys, findings)
     _passes(keys, findings, trainer)
     read_mapped("openrlhf", keys, findings)
     return table("openrlhf/fields")["title"]
+
+
+def _packed(keys: Keys, findings: Findings) -> None:
+    """Rows are packed by tokens: as many of the longest as go in."""
+    item, tokens = keys.items.get("train.dynamic_batch_enable"), keys.take("train.max_tokens_per_gpu")
+    longest, room = as_number(keys.look("data.max_len")), as_number(tokens.value) if tokens is not None else 16192.0
+    if item is None or not is_set(item) or not longest or room is None:
+        return
+    keys.take("train.dynamic_batch_enable")
+    keys.take("train.micro_batch_size")
+    split = as_number(keys.look("ds.ring_attn_size")) or 1
+    counts = [as_number(keys.look(name)) for name in ("train.batch_size", "actor.num_nodes", "actor.num_gpus_per_node")]
+    batch, nodes, per_node = (int(count or 0) for count in counts)
+    replicas = nodes * per_node // int(split)
+    rows = longest_rows(room * split, longest, batch // replicas if batch and replicas else None)
+    findings.default("workload.micro_batch", rows, f"{item.origin}: so many of the longest rows in {int(room)} tokens")
 
 
 def _passes(keys: Keys, findings: Findings, trainer: str) -> None:
@@ -67,6 +85,8 @@ def _generation(keys: Keys, findings: Findings) -> None:
         trainer = keys.items.get("actor.num_gpus_per_node") or keys.items.get("actor_num_gpus_per_node")
         if trainer is not None:
             findings.put("workload.rollout", "separate", replace(trainer, value="devices of their own"))
+            for fact in ("nodes", "per_node"):
+                findings.withdraw(fact, "counts the engines' devices too")
         return
     findings.put("workload.rollout", "colocated", shared)
     if not is_set(sleeps):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge, refuse_bools
+from knowledge.models.catalogue import find_model
 from launchers.reading.documents import Item
 from launchers.shell.scripts import UNKNOWN
 
@@ -81,6 +82,8 @@ class Findings:
 
     def put(self, field: str, value: Any, item: Item) -> bool:
         """Keeps `value` for `field` if a Plan can have it and nothing else was said; whether it was kept."""
+        if field == "model" and isinstance(item.value, str) and (name := _checkpoint(item.value)) is not None:
+            value, item = name, replace(item, value=name)
         if not is_certain(item.value):
             self.block(field, item, "is known only where it runs")
             return False
@@ -279,6 +282,17 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in flat.items():
         data = merge(data, {name: value})
     return data
+
+
+def _checkpoint(path: str) -> str | None:
+    """The catalogue's name that ends a path of which the folder is known only where it runs; None for others."""
+    name = re.split(r"[/\\]", path.rstrip("/"))[-1]
+    if is_certain(path) or not is_certain(name) or UNKNOWN in name:
+        return None
+    try:
+        return find_model(name).value.id
+    except PlanError:
+        return None
 
 
 def _problem(field: str, value: Any) -> str | None:

@@ -14,7 +14,7 @@ from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
 from launchers.python.names import Invocation
 from launchers.reading.devices import accelerator
-from launchers.reading.documents import Item, Keys, plain_data
+from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
@@ -56,6 +56,8 @@ class _FileSet:
     """By name without folder."""
     unread: dict[str, PlanError] = field(default_factory=dict)
     """Configs of no format that is known, which Python of the set may open."""
+    layers: dict[str, str] = field(default_factory=dict)
+    """Those of them that stand on another config, whose format is theirs."""
     opened: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)
     """Python that a script starts."""
@@ -90,6 +92,8 @@ class _FileSet:
             try:
                 known = config(name, text)
             except PlanError as error:
+                if _named_base(text):
+                    self.layers[path] = text
                 if not carrier:
                     self.unread[path] = error
                 return
@@ -154,6 +158,15 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
 
 def _layer(sets: _FileSet) -> None:
     """Puts each config over the one of the set that its `defaults` names, which is no run of its own."""
+    for path, text in sets.layers.items():
+        name, base = _base(path), _base(_named_base(text))
+        form = next((form for other, (form, _) in sets.documents.items() if _base(other) == base), None)
+        if form is None:
+            sets.findings.refers.setdefault(_named_base(text), f"{name}: the config that it stands on")
+        else:
+            sets.documents[path] = form, yaml_keys(name, text)
+            sets.by_name[name], sets.findings.formats[path] = sets.documents[path][1], form.name
+            del sets.unread[path]
     for keys in list(sets.by_name.values()):
         seen = {keys.file}
         while (item := keys.take("defaults")) is not None:
@@ -161,6 +174,9 @@ def _layer(sets: _FileSet) -> None:
             base = next((_base(str(name)) for name in names if _base(str(name)) in sets.by_name), None)
             if base is None or base in seen:
                 keys.adopt(item)
+                for name in map(str, names):
+                    if base is None and name.endswith((".yaml", ".yml")):
+                        _lacks(sets.findings, item, name)
                 break
             seen.add(base)
             for below in sets.by_name[base].items.values():
@@ -172,6 +188,20 @@ def _layer(sets: _FileSet) -> None:
         under = under[1:]
     for path in under:
         del sets.documents[path], sets.by_name[_base(path)]
+
+
+def _lacks(findings: Findings, item: Item, name: str) -> None:
+    """A config says little without the one that it stands on; ours say all of a plan."""
+    if findings.comment is not None:
+        return
+    findings.refers.setdefault(name, f"{item.origin}: the config that it stands on")
+    findings.blocked.setdefault("workload", f"{item.origin}: stands on {name}, which is not given")
+
+
+def _named_base(text: str) -> str:
+    """The config that one stands on; '' for others."""
+    match = re.search(r"^defaults:\s*(?:-\s*)?([\w./-]+\.ya?ml)\s*$", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _is_base(name: str, sets: _FileSet) -> bool:
@@ -202,10 +232,13 @@ def _read_scripts(sets: _FileSet) -> None:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
         sources = PythonSources({_base(path): text for path, text in sets.python.items()}, sets.started, sets.load)
-        setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources)
+        others = {_base(other): inner for other, inner, _ in sets.scripts}
+        setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         known |= exported
+        findings.formats |= {other: "script" for other, _, _ in sets.scripts if _base(other) in setting.sourced}
+        sets.scripts = [row for row in sets.scripts if _base(row[0]) not in setting.sourced]
         for inner, content in setting.written.items():
             sets.add(inner, content, name)
         formats = [form for start in starts if (form := read_start(start, setting))]
@@ -241,7 +274,9 @@ def _refuse_unread(sets: _FileSet) -> None:
     """A config that nothing knows is an error by itself, and leaves a run open that names it."""
     for path, error in sets.unread.items():
         name = _base(path)
-        if name in sets.opened:
+        if path in sets.layers:
+            sets.findings.blocked.setdefault("workload", f"{name} stands on a config that is not given")
+        elif name in sets.opened:
             sets.findings.formats[path] = "settings of a script"
         elif len(sets.texts) == 1 or not sets.findings.formats:
             raise error
@@ -307,7 +342,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     known = {*values, *arguments}
     assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
     blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
-    if not plan and not findings.not_read and not blocked:
+    if not plan and not findings.not_read and not blocked and not findings.refers:
         raise PlanError("files", "nothing of them could be read", WHAT_HELPS)
     return FilesReading(
         plan,
@@ -373,10 +408,11 @@ def _framework(findings: Findings) -> None:
     findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
         if program in ("trl", "trainer") and set(findings.formats.values()) <= {_TRAINER}:
-            findings.blocked["layout.zero_stage"] = (
-                "no file says how the Trainer is started and its states are sharded: give accelerate's or "
-                "DeepSpeed's, or layout.zero_stage (0 where every device holds all)"
+            why = (
+                "no file says how the Trainer is started and its states are sharded: give accelerate's or DeepSpeed's, "
+                "or layout.zero_stage (0 where every device holds all)"
             )
+            findings.at_most("layout.zero_stage", 0, Item(_base(next(iter(findings.formats))), program, None), why)
             return
         findings.default("layout.zero_stage", 0, "no file shards the states")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -82,17 +82,24 @@ class Script:
     files: dict[str, str]
     defaults: set[str]
     """Variables whose default was taken, which the environment could change."""
+    sourced: set[str] = field(default_factory=set)
+    """Other scripts that it took in."""
 
 
-def script(name: str, text: str, known: dict[str, str] | None = None) -> Script:
-    """The script's commands; `known` are variables that something outside sets (Slurm). Raises PlanError."""
+def script(
+    name: str, text: str, known: dict[str, str] | None = None, others: Mapping[str, str] | None = None
+) -> Script:
+    """The script's commands; `known` are variables that something outside sets (Slurm), `others` scripts by file name
+    that it may take in (source models/8b.sh). Raises PlanError."""
     check_size(name, text)
-    return _Reader(name, known or {}).read(text)
+    return _Reader(name, known or {}, others or {}).read(text)
 
 
 class _Reader:
-    def __init__(self, name: str, known: dict[str, str]) -> None:
+    def __init__(self, name: str, known: dict[str, str], others: Mapping[str, str]) -> None:
         self.name = name
+        self.others = others
+        self.sourced: set[str] = set()
         self.variables: dict[str, list[str] | None] = {key: [value] for key, value in known.items()}
         self.exported: dict[str, Word] = {}
         self.commands: list[ShellCommand] = []
@@ -158,7 +165,7 @@ class _Reader:
             self.branches.append(None)
             self._run(self.functions[name])
             self.branches.pop()
-        return Script(self.commands, self.exported, self.files, self.defaults)
+        return Script(self.commands, self.exported, self.files, self.defaults, self.sourced)
 
     def _defined(self, tokens: list[Token]) -> list[Token]:
         """The tokens without the functions among them, which are kept until they are called."""
@@ -288,11 +295,22 @@ class _Reader:
         if words[0].text in self.functions:
             self._call(words[0].text, words[1:])
             return
+        if words[0].text in ("source", ".") and len(words) > 1 and self._take_in(words[1].text):
+            return
         if words[0].text == "shift" and self.depth:
             self._shift(words[1:])
             return
         self._write([*words, *redirected], here)
         self.commands.append(ShellCommand(words, environment, self.conditional))
+
+    def _take_in(self, path: str) -> bool:
+        """Runs another script in this one's place, as source does; whether it is there."""
+        name = re.split(r"[/\\]", path)[-1]
+        if name not in self.others or name in self.sourced:
+            return False
+        self.sourced.add(name)
+        self._run(self._defined(Lexer(name, self.others[name]).tokens()))
+        return True
 
     def _words_and_redirections(self, tokens: list[Token]) -> tuple[list[Word], list[Word]]:
         words: list[Word] = []

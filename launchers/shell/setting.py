@@ -50,6 +50,10 @@ class ScriptSetting:
     """Files that the script writes from texts in itself."""
     known: dict[str, str] = field(default_factory=dict)
     """Variables that stand outside of the script, which what it starts has too."""
+    scripts: Mapping[str, str] = field(default_factory=dict)
+    """Other scripts of the set by file name, which it may take in."""
+    sourced: set[str] = field(default_factory=set)
+    """Those that it took in."""
     sources: PythonSources = field(default_factory=lambda: PythonSources())
 
 

@@ -34,8 +34,8 @@ _DEEPEST = 4
 
 def read_script(text: str, setting: ScriptSetting, known: dict[str, str]) -> tuple[list[Program], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
-    parsed = script(setting.file, text, known)
-    setting.known = known
+    parsed = script(setting.file, text, known, setting.scripts)
+    setting.known, setting.sourced = known, parsed.sourced
     setting.written |= parsed.files
     setting.variables = setting.variables | parsed.environment
     starts = _starts(parsed, setting)
@@ -68,6 +68,7 @@ def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
 
 
 # What runs a program that its words name later; also one that is known only where it runs.
+_RUNS_PYTHON = ("uv", "poetry", "pixi")
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
@@ -85,8 +86,8 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
                 words = words[1:]
         elif name in ("timeout",):
             words = words[2:]
-        elif name in _WRAPPERS and any(_is_program(word.text) for word in words[1:]):
-            words = words[next(at for at, word in enumerate(words) if at and _is_program(word.text)) :]
+        elif name in _WRAPPERS and (wrapped := _wrapped(name, words)):
+            words = wrapped
         elif name == "ray":
             # ray job submit … -- COMMAND
             words = words[next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words)) :]
@@ -119,6 +120,15 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _wrapped(name: str, words: Sequence[Word]) -> list[Word]:
+    """The program that a wrapper's words name, or the Python source that uv run is given as it is."""
+    place = next((at for at, word in enumerate(words) if at and _is_program(word.text)), len(words))
+    source = next((at for at, word in enumerate(words[:place]) if word.text.endswith(".py")), None)
+    if name in _RUNS_PYTHON and source is not None:
+        return [Word("python", words[source].line), *words[source:]]
+    return list(words[place:])
 
 
 def _after_dashes(words: Sequence[Word]) -> list[Word] | None:
@@ -181,9 +191,10 @@ def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: Scr
 def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
     """The script that a shell is given, or that is a command itself."""
     named = next((word for word in words if not word.text.startswith("-")), None)
-    if named is not None and named.known and named.text.endswith((".sh", ".bash", ".sbatch", ".slurm")):
-        item = Item(setting.file, "command", named.text, named.line)
-        setting.findings.refers.setdefault(named.text, f"{item.origin}: what it starts")
+    path = named.text.rpartition(UNKNOWN)[2].lstrip("/") if named is not None else ""
+    if named is not None and path.endswith((".sh", ".bash", ".sbatch", ".slurm")):
+        item = Item(setting.file, "command", path, named.line)
+        setting.findings.refers.setdefault(path, f"{item.origin}: what it starts")
 
 
 def _serving(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
@@ -241,11 +252,8 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     has = {word.text.partition("=")[0] for word in rest}
     if {"--rollout-batch-size", "--hf-checkpoint"} <= has:
         return [Program("slime", rest, item, environment)]
-    if {name.replace("_", "-") for name in has} & {
-        "--num-layers",
-        "--tensor-model-parallel-size",
-        "--micro-batch-size",
-    }:
+    dashed = {name.replace("_", "-") for name in has}
+    if dashed & {"--tensor-model-parallel-size", "--micro-batch-size"} or {"--num-layers", "--hidden-size"} <= dashed:
         return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if "open_instruct/" in text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from launchers.megatron import read as megatron
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
+from launchers.reading.packed import longest_rows
 from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
@@ -64,10 +65,15 @@ def _batch(keys: Keys, findings: Findings) -> None:
     keys.take("micro_batch_size")
     length, split = findings.values.get("workload.seq_len"), as_number(keys.look("context_parallel_size")) or 1
     room = as_number(tokens.value)
+    answer = findings.values.get("workload.response_len")
+    if length is None and room and answer and room * split > answer:
+        length = int(room * split)
+        longest = "rows of as many tokens as go into a micro-step: time is no more than said"
+        findings.default("workload.seq_len", length, f"{tokens.origin}: {longest}")
     if length is None or room is None:
         findings.block("workload.micro_batch", tokens, "packs rows by tokens; give rows a device and micro-step")
         return
-    rows = max(1, int(room * split) // length)
+    rows = longest_rows(room * split, length, None)
     findings.default(
         "workload.micro_batch", rows, f"{tokens.origin}: so many of the longest rows in {int(room)} tokens"
     )

@@ -44,6 +44,9 @@ def published(file: str, config: Item) -> Keys | None:
 def read(keys: Keys, findings: Findings, recipe: Item | None = None) -> None:
     words = table("torchtune/fields")
     findings.programs.append("torchtune")
+    if "single_device" in keys.file:
+        findings.default("per_node", 1, "the recipe of its name runs on one device")
+        findings.default("nodes", 1, "the recipe of its name runs on one device")
     _resolve(keys)
     builder = keys.take(f"model.{_COMPONENT}")
     _model(keys, findings, builder)

@@ -8,6 +8,7 @@ from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.reading.mapped import read_mapped
+from launchers.reading.packed import longest_rows
 from launchers.shell.options import options, overrides
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
@@ -174,8 +175,7 @@ def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> 
         findings.block("workload.micro_batch", item, "packs rows by tokens; give rows a device and micro-step")
         return
     split = as_number(keys.look(f"{_ACTOR}.ulysses_sequence_parallel_size")) or 1
-    most, share = max(1, int(room * split) // longest), batch // dp if dp and batch else None
-    rows = most if not share else max(rows for rows in range(1, min(most, share) + 1) if share % rows == 0)
+    rows = longest_rows(room * split, longest, batch // dp if dp and batch else None)
     findings.default("workload.micro_batch", rows, f"{item.origin}: so many of the longest rows in {int(room)} tokens")
 
 

@@ -191,7 +191,9 @@ def _estimated(whole: Mapping[str, Any]) -> _Outcome:
         return _Outcome([], estimate=estimate, figures=figures)
     except PlanError as error:
         # What the estimate of a framework lacks is no fault of the files.
-        if any("another workload.framework" in valid for valid in error.valid):
+        framework = whole.get("workload", {}).get("framework")
+        lacks = framework and error.problem.startswith(f"{framework} cannot ")
+        if lacks or any("another workload.framework" in valid for valid in error.valid):
             return _Outcome([Missing(field=error.field, why=str(error))])
         return _Outcome([], refused=str(error))
 

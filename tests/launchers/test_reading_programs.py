@@ -257,10 +257,36 @@ def test_unknown_keys_of_what_decides_stop_the_verdict(key: str, field: str) -> 
 
 def test_a_trainer_without_a_launch_is_not_taken_for_whole_replicas() -> None:
     trainer = "model_name_or_path: meta-llama/Llama-3.1-8B\nper_device_train_batch_size: 1\nnum_train_epochs: 1\n"
-    assert "accelerate" in read({"train.yaml": trainer}).blocked["layout.zero_stage"]
+    (row,) = read({"train.yaml": trainer}).either
+    assert (row.field, row.most, "accelerate" in row.why) == ("layout.zero_stage", True, True)
     assert "layout.zero_stage" not in read({"train.yaml": trainer}, {"cluster.count": 1}).blocked
     with_file = {"train.yaml": trainer, "ds.json": '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'}
     assert read(with_file).plan["layout"]["zero_stage"] == 3
+
+
+def test_a_config_without_the_one_that_it_stands_on_is_not_judged() -> None:
+    base = "policy: {model_name: Qwen/Qwen3-8B, train_global_batch_size: 64}\ngrpo: {num_prompts_per_step: 8}\n"
+    over = "defaults: base.yaml\ndata: {shuffle: true}\n"
+    middle = "defaults: middle.yaml\ncluster: {num_nodes: 2, gpus_per_node: 8}\n"
+    assert "base.yaml" in read({"middle.yaml": over, "other.sh": "trl sft --model_name_or_path gpt2"}).refers
+    assert "middle.yaml" in read({"top.yaml": middle}).blocked["workload"]
+    plan = read({"base.yaml": base, "middle.yaml": over, "top.yaml": middle}).plan
+    assert (plan["model"], plan["cluster"]["count"]) == ("Qwen/Qwen3-8B", 16)
+
+
+def test_a_script_takes_in_what_it_sources() -> None:
+    main = """
+DIR="$(cd -- "$(dirname -- "$0")" && pwd)"
+source "${DIR}/models/8b.sh"
+python run.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 ${MODEL_ARGS[@]} \\
+  --hf-checkpoint $BASE/Qwen3-8B --rollout-batch-size 16 --n-samples-per-prompt 8 --tensor-model-parallel-size 2
+"""
+    model = "MODEL_ARGS=(--num-layers 36 --hidden-size 4096 --ffn-hidden-size 12288 --num-attention-heads 32)"
+    assert "models/8b.sh" in read({"run.sh": main}).refers
+    reading = read({"run.sh": main, "models/8b.sh": model})
+    assert not any("only where it runs" in why for why in reading.blocked.values())
+    # The end of a path says the checkpoint, wherever its folder is.
+    assert read({"run.sh": main.replace("${MODEL_ARGS[@]}", "")}).plan["model"] == "Qwen/Qwen3-8B"
 
 
 def test_a_job_that_starts_nothing_known_is_not_judged() -> None:
