@@ -22,6 +22,7 @@ from planner.fields import leaves
 from planner.files.beside import texts_of
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
+from planner.partial import get
 from planner.requests import EitherRequest, PlanArguments
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
@@ -191,7 +192,7 @@ def _estimated(whole: Mapping[str, Any]) -> _Outcome:
         return _Outcome([], estimate=estimate, figures=figures)
     except PlanError as error:
         # What the estimate of a framework lacks is no fault of the files.
-        framework = whole.get("workload", {}).get("framework")
+        framework = get(whole, "workload.framework")
         lacks = framework and error.problem.startswith(f"{framework} cannot ")
         if lacks or any("another workload.framework" in valid for valid in error.valid):
             return _Outcome([Missing(field=error.field, why=str(error))])
