@@ -63,7 +63,14 @@ def sets(target: str) -> list[tuple[int, int, tuple[File, ...]]]:
         try:
             files = scheduled(target, serving(count, tp=tp, pp=pp), ENGINE, **SITES[tp % 2]).files
         except PlanError:
-            assert target in ("compose", "dstack", "kubernetes-deployment", "kubernetes-kserve", "production-stack")
+            assert target in (
+                "compose",
+                "dstack",
+                "kubernetes-deployment",
+                "kubernetes-kserve",
+                "production-stack",
+                "dynamo",
+            )
             continue
         found.append((count, count // min(8, tp * pp), files))
     return found

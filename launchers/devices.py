@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, machine
 from launchers.launch.fields import required
 from launchers.launch.of_plan import Launch
 from launchers.launch.training import TrainingLaunch
@@ -21,6 +21,13 @@ _MEANS = {
 def accelerator_of(launch: Launch) -> Accelerator:
     """The catalogue's entry of the plan's accelerator. Raises PlanError where there is none."""
     return find_accelerator(required(FIELD, launch.plan.cluster.accelerator)).value
+
+
+def network_name(launch: Launch) -> str:
+    """The network between the plan's nodes, as the catalogue calls it."""
+    cluster = launch.plan.cluster
+    count = required("cluster.count", cluster.count)
+    return machine(accelerator_of(launch).id, count, cluster.per_node, cluster.interconnect)[0].network.name
 
 
 def maker_of(accelerator: Accelerator) -> str | None:

@@ -255,6 +255,13 @@ TARGETS: dict[str, Target] = {
         launch="helm upgrade --install vllm-stack vllm-stack "
         "--repo https://vllm-project.github.io/production-stack --version 0.1.12 -f vllm-stack.yaml",
     ),
+    "dynamo": Target(
+        "schedulers/kubernetes/dynamo",
+        "scheduler",
+        "NVIDIA Dynamo deployment: vLLM replicas of at most one node behind its frontend, prompts and answers together",
+        kinds=("inference",),
+        launch="kubectl apply -f dynamo.yaml",
+    ),
     "torchx": Target(
         "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),

@@ -778,7 +778,7 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
     torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, primus, vllm, sglang, trtllm, llamacpp,
     mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-lws,
-    kubernetes-deployment, kubernetes-kserve, production-stack, torchx, skypilot, dstack, ssh, compose."""
+    kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, torchx, skypilot, dstack, ssh, compose."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None
@@ -790,7 +790,7 @@ class _ImportRequest(_EitherRequest, total=False):
     text: str | None
     """One config, script or command line."""
     files: Mapping[str, str] | None
-    """Several files that belong together, text by name: config, DeepSpeed JSON, job script."""
+    """Files that belong together, text by name."""
     file_paths: list[str] | None
     """Files below the working folder; those that they name are read, too."""
 

@@ -26,7 +26,8 @@ ALONE = Start("who 'alone'", {"FLAG": "a b$c"})
 ENGINE = Start(f"serve --port {PORT}", image="example/engine:v1", port=8000, programs=("engine",))
 CONFIG = File("conf/my config.yaml", "llamafactory", "a: 1\n\nb: 'x'\n")
 # What a target that starts an engine itself takes from that engine's files.
-OF_ENGINE = {"production-stack": (File("vllm.yaml", "vllm", "model: meta-llama/Llama-3.1-8B\n"),)}
+_VLLM = (File("vllm.yaml", "vllm", "model: meta-llama/Llama-3.1-8B\n"),)
+OF_ENGINE = {"production-stack": _VLLM, "dynamo": _VLLM}
 
 
 def serving(count: int = 8, per_node: int = 8, tp: int = 1, pp: int = 1, **changes: Any) -> Plan:

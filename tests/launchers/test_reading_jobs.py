@@ -6,10 +6,12 @@ import contextlib
 from typing import Any
 
 import pytest
+from scheduler_starts import serving
 
 from estimator.errors import PlanError
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
+from launchers.render import render
 
 DEPLOYMENT = """\
 apiVersion: apps/v1
@@ -247,3 +249,37 @@ spec:
     assert reading.plan["layout"]["tp"] == 2
     assert reading.plan["cluster"]["count"] == 4
     assert reading.plan["workload"]["engine"] == "vllm"
+
+
+DYNAMO = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: vllm}
+spec:
+  services:
+    Frontend: {componentType: frontend, replicas: 1, extraPodSpec: {mainContainer: {image: "vllm-runtime:1"}}}
+    Worker:
+      componentType: worker
+      replicas: 3
+      resources: {limits: {gpu: "2"}}
+      extraPodSpec:
+        mainContainer:
+          command: [python3, -m, dynamo.vllm]
+          args: [--model, Qwen/Qwen3-32B, --tensor-parallel-size, "2", --max-model-len, "8192"]
+"""
+
+
+def test_dynamo_starts_vllm_with_its_options() -> None:
+    plan = read({"agg.yaml": DYNAMO}).plan
+    assert (plan["model"], plan["workload"]["max_context"]) == ("Qwen/Qwen3-32B", 8192)
+    assert (plan["layout"]["tp"], plan["cluster"]["count"]) == (2, 6)
+    split = DYNAMO.replace('"8192"', '"8192", --disaggregation-mode, prefill')
+    assert "other devices" in read({"disagg.yaml": split}).blocked["workload"]
+
+
+def test_a_dynamo_deployment_is_read_back() -> None:
+    plan = serving(16, tp=4)
+    files = render(plan, ["vllm", "dynamo"], None).files
+    reading = read({file.path: file.text for file in files if file.path == "dynamo.yaml"})
+    assert (reading.plan["model"], reading.plan["cluster"]["count"]) == (plan.model, 16)
+    assert (reading.plan["layout"]["tp"], reading.blocked) == (4, {})

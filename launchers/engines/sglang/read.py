@@ -70,4 +70,4 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
 
 COMMANDS = {"sglang": read_command, "load": read_load_command}
 CONSOLES = {"sglang": _console}
-MODULES = {"sglang.launch_server": "sglang", "sglang.bench_serving": "load"}
+MODULES = {"sglang.launch_server": "sglang", "dynamo.sglang": "sglang", "sglang.bench_serving": "load"}

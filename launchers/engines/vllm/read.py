@@ -49,6 +49,9 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     findings.truth("workload.two_batch_overlap", keys.take("enable_dbo"))
     for name in ("enable_eplb", "eplb_config", "eplb_config.num_redundant_experts"):
         keys.take(name)  # follows from experts and devices
+    for name in _SPLIT:
+        if (item := keys.take(name)) is not None and item.value not in (False, "agg", "none"):
+            findings.block("workload", item, "reads prompts on other devices than it answers on, which is not read")
     caching = keys.take("enable_prefix_caching")
     if caching is not None:
         findings.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
@@ -58,6 +61,10 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
         drafted = Item(whole.file, whole.key, whole.value["num_speculative_tokens"], whole.line)
     findings.whole("workload.speculative_tokens", drafted)
     leave_rest(keys, findings, "engines")
+
+
+# A server that hands a prompt's cache on, or is handed it; the first two are Dynamo's.
+_SPLIT = ("disaggregation_mode", "is_prefill_worker", "kv_transfer_config")
 
 
 def _together(findings: Findings) -> int:
@@ -87,4 +94,4 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
 FORMATS = (Format("vLLM YAML", score, read),)
 COMMANDS = {"vllm": read_command, "load": read_load_command}
 CONSOLES = {"vllm": _console}
-MODULES = {"vllm.entrypoints": "vllm"}
+MODULES = {"vllm.entrypoints": "vllm", "dynamo.vllm": "vllm"}

@@ -89,7 +89,7 @@ def finish(
     data |= {SCRIPT: TextBlock("\n".join(body) + "\n")} | {name: TextBlock(file.text) for name, file in names.items()}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(manifest, "-files"), "data": data}
     text = [f"# {line}" for line in scheduler_heading(launch, f"kubectl apply -f {manifest.path}")]
-    for document in (config, _claim(manifest), *documents):
+    for document in (config, claim(manifest), *documents):
         assert isinstance(document, Mapping)
         text += ["---", *tree(document)]
     needs = manifest.needs
@@ -106,7 +106,7 @@ def finish(
     return Piece((File(manifest.path, manifest.target, "\n".join(text) + "\n"),), tuple(needs))
 
 
-def _claim(manifest: Manifest) -> dict[str, Tree]:
+def claim(manifest: Manifest) -> dict[str, Tree]:
     """The claim of the folder that the pods share: for weights, and for training also a few checkpoints with the states
     of an optimizer (14 bytes a parameter, as in mixed precision)."""
     launch = manifest.launch

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from knowledge.machines.catalogue import machine
-from launchers.devices import accelerator_of
-from launchers.launch.fields import required
+from launchers.devices import network_name
 from launchers.launch.of_plan import Launch
 from launchers.tables import table
 
@@ -15,9 +13,7 @@ def network_resources(launch: Launch, path: str, needs: list[str]) -> dict[str, 
     """Name and number; nothing on one node and where the network is plain Ethernet."""
     if launch.nodes == 1:
         return {}
-    cluster = launch.plan.cluster
-    count = required("cluster.count", cluster.count)
-    name = machine(accelerator_of(launch).id, count, cluster.per_node, cluster.interconnect)[0].network.name
+    name = network_name(launch)
     kind = re.split(r"[-0-9]", name)[0]
     row = table("data/devices")["networks"].get(kind)
     if row is None:

@@ -66,6 +66,8 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         copies = number_at(predictor, "minReplicas", 1)
         served = mapping_at(predictor, "model")
         yield {**predictor, "containers": [_served(served)]} if served else predictor, copies
+    elif kind == "DynamoGraphDeployment":
+        yield from _workers(spec)
     elif kind == "LeaderWorkerSet":
         groups, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
         size = number_at(template, "size", 1)
@@ -88,6 +90,20 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         yield mapping_at(spec, "template", "spec"), number_at(spec, "replicas", number_at(spec, "parallelism", 1))
     elif "containers" in spec:
         yield spec, 1
+
+
+def _workers(spec: Data) -> Iterator[tuple[Data, int]]:
+    """The pods of a Dynamo graph, of v1beta1 and of v1alpha1, whose services have a container and counts of their
+    own."""
+    for component in list_at(spec, "components"):
+        yield mapping_at(component, "podTemplate", "spec"), number_at(component, "replicas", 1)
+    for service in mapping_at(spec, "services").values():
+        if not isinstance(service, Mapping):
+            continue
+        devices = number_at(mapping_at(service, "resources", "limits"), "gpu", 0)
+        main = dict(mapping_at(service, "extraPodSpec", "mainContainer"))
+        limits = {"nvidia.com/gpu": devices} if devices else {}
+        yield {"containers": [main | {"resources": {"limits": limits}}]}, number_at(service, "replicas", 1)
 
 
 def _served(model: Data) -> Data:

@@ -10,7 +10,7 @@ import math
 import shlex
 from collections.abc import Sequence
 
-from launchers.devices import is_cpu
+from launchers.devices import is_cpu, network_name
 from launchers.launch.duration import SIGNAL_S, duration
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
@@ -21,6 +21,13 @@ from launchers.shell.quoting import AS_WRITTEN, quoted
 PATH = "job.sbatch"
 # The time limit of a run of which neither an end nor a deadline is known, marked as such in the file.
 _HOURS = 24.0
+# SageMaker HyperPod's own option of srun (awsome-distributed-training, 3.test_cases/pytorch/FSDP/slurm, 7217859f of
+# 2026-02-21): a node that failed is replaced and the step started again.
+_HYPERPOD = (
+    "# On SageMaker HyperPod a node that fails is replaced, and the step goes on from its last checkpoint.",
+    "AUTO_RESUME=()",
+    "if [[ -d /opt/sagemaker_cluster ]]; then AUTO_RESUME=(--auto-resume=1); fi",
+)
 
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
@@ -138,10 +145,11 @@ def _environment(launch: Launch, start: Start, needs: list[str]) -> list[str]:
 
 def _srun(launch: Launch, start: Start, end: str = "") -> list[str]:
     """The step that runs the command on every node; in a container where the site has an image (pyxis options)."""
-    lines = [
-        f"srun --nodes={launch.nodes} --ntasks={launch.nodes} --ntasks-per-node=1 "
-        '--cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 \\'
-    ]
+    resumes = _is_resumed(launch, start) and launch.nodes > 1 and network_name(launch).startswith("efa")
+    lines = [*_HYPERPOD] if resumes else []
+    step = f"srun --nodes={launch.nodes} --ntasks={launch.nodes} --ntasks-per-node=1 "
+    step += '"${AUTO_RESUME[@]}" ' if resumes else ""
+    lines.append(step + '--cpus-per-task="$SLURM_CPUS_PER_TASK" --kill-on-bad-exit=1 \\')
     if launch.site.image is not None:
         image = quoted([f"--container-image={launch.site.image}"])
         lines.append(f'  {image} --container-mounts="$PWD:$PWD" --container-workdir="$PWD" \\')

@@ -4,13 +4,13 @@ The chart starts vLLM itself, so the options that it has no value for stand amon
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from estimator.errors import PlanError
 from launchers.devices import accelerator_of, word_of
+from launchers.engines.vllm.arguments import arguments
 from launchers.engines.vllm.write import CONFIG
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
@@ -79,8 +79,5 @@ def _config(launch: Launch, options: dict[str, Any]) -> dict[str, Tree]:
         options["enable-chunked-prefill"] = False
     names = table(_TABLE)["options"]
     own: dict[str, Tree] = {name: options.pop(option) for name, option in names.items() if option in options}
-    more: list[Tree] = []
-    for option, value in options.items():
-        words = [] if value is True else [json.dumps(value) if isinstance(value, dict) else str(value)]
-        more += [f"--{option}", *words]
+    more = arguments(options)
     return own | ({"extraArgs": more} if more else {})
