@@ -194,14 +194,18 @@ def training(result: TrainingMeasurement) -> list[Block]:
     ]
 
 
+def _count(result: TrainingMeasurement) -> str:
+    return f"{result.devices} device{'s' if result.devices != 1 else ''}"
+
+
 def _outcome(result: TrainingMeasurement) -> str:
     if result.outcome == "oom":
-        return f"{result.model} on {result.devices} devices ran out of memory."
+        return f"{result.model} on {_count(result)} ran out of memory."
     step = next((row for row in result.figures if row.figure == "step_s"), None)
     if step is None:
-        return f"{result.model} on {result.devices} devices measured nothing."
+        return f"{result.model} on {_count(result)} measured nothing."
     off = f"; predicted {seconds(step.predicted)}" if step.predicted else ""
-    return f"{result.model} on {result.devices} devices takes {seconds(step.measured)} a step{off}."
+    return f"{result.model} on {_count(result)} takes {seconds(step.measured)} a step{off}."
 
 
 def _beside(result: TrainingMeasurement) -> list[Row]:

@@ -40,6 +40,11 @@ class Timing:
     device: str
     threads: int | None
 
+    @property
+    def all_steps(self) -> int:
+        """The first, which compiles, among them."""
+        return 1 + self.warmup + self.steps * self.repeats
+
 
 def scaled(plan: Plan, layers: int | None) -> Plan:
     """The plan with a model of so many layers, everything else of it as it is. Raises PlanError."""
@@ -144,8 +149,7 @@ def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site
     if scheduler != "none" and scheduler not in WAITS:
         raise PlanError("scheduler", f"{scheduler!r} does not wait for a run's end", ["none", *WAITS])
     sharded = (plan.layout.zero_stage or 0) >= 2
-    steps = 1 + timing.warmup + timing.steps * timing.repeats
-    started = plan.patch({"workload.framework": "fsdp2" if sharded else "ddp", "workload.steps": steps})
+    started = plan.patch({"workload.framework": "fsdp2" if sharded else "ddp", "workload.steps": timing.all_steps})
     targets = ["torchrun"] if scheduler == "none" else ["torchrun", scheduler]
     site = replace(site, time_limit_h=site.time_limit_h or _HOURS, dataset="synthetic")
     rendered = render(started, targets, training_prediction(planned), "benchmark", site)

@@ -36,8 +36,10 @@ from planner.results import RenderedFile
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of
 
 RESULT = "result.json"
-_ACCELERATOR, _COUNT = "cluster.accelerator", "cluster.count"
+_ACCELERATOR, _COUNT, _PER_NODE = "cluster.accelerator", "cluster.count", "cluster.per_node"
 _MOST_BYTES = 16 * 2**20
+# How long a benchmark may take whose batch nobody named.
+_PATIENCE_S = 300.0
 
 
 class BenchmarkRequest(SiteArguments, PlanRequest):
@@ -69,6 +71,9 @@ class BenchmarkRequest(SiteArguments, PlanRequest):
             kind, devices = here()
             count = get(data, _COUNT) or devices
             data = merge(data, {_ACCELERATOR: kind, _COUNT: count})
+        if self.scheduler == "none" and get(data, _PER_NODE) is None and _is_cpu(get(data, _ACCELERATOR)):
+            # Processes of one machine, each with its part of the processors.
+            data = merge(data, {_PER_NODE: get(data, _COUNT) or 1})
         workload = data.setdefault("workload", {})
         if isinstance(workload, dict):
             workload.setdefault("stage", "pretrain")
@@ -88,6 +93,7 @@ class Forecast(BaseModel):
     mfu: float
     peak: tuple[float, float, float]
     peak_by_counter: dict[str, float]
+    note: str | None = None
 
 
 class RenderedBenchmark(Result):
@@ -147,7 +153,7 @@ class TrainingMeasurement(Result):
 
 def render_benchmark(request: BenchmarkRequest) -> RenderedBenchmark:
     """Render a benchmark of a training plan."""
-    planned, rendered = _made(request)
+    planned, rendered, _ = _made(request)
     return RenderedBenchmark(
         plan=planned.complete_plan,
         files=[RenderedFile(path=file.path, target=file.target, text=file.text) for file in rendered.files],
@@ -176,10 +182,12 @@ def measure_training(
 
     A folder that holds the same benchmark and its result is read, and nothing is run again. Raises PlanError.
     """
-    planned, rendered = _made(request)
+    planned, rendered, note = _made(request)
     place = inside_root(folder or f"runs/measured/{_name(planned)}")
     write(rendered, place, overwrite=False)
     if read_benchmark(place) is None:
+        steps = request.timing().all_steps
+        watch({"event": "planned", "steps": steps, "seconds": steps * time_of(planned).step_s, "note": note})
         if environment is None and request.scheduler == "none":
             environment = torch_environment()
         code = run_to_end(place, rendered.launch_command, watch, environment=environment)
@@ -204,11 +212,46 @@ def torch_environment() -> dict[str, str]:
     return {**os.environ, "PATH": path}
 
 
-def _made(request: BenchmarkRequest) -> tuple[Planned, Rendered]:
-    planned = _planned(scaled(request.to_plan(), request.layers))
+def _made(request: BenchmarkRequest) -> tuple[Planned, Rendered, str | None]:
+    """(The plan, its files, what was made smaller of it)."""
+    asked = scaled(request.to_plan(), request.layers)
+    planned, note = _shortened(_planned(asked), asked, request.timing().all_steps)
     rendered = benchmark_files(planned, request.timing(), request.scheduler, request.site())
-    files = (*rendered.files, File(PREDICTED, TARGET, forecast(planned).model_dump_json(indent=1) + "\n"))
-    return planned, Rendered(files, rendered.launch_command, rendered.needs_from_user, rendered.warnings)
+    before = forecast(planned).model_copy(update={"note": note})
+    files = (*rendered.files, File(PREDICTED, TARGET, before.model_dump_json(indent=1) + "\n"))
+    warnings = (*rendered.warnings, *([note] if note else []))
+    return planned, Rendered(files, rendered.launch_command, rendered.needs_from_user, warnings), note
+
+
+def _is_cpu(accelerator: Any) -> bool:
+    try:
+        return isinstance(accelerator, str) and find_accelerator(accelerator).value.family == "CPU"
+    except PlanError:
+        return False
+
+
+def _shortened(planned: Planned, asked: Plan, steps: int) -> tuple[Planned, str | None]:
+    """The plan with so few sequences a step that `steps` of them take minutes, where none were asked for, and the words
+    for it: what a sequence takes is measured as well by few of them."""
+    plan, settled = planned.plan, planned.settled_plan
+    usual, replicas = settled.training.global_batch, settled.layout.dp or 1
+    if usual is None or asked.training.global_batch is not None:
+        return planned, None
+    micro = settled.training.micro_batch or 1
+    passes = max(1, usual // (micro * replicas))
+    pass_s = time_of(planned).step_s / passes
+    most = _PATIENCE_S / steps / pass_s
+    if most >= passes:
+        return planned, None
+    if most < 1.0 and asked.training.micro_batch is None:
+        micro = max(1, int(micro * most))
+    batch = micro * replicas * max(1, int(most))
+    layout = {f"layout.{name}": getattr(settled.layout, name) for name in ("zero_stage", "recompute", "dp", "tp")}
+    shorter = plan_training(
+        plan.patch({**layout, "workload.global_batch": batch, "workload.micro_batch": micro,
+                    "workload.framework": settled.training.framework})
+    )  # fmt: skip
+    return shorter, f"a step is of {batch:,} sequences, for a benchmark of minutes: {usual:,} are usual"
 
 
 def _planned(plan: Plan) -> Planned:
@@ -329,6 +372,12 @@ def _doubts(measured: BenchmarkFile, before: Forecast) -> list[str]:
     planned_cpu = find_accelerator(before.accelerator).value.family == "CPU"
     if measured.device == "cpu" and not planned_cpu:
         lines.append(f"it ran on a processor, and the plan is for {before.accelerator}: they are not to be compared")
+    if planned_cpu and measured.device == "cpu" and before.devices > 1:
+        lines.append(
+            f"{before.devices} processes share a machine's processors, and each is predicted as if it had its own"
+        )
+    if before.note:
+        lines.append(before.note)
     steps = steps_of(measured.repeats)
     if steps and steps.spread > 0.1:
         lines.append(f"the slowest repeat took {steps.spread:.0%} longer than the fastest: the machine was not quiet")

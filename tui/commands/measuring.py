@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from knowledge.figures import seconds as told_s
 from pages.answers.page import page_of
 from pages.rendering import terminal
 from planner.measuring.hardware import HardwareTiming, measure_hardware
@@ -48,6 +49,8 @@ def _hardware(arguments: argparse.Namespace) -> int:
 def tell(event: Mapping[str, Any]) -> None:
     """One line an event on standard error."""
     match event:
+        case {"event": "planned", "steps": steps, "seconds": whole, "note": note}:
+            text = f"{steps} steps, {told_s(whole)} as predicted{f'; {note}' if note else ''}"
         case {"event": "started", "processes": processes}:
             text = f"started, {processes} process{'es' if processes != 1 else ''}"
         case {"event": "built", "seconds": seconds}:

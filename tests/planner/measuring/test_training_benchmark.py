@@ -103,6 +103,32 @@ def test_it_is_handed_to_slurm_with_our_own_program() -> None:
     assert "SET_ME_DATASET" not in "".join(files.values())
 
 
+def test_a_benchmark_whose_batch_nobody_named_takes_minutes() -> None:
+    processor = {
+        "model": "llama-3.2-1b",
+        "accelerator": "cpu-epyc-7763",
+        "count": 1,
+        "global_batch": None,
+        "micro_batch": None,
+        "seq_len": 256,
+    }
+    short, long = (render_benchmark(request(**processor, repeats=repeats)) for repeats in (1, 100))
+    steps = 1 + 2 + 10
+    assert steps * short.predicted_step_s < 600
+    assert any("sequences, for a benchmark of minutes" in text for text in short.warnings)
+    assert long.predicted_step_s < short.predicted_step_s
+    # A batch that was named is kept, however long it takes.
+    named = render_benchmark(request(**{**processor, "global_batch": 4096}))
+    assert named.plan["workload"]["global_batch"] == 4096
+    assert not any("for a benchmark" in text for text in named.warnings)
+
+
+def test_processes_of_a_processor_are_on_one_machine() -> None:
+    made = render_benchmark(request(accelerator="cpu-epyc-7763", count=2))
+    assert made.plan["cluster"]["per_node"] == 2
+    assert "NODE_RANK" not in made.launch_command
+
+
 def test_a_slow_step_of_another_program_does_not_count() -> None:
     steps = steps_of([[0.2, 0.3, 0.25], [0.26, 0.24, 9.0]])
     assert steps is not None
@@ -124,7 +150,7 @@ def test_a_run_is_measured_beside_its_prediction(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     events: list[Any] = []
     told = measure_training(request(), "a", events.append, torchrun(tmp_path))
-    assert [event["event"] for event in events] == ["started", "repeat", "step", "step", "step", "repeated"]
+    assert [event["event"] for event in events] == ["planned", "started", "repeat", "step", "step", "step", "repeated"]
     figures = {row.figure: row for row in told.figures}
     assert figures["step_s"].measured == 0.255
     assert figures["tokens_per_s_per_device"].measured == pytest.approx(8 * 32 / 2 / 0.255)
