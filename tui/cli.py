@@ -368,7 +368,7 @@ def _add_queue(commands: Any) -> None:
 
 def _add_load(commands: Any) -> None:
     load = commands.add_parser("serving", help="load an OpenAI-compatible endpoint and time what it answers")
-    load.add_argument("url", help="the endpoint, without /v1: http://127.0.0.1:8000")
+    load.add_argument("url", nargs="+", help="endpoints without /v1, http://127.0.0.1:8000: several share the load")
     load.add_argument("--served-model", metavar="NAME", help="the endpoint's name for the model (default: --model)")
     load.add_argument("--key-variable", metavar="NAME", help="environment variable that holds the key")
     load.add_argument("--concurrency", type=int, metavar="N", help="clients, each with one request at a time")
@@ -377,12 +377,17 @@ def _add_load(commands: Any) -> None:
     load.add_argument("--trace", metavar="FILE", help="at_s, input_len, output_len of each: YAML, JSON, JSONL or CSV")
     load.add_argument("--input-len", type=int, metavar="TOKENS", help="of each request")
     load.add_argument("--output-len", type=int, metavar="TOKENS", help="of each answer")
+    load.add_argument("--turns", type=int, metavar="N", help="of each conversation, with all that was said before")
+    load.add_argument("--references", metavar="FILE", help="prompt, reference of each: answers are scored by ROUGE")
+    load.add_argument("--ttft-slo-ms", type=float, metavar="MS", help="limit of the first token")
+    load.add_argument("--tpot-slo-ms", type=float, metavar="MS", help="limit of each token after it")
     load.add_argument("--timeout-s", type=float, metavar="S", help="after which a request has failed (default: 600)")
     load.add_argument("--seed", type=int, metavar="N", help="of the arrivals")
     load.add_argument("--model", metavar="MODEL", help="with --accelerator: what is predicted stands beside it")
     load.add_argument("--accelerator", metavar="NAME", help="what the endpoint runs on")
     load.add_argument("--count", type=int, metavar="N", help="how many of them")
     load.add_argument("--engine", metavar="NAME", help="what serves there")
+    load.add_argument("--keep", action="store_true", help="as a run of the history")
     load.add_argument("--json", action="store_true", help="print the result as one JSON object")
     load.set_defaults(run="tui.commands.load")
 

@@ -1,4 +1,5 @@
-"""Requests to an OpenAI-compatible endpoint, timed one by one: at a rate, by so many clients, or as a trace has them.
+"""Requests to OpenAI-compatible endpoints, timed one by one: at a rate, by so many clients, or as a trace has them;
+each may be a conversation of several turns.
 
 A request streams its answer: the first piece of text is the first token, the last one the end. Tokens are those that
 the server's `usage` counts; a server that sends none has a token a piece, and the result says so.
@@ -11,7 +12,8 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import aiohttp
 
@@ -26,6 +28,9 @@ class TimedRequest:
     at_s: float | None
     input_len: int
     output_len: int
+    turns: int = 1
+    prompt: str | None = None
+    """What is asked, where it is not made up; its answer may end where the model ends it."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class Answered:
     counted: bool
     """Whether the server counted the tokens."""
     problem: str | None = None
+    url: str = ""
+    number: int = 0
+    """Of the request among those asked."""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,73 +61,99 @@ class Endpoint:
     timeout_s: float
 
 
-def arrivals(count: int, rate: float | None, input_len: int, output_len: int, seed: int) -> list[TimedRequest]:
+def arrivals(requests: Sequence[TimedRequest], rate: float | None, seed: int) -> list[TimedRequest]:
     """Requests that arrive at random at a mean rate, or that wait for a client each."""
     chance, at, rows = random.Random(seed), 0.0, list[TimedRequest]()
-    for _ in range(count):
-        rows.append(TimedRequest(at if rate else None, input_len, output_len))
+    for request in requests:
+        rows.append(replace(request, at_s=at if rate else None))
         at += chance.expovariate(rate) if rate else 0.0
     return rows
 
 
 def run_load(
-    endpoint: Endpoint,
+    endpoints: Sequence[Endpoint],
     asked: Sequence[TimedRequest],
     clients: int | None,
     tell: Callable[[int], None] = lambda done: None,
 ) -> list[Answered]:
-    """Sends all requests and waits for their ends; at most `clients` at once. `tell` hears how many are done."""
-    return asyncio.run(_load(endpoint, asked, clients, tell))
+    """Sends all requests, each endpoint in turn, and waits for their ends; at most `clients` at once. `tell` hears how
+    many are done."""
+    return asyncio.run(_load(endpoints, asked, clients, tell))
 
 
 async def _load(
-    endpoint: Endpoint, asked: Sequence[TimedRequest], clients: int | None, tell: Callable[[int], None]
+    endpoints: Sequence[Endpoint], asked: Sequence[TimedRequest], clients: int | None, tell: Callable[[int], None]
 ) -> list[Answered]:
     gate = asyncio.Semaphore(clients or len(asked) or 1)
     answers: list[Answered] = []
-    timeout = aiohttp.ClientTimeout(total=endpoint.timeout_s)
+    timeout = aiohttp.ClientTimeout(total=max(endpoint.timeout_s for endpoint in endpoints))
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector, headers=endpoint.headers) as session:
+    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         start = time.perf_counter()
 
         async def one_request(number: int, request: TimedRequest) -> None:
             if request.at_s is not None:
                 await asyncio.sleep(max(0.0, request.at_s - (time.perf_counter() - start)))
             async with gate:
-                answers.append(await _answered(session, endpoint, request, number, start))
+                endpoint = endpoints[number % len(endpoints)]
+                answers.extend(await _conversation(session, endpoint, request, number, start))
             tell(len(answers))
 
         await asyncio.gather(*(one_request(number, request) for number, request in enumerate(asked)))
     return sorted(answers, key=lambda answer: answer.sent_s)
 
 
-async def _answered(
+async def _conversation(
     session: aiohttp.ClientSession, endpoint: Endpoint, request: TimedRequest, number: int, start: float
-) -> Answered:
-    body = {
+) -> list[Answered]:
+    """One turn after another, each with all that was said before; the rest of one that fails is not asked."""
+    said: list[dict[str, str]] = []
+    answers: list[Answered] = []
+    for turn in range(request.turns):
+        prompt = request.prompt or _prompt(request.input_len, number * request.turns + turn)
+        said.append({"role": "user", "content": prompt})
+        asks = {"prompt": prompt} if request.turns == 1 else {"messages": list(said)}
+        answer = await _answered(session, endpoint, _body(endpoint, request, asks), start)
+        answers.append(replace(answer, url=endpoint.url, number=number))
+        if answer.problem is not None:
+            break
+        said.append({"role": "assistant", "content": answer.text})
+    return answers
+
+
+def _body(endpoint: Endpoint, request: TimedRequest, asks: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "model": endpoint.model,
-        "prompt": _prompt(request.input_len, number),
+        **asks,
         "max_tokens": request.output_len,
         "temperature": 0.0,
-        "ignore_eos": True,
+        "ignore_eos": request.prompt is None,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+
+
+async def _answered(
+    session: aiohttp.ClientSession, endpoint: Endpoint, body: Mapping[str, Any], start: float
+) -> Answered:
+    address = f"{endpoint.url.rstrip('/')}/v1/{'chat/' if 'messages' in body else ''}completions"
     sent = time.perf_counter() - start
     first: float | None = None
-    last, pieces, tokens_in, tokens_out = sent, 0, None, None
+    last, tokens_in, tokens_out = sent, None, None
+    pieces: list[str] = []
     problem: str | None = None
     try:
-        async with session.post(f"{endpoint.url.rstrip('/')}/v1/completions", json=body) as response:
+        async with session.post(address, json=body, headers=endpoint.headers) as response:
             if response.status != 200:
                 problem = f"HTTP {response.status}: {(await response.text())[:_MOST_LETTERS]}"
             async for line in response.content if problem is None else _nothing():
                 event = _event(line)
                 if event is None:
                     continue
-                if _text_of(event):
+                if text := _text_of(event):
                     last = time.perf_counter() - start
-                    first, pieces = last if first is None else first, pieces + 1
+                    first = last if first is None else first
+                    pieces.append(text)
                 if isinstance(usage := event.get("usage"), dict):
                     tokens_in, tokens_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -129,7 +164,7 @@ async def _answered(
     counted = isinstance(tokens_out, int) and tokens_out > 0
     return Answered(
         sent, first, ended, tokens_in if isinstance(tokens_in, int) else None,
-        tokens_out if counted and tokens_out else pieces, counted, problem,
+        tokens_out if counted and tokens_out else len(pieces), counted, problem, text="".join(pieces),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from pages.results.matrix import MEASURED
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.measuring.hardware import HardwareMeasurement, MeasuredRate
     from planner.measuring.here import MachineDescription, MachineDevice, MachineHost
-    from planner.measuring.serving import ServingMeasurement
+    from planner.measuring.serving import LoadPart, LoadSummary, ServingMeasurement
     from planner.measuring.training import RenderedBenchmark, TrainingMeasurement
 
 _GHZ = _GIGA = 1e9
@@ -234,7 +234,7 @@ def _beside(result: TrainingMeasurement) -> list[Row]:
 
 
 def serving(result: ServingMeasurement) -> list[Block]:
-    whole, steady = result.parts
+    whole, steady, *others = result.parts
     share = f", {steady.unanswered} failed" if steady.unanswered else ""
     columns: list[Column] = [
         ("latency", lambda row: row.latency.upper()),
@@ -259,8 +259,29 @@ def serving(result: ServingMeasurement) -> list[Block]:
         ),
         *table(steady.latencies, columns, "Steady part"),
         *table(whole.latencies, columns, "All requests"),
+        *[block for part in others for block in table(part.latencies, columns, _named(part))],
         Figures(rows, "The load"),
+        *([Figures(_as_mlperf(result.summary), "As MLPerf tells it")] if result.summary else []),
+        *([Figures([(name, f"{value:.2f}") for name, value in result.rouge.items()], "Against the references")]
+          if result.rouge else []),
         *notes("Watch out", [*doubts, *result.problems]),
+    ]  # fmt: skip
+
+
+def _named(part: LoadPart) -> str:
+    if part.part == "warm-up":
+        return f"Warm-up, {part.requests} request{'s' if part.requests != 1 else ''}"
+    return f"{part.part}, {number(part.output_tokens_per_s)} output tokens/s"
+
+
+def _as_mlperf(summary: LoadSummary) -> list[Row]:
+    shares = (("99th percentile of the first token", summary.ttft_p99_ms), ("of tokens after it", summary.tpot_p99_ms))
+    return [
+        ("scenario", summary.scenario),
+        ("samples/s", number(summary.samples_per_s)),
+        ("tokens/s", number(summary.tokens_per_s)),
+        *((name, seconds(value / MS_PER_S)) for name, value in shares if value is not None),
+        ("result", "VALID" if summary.valid else f"INVALID: {'; '.join(summary.why_not)}"),
     ]
 
 

@@ -21,10 +21,11 @@ async def _completions(request: web.Request) -> web.StreamResponse:
     await answer.prepare(request)
     for number in range(body["max_tokens"]):
         await asyncio.sleep(BETWEEN_S if number else FIRST_S)
-        event = {"choices": [{"text": "a "}]}
+        event = {"choices": [{"delta": {"content": "a "}} if "messages" in body else {"text": "a "}]}
         await answer.write(f"data: {json.dumps(event)}\n\n".encode())
     if body["model"] != "uncounted":
-        usage = {"prompt_tokens": len(body["prompt"].split()), "completion_tokens": body["max_tokens"]}
+        said = body.get("prompt") or " ".join(message["content"] for message in body["messages"])
+        usage = {"prompt_tokens": len(said.split()), "completion_tokens": body["max_tokens"]}
         await answer.write(f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n".encode())
     await answer.write(b"data: [DONE]\n\n")
     return answer
@@ -36,6 +37,7 @@ def openai_server() -> Iterator[str]:
     loop = asyncio.new_event_loop()
     app = web.Application()
     app.router.add_post("/v1/completions", _completions)
+    app.router.add_post("/v1/chat/completions", _completions)
     runner = web.AppRunner(app)
 
     async def start() -> int:
