@@ -107,17 +107,17 @@ async def _conversation(
     session: aiohttp.ClientSession, endpoint: Endpoint, request: TimedRequest, number: int, start: float
 ) -> list[Answered]:
     """One turn after another, each with all that was said before; the rest of one that fails is not asked."""
-    said: list[dict[str, str]] = []
+    messages: list[dict[str, str]] = []
     answers: list[Answered] = []
     for turn in range(request.turns):
         prompt = request.prompt or _prompt(request.input_len, number * request.turns + turn)
-        said.append({"role": "user", "content": prompt})
-        asks = {"prompt": prompt} if request.turns == 1 else {"messages": list(said)}
+        messages.append({"role": "user", "content": prompt})
+        asks = {"prompt": prompt} if request.turns == 1 else {"messages": list(messages)}
         answer = await _answered(session, endpoint, _body(endpoint, request, asks), start)
         answers.append(replace(answer, url=endpoint.url, number=number))
         if answer.problem is not None:
             break
-        said.append({"role": "assistant", "content": answer.text})
+        messages.append({"role": "assistant", "content": answer.text})
     return answers
 
 

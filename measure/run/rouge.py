@@ -15,11 +15,11 @@ _WORDS = re.compile(r"[a-z0-9]+")
 
 def rouge(reference: str, answer: str) -> Mapping[str, float]:
     """F-measures between 0 and 1."""
-    wanted, given = (_WORDS.findall(text.lower()) for text in (reference, answer))
+    words, heard = (_WORDS.findall(text.lower()) for text in (reference, answer))
     return {
-        "rouge1": _measure(_shared(wanted, given, 1), len(wanted), len(given)),
-        "rouge2": _measure(_shared(wanted, given, 2), len(wanted) - 1, len(given) - 1),
-        "rougeL": _measure(longest_common(wanted, given), len(wanted), len(given)),
+        "rouge1": _measure(_shared(words, heard, 1), len(words), len(heard)),
+        "rouge2": _measure(_shared(words, heard, 2), len(words) - 1, len(heard) - 1),
+        "rougeL": _measure(longest_common(words, heard), len(words), len(heard)),
     }
 
 
@@ -29,24 +29,24 @@ def mean_rouge(pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
     return {name: 100.0 * sum(score[name] for score in scores) / len(scores) for name in scores[0]} if scores else {}
 
 
-def _measure(shared: int, wanted: int, given: int) -> float:
-    """Harmonic mean of shared over wanted and shared over given."""
-    return 2.0 * shared / (wanted + given) if shared > 0 else 0.0
+def _measure(shared: int, reference: int, answer: int) -> float:
+    """Harmonic mean of what is shared over the counts of the reference and of the answer."""
+    return 2.0 * shared / (reference + answer) if shared > 0 else 0.0
 
 
-def _shared(wanted: Sequence[str], given: Sequence[str], size: int) -> int:
-    counts = [Counter(zip(*(words[start:] for start in range(size)), strict=False)) for words in (wanted, given)]
+def _shared(reference: Sequence[str], answer: Sequence[str], size: int) -> int:
+    counts = [Counter(zip(*(words[start:] for start in range(size)), strict=False)) for words in (reference, answer)]
     return (counts[0] & counts[1]).total()
 
 
-def longest_common(wanted: Sequence[str], given: Sequence[str]) -> int:
+def longest_common(reference: Sequence[str], answer: Sequence[str]) -> int:
     """Length of the longest sequence that is in both, not necessarily in one piece; a row of the table is one whole
     number, a bit a word (Hyyrö 2004, "Bit-parallel LCS-length computation revisited")."""
     places: dict[str, int] = {}
-    for place, word in enumerate(wanted):
+    for place, word in enumerate(reference):
         places[word] = places.get(word, 0) | 1 << place
-    every = row = (1 << len(wanted)) - 1
-    for word in given:
+    every = row = (1 << len(reference)) - 1
+    for word in answer:
         hits = row & places.get(word, 0)
         row = (row + hits | row - hits) & every
-    return len(wanted) - row.bit_count()
+    return len(reference) - row.bit_count()

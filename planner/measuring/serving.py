@@ -216,18 +216,18 @@ def _asked(request: EndpointLoad) -> tuple[list[TimedRequest], int | None, str]:
         return rows, None, f"{len(rows)} requests as in {request.trace}"
     workload = request.workload()
     rate, clients = workload.request_rate, workload.concurrency
-    given = _references(Path(request.references)) if request.references else []
-    if given and request.turns > 1:
+    texts = _references(Path(request.references)) if request.references else []
+    if texts and request.turns > 1:
         raise PlanError("turns", "references are of one turn each", [1])
-    count = workload.requests or len(given) or 0
+    count = workload.requests or len(texts) or 0
     count = count or (max(10 * clients, 20) if clients else 100)
     if count > _MOST_REQUESTS:
         raise PlanError("requests", f"{count} are more than a load has", [_MOST_REQUESTS])
-    prompts = [given[place % len(given)][0] if given else None for place in range(count)]
+    prompts = [texts[place % len(texts)][0] if texts else None for place in range(count)]
     sizes = round(workload.input_len), round(workload.output_len)
     asked = arrivals([TimedRequest(None, *sizes, request.turns, prompt) for prompt in prompts], rate, request.seed)
     how = f"at {rate:g} a second" if rate else f"by {clients or 1} client{'s' if (clients or 1) > 1 else ''}"
-    what = f"prompts of {request.references}" if given else f"{sizes[0]} tokens in"
+    what = f"prompts of {request.references}" if texts else f"{sizes[0]} tokens in"
     units = f"conversations of {request.turns} turns" if request.turns > 1 else "requests"
     return asked, clients if rate else clients or 1, f"{count} {units} {how}, {what} and {sizes[1]} out"
 
