@@ -118,7 +118,7 @@ def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
     if kind.value not in ("lora", "qlora"):
         findings.block("workload.method", kind, "is no method of a Plan")
     elif is_set(eight) and eight:
-        findings.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
+        hf.eight_bits(findings, eight)
     elif is_set(gptq) or packed == "gptq":
         findings.put("workload.method", "qlora", kind)
         findings.put("workload.lora.quantisation", "gptq", gptq if is_set(gptq) and gptq else model or kind)

@@ -206,6 +206,12 @@ def _fsdp_files(keys: Keys, findings: Findings) -> Item | None:
     return words
 
 
+def eight_bits(findings: Findings, item: Item) -> None:
+    """Adapters over frozen weights of 8 bits, which a Plan has no word for: those of 16 bits take more."""
+    why = "only frozen weights of 4 and 16 bits have a place in a Plan, and what those of 16 bits take is the most"
+    findings.at_most("workload.method", "lora", item, why)
+
+
 def model(findings: Findings, item: Item | None) -> None:
     """The checkpoint; a placeholder is none."""
     if item is None:

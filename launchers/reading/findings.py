@@ -66,6 +66,7 @@ class Findings:
         self.not_read: list[NotRead] = []
         self.warnings: list[str] = []
         self.defaults: dict[str, Assumed] = {}
+        self.longest = ""
         self.blocked: dict[str, str] = {}
         self.formats: dict[str, str] = {}
         self.implied: list[tuple[str, Any, Item]] = []

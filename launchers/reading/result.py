@@ -27,6 +27,8 @@ class FilesReading:
     formats: dict[str, str]
     refers: dict[str, str]
     either: list[Either]
+    longest: str = ""
+    """Why rows are shorter than the sequence length that was read; empty where they may as well be as long."""
 
     @property
     def serves(self) -> bool:

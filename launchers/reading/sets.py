@@ -354,6 +354,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.formats,
         findings.refers,
         [row for row in findings.either.values() if not _is_told(row.field, arguments, findings)],
+        "" if findings.comment or "workload.seq_len" in arguments else findings.longest,
     )
 
 

@@ -21,6 +21,7 @@ UNKNOWN = "\ufffc"
 _MOST_WORDS = 50_000
 _LONGEST = 100_000
 _MOST_CALLS = 6
+_MOST_COUNTED = 1000
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPENING = {"if", "for", "while", "until", "case", "{", "select"}
 _CLOSING = {"fi", "done", "esac", "}"}
@@ -427,7 +428,7 @@ class _Reader:
             return [self._arithmetic(part.text)]
         if part.kind == "variable":
             return self._variable(part.text)
-        return [UNKNOWN]
+        return _counted(part.text)
 
     def _variable(self, text: str) -> list[str]:
         if text == "#":
@@ -542,6 +543,17 @@ def _cut(value: str, mark: str, pattern: str) -> str:
     order = cuts if (mark == "#") or (mark == "%%") else cuts[::-1]
     cut = next((part for part in order if fnmatchcase(part, pattern)), "")
     return value[len(cut) :] if mark[0] == "#" else value[: len(value) - len(cut)]
+
+
+def _counted(command: str) -> list[str]:
+    """What $(seq 16 8 256) prints, which is arithmetic; of all other commands nothing is known."""
+    name, *words = command.split() or [""]
+    if name != "seq" or not 1 <= len(words) <= 3 or not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
+        return [UNKNOWN]
+    first, *middle, last = map(int, words if len(words) > 1 else ["1", *words])
+    step = middle[0] if middle else 1
+    numbers = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
+    return [" ".join(map(str, numbers))] if len(numbers) <= _MOST_COUNTED else [UNKNOWN]
 
 
 def _is_test(tokens: list[Token]) -> bool:

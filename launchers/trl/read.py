@@ -16,6 +16,9 @@ from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
+# PEFT's own example of SFT (peft examples/sft/train.py), which many scripts began as.
+_OF_PEFT = {"use_peft_lora": "use_peft", "use_4bit_quantization": "load_in_4bit",
+            "use_8bit_quantization": "load_in_8bit", "use_nested_quant": "use_bnb_nested_quant"}  # fmt: skip
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
 # Arguments without which nothing trains.
 _TRAINS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_batch_size", "train_batch_size")
@@ -143,7 +146,7 @@ def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool
         findings.default("workload.method", "full", "use_peft is not set")
         return
     if is_set(eight) and eight:
-        findings.block("workload.method", eight, "only frozen weights of 4 bits have a place in a Plan")
+        hf.eight_bits(findings, eight)
     elif is_set(four) and four:
         if kind is not None and kind.value != "nf4":
             findings.block("workload.method", kind, "only NF4 has a place in a Plan")
@@ -171,7 +174,11 @@ def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
         tokens = findings.whole("workload.response_len", answer)
         if tokens and answer is not None and prompt is not None and (start := as_number(prompt.value)):
             findings.put("workload.seq_len", int(start) + tokens, answer)
+            findings.longest = f"{answer.origin}: rows are a prompt and its answer, both at their longest"
         return
+    joined = keys.items.get("padding_free")
+    if joined is not None and is_set(joined) and not is_set(keys.items.get("packing")):
+        findings.longest = f"{joined.origin}: joins rows as they are, each at its longest here"
     for name in ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length"):
         findings.whole("workload.seq_len", keys.take(name))
     if is_trl:
@@ -233,6 +240,9 @@ def read_trainer(start: Program, setting: ScriptSetting) -> str:
     """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
     keys, _ = options(setting.file, start.words)
     findings = setting.findings
+    for own, theirs in _OF_PEFT.items():
+        if (item := keys.take(own)) is not None:
+            keys.put(theirs, item.value, item.line)
     config = keys.take("deepspeed_config")
     if config is not None:
         findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")

@@ -13,6 +13,7 @@ from pydantic import Field
 from estimator.credentials import value_without, without_credentials
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
+from estimator.units import GIB
 from knowledge.models.catalogue import architecture, base_in_name, find_model
 from launchers.reading.findings import FACTS, Either, nested
 from launchers.reading.result import FilesReading
@@ -165,7 +166,13 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
         return _Outcome(missing)
     if reading.either:
         return _either(reading.either, whole)
-    return _estimated(whole)
+    outcome = _estimated(whole)
+    figures = outcome.figures
+    if reading.longest and figures.fits is False and figures.high_bytes and figures.capacity_bytes:
+        most = f"up to {figures.high_bytes / GIB:.1f} of {figures.capacity_bytes / GIB:.1f} GiB a device"
+        why = f"{reading.longest}; with such rows it takes {most}: how long are they? (--seq-len)"
+        return _Outcome([Missing(field="workload.seq_len", why=why)])
+    return outcome
 
 
 def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from launchers.reading.sets import read
+from planner.files.importing import imported
 
 NEOX = """
 {
@@ -457,3 +458,23 @@ def test_prompt_and_answer_of_swift_are_two_lengths() -> None:
             "--max_completion_length 512 --micro_batch_size 1 --global_batch_size 64 --gradient_accumulation_steps 1\n"
         )
         assert read({"grpo.sh": text}).plan["workload"]["seq_len"] == 1536
+
+
+def test_rows_that_are_seldom_as_long_are_asked_about_where_they_have_no_room() -> None:
+    grpo = """swift rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --max_length 4096 --max_completion_length 28672 \\
+      --num_generations 8 --per_device_train_batch_size 8 --gradient_accumulation_steps 1 --tuner_type full \\
+      --use_vllm true --vllm_mode colocate"""
+    devices = {"cluster.accelerator": "h100-sxm", "cluster.count": 8}
+    (row,) = imported({"grpo.sh": f"NPROC_PER_NODE=8 {grpo} --deepspeed zero3"}, devices).missing
+    assert row.field == "workload.seq_len"
+    assert "GiB a device" in row.why
+    said = devices | {"workload.seq_len": 32768}
+    assert imported({"grpo.sh": f"NPROC_PER_NODE=8 {grpo} --deepspeed zero3"}, said).fits is False
+
+
+def test_adapters_over_eight_bits_have_room_where_those_over_sixteen_have() -> None:
+    config = "base_model: NousResearch/Llama-2-{size}-hf\nadapter: lora\nload_in_8bit: true\nsequence_len: 2048\n"
+    config += "micro_batch_size: 1\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+    one = {"cluster.accelerator": "h100-sxm", "cluster.count": 1}
+    assert imported({"lora.yml": config.format(size="7b")}, one).fits
+    assert [row.field for row in imported({"lora.yml": config.format(size="70b")}, one).missing] == ["workload.method"]

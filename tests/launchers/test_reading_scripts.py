@@ -121,3 +121,13 @@ train Qwen/Qwen2.5-7B 4 --learning_rate 1e-5
     ]
     assert words[-6:] == options
     assert "none" not in words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("seq 3", "1 2 3"), ("seq 2 4", "2 3 4"), ("seq 16 8 40", "16 24 32 40"), ("seq 5 -2 1", "5 3 1")],
+)
+def test_what_seq_prints_is_known(text: str, words: str) -> None:
+    (command,) = script("run.sh", f"train $({text})").commands
+    assert [word.text for word in command.words[1:]] == words.split()
+    assert not script("run.sh", "train $(date)").commands[0].words[1].known
