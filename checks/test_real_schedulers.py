@@ -70,6 +70,7 @@ def sets(target: str) -> list[tuple[int, int, tuple[File, ...]]]:
                 "kubernetes-kserve",
                 "production-stack",
                 "dynamo",
+                "llm-d",
             )
             continue
         found.append((count, count // min(8, tp * pp), files))

@@ -262,6 +262,13 @@ TARGETS: dict[str, Target] = {
         kinds=("inference",),
         launch="kubectl apply -f dynamo.yaml",
     ),
+    "llm-d": Target(
+        "schedulers/kubernetes/llm_d",
+        "scheduler",
+        "KServe LLMInferenceService: vLLM replicas of at most one node behind llm-d's scheduler",
+        kinds=("inference",),
+        launch="kubectl apply -f llm-d.yaml",
+    ),
     "torchx": Target(
         "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),

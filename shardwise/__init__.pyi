@@ -716,7 +716,7 @@ class _Where(_EitherRequest, total=False):
     vendors: list[str] | None
     """Vendors to restrict to: NVIDIA, AMD, Google …"""
     providers: list[str] | None
-    """Providers to restrict to: AWS, GCP, Lambda …"""
+    """Providers to restrict to: AWS, GCP …; owned: machines to buy."""
     max_devices: int | None
     """Most devices."""
     max_nodes: int | None
@@ -778,7 +778,8 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
     torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, primus, vllm, sglang, trtllm, llamacpp,
     mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-lws,
-    kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, torchx, skypilot, dstack, ssh, compose."""
+    kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, torchx, skypilot, dstack, ssh,
+    compose."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

@@ -27,7 +27,7 @@ ENGINE = Start(f"serve --port {PORT}", image="example/engine:v1", port=8000, pro
 CONFIG = File("conf/my config.yaml", "llamafactory", "a: 1\n\nb: 'x'\n")
 # What a target that starts an engine itself takes from that engine's files.
 _VLLM = (File("vllm.yaml", "vllm", "model: meta-llama/Llama-3.1-8B\n"),)
-OF_ENGINE = {"production-stack": _VLLM, "dynamo": _VLLM}
+OF_ENGINE = {"production-stack": _VLLM, "dynamo": _VLLM, "llm-d": _VLLM}
 
 
 def serving(count: int = 8, per_node: int = 8, tp: int = 1, pp: int = 1, **changes: Any) -> Plan:

@@ -277,9 +277,32 @@ def test_dynamo_starts_vllm_with_its_options() -> None:
     assert "other devices" in read({"disagg.yaml": split}).blocked["workload"]
 
 
-def test_a_dynamo_deployment_is_read_back() -> None:
+def test_llm_d_gives_vllm_its_parallelism_and_more_options() -> None:
+    text = """
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: qwen}
+spec:
+  replicas: 2
+  model: {uri: hf://Qwen/Qwen3-32B, name: Qwen/Qwen3-32B}
+  parallelism: {tensor: 4}
+  template:
+    containers:
+      - name: main
+        env: [{name: VLLM_ADDITIONAL_ARGS, value: "--max-model-len 8192"}]
+        resources: {limits: {nvidia.com/gpu: "4"}}
+"""
+    plan = read({"llm.yaml": text}).plan
+    assert (plan["model"], plan["layout"]["tp"], plan["cluster"]["count"]) == ("Qwen/Qwen3-32B", 4, 8)
+    assert plan["workload"]["max_context"] == 8192
+    split = text.replace("  template:", "  prefill: {replicas: 1}\n  template:", 1)
+    assert "other devices" in read({"llm.yaml": split}).blocked["workload"]
+
+
+@pytest.mark.parametrize("target", ["dynamo", "llm-d"])
+def test_what_starts_vllm_by_itself_is_read_back(target: str) -> None:
     plan = serving(16, tp=4)
-    files = render(plan, ["vllm", "dynamo"], None).files
-    reading = read({file.path: file.text for file in files if file.path == "dynamo.yaml"})
+    files = render(plan, ["vllm", target], None).files
+    reading = read({file.path: file.text for file in files if file.target == target})
     assert (reading.plan["model"], reading.plan["cluster"]["count"]) == (plan.model, 16)
     assert (reading.plan["layout"]["tp"], reading.blocked) == (4, {})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from launchers.reading.devices import accelerator
@@ -61,13 +63,8 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         for row in list_at(spec, "replicatedJobs"):
             job = mapping_at(row, "template", "spec")
             yield mapping_at(job, "template", "spec"), number_at(row, "replicas", 1) * number_at(job, "parallelism", 1)
-    elif kind == "InferenceService":
-        predictor = mapping_at(spec, "predictor")
-        copies = number_at(predictor, "minReplicas", 1)
-        served = mapping_at(predictor, "model")
-        yield {**predictor, "containers": [_served(served)]} if served else predictor, copies
-    elif kind == "DynamoGraphDeployment":
-        yield from _workers(spec)
+    elif serves := _SERVING.get(str(kind)):
+        yield from serves(spec)
     elif kind == "LeaderWorkerSet":
         groups, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
         size = number_at(template, "size", 1)
@@ -92,6 +89,35 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         yield spec, 1
 
 
+# What KServe gives vLLM of `spec.parallelism`.
+_PARALLEL = {"tensor": "--tensor-parallel-size", "pipeline": "--pipeline-parallel-size", "data": "--data-parallel-size"}
+
+
+def _predictors(spec: Data) -> Iterator[tuple[Data, int]]:
+    """The pods of an InferenceService."""
+    predictor = mapping_at(spec, "predictor")
+    served = mapping_at(predictor, "model")
+    pod = {**predictor, "containers": [_served(served)]} if served else predictor
+    yield pod, number_at(predictor, "minReplicas", 1)
+
+
+def _scheduled(spec: Data) -> Iterator[tuple[Data, int]]:
+    """The pods of an LLMInferenceService, with the command that KServe makes of it."""
+    model, template = mapping_at(spec, "model"), mapping_at(spec, "template")
+    main = next((part for part in list_at(template, "containers") if isinstance(part, Mapping)), {})
+    name = model.get("name") or str(model.get("uri", "")).removeprefix("hf://")
+    words = ["vllm", "serve", str(name)]
+    for key, option in _PARALLEL.items():
+        if size := number_at(mapping_at(spec, "parallelism"), key, 0):
+            words += [option, str(size)]
+    if mapping_at(spec, "parallelism").get("expert") is True:
+        words.append("--enable-expert-parallel")
+    with suppress(ValueError):
+        words += shlex.split(variables_of(main.get("env")).get("VLLM_ADDITIONAL_ARGS", ""))
+    words += ["--disaggregation-mode", "decode"] if spec.get("prefill") else []
+    yield {**template, "containers": [{**main, "command": words, "args": []}]}, number_at(spec, "replicas", 1)
+
+
 def _workers(spec: Data) -> Iterator[tuple[Data, int]]:
     """The pods of a Dynamo graph, of v1beta1 and of v1alpha1, whose services have a container and counts of their
     own."""
@@ -104,6 +130,13 @@ def _workers(spec: Data) -> Iterator[tuple[Data, int]]:
         main = dict(mapping_at(service, "extraPodSpec", "mainContainer"))
         limits = {"nvidia.com/gpu": devices} if devices else {}
         yield {"containers": [main | {"resources": {"limits": limits}}]}, number_at(service, "replicas", 1)
+
+
+_SERVING: dict[str, Callable[[Data], Iterator[tuple[Data, int]]]] = {
+    "InferenceService": _predictors,
+    "LLMInferenceService": _scheduled,
+    "DynamoGraphDeployment": _workers,
+}
 
 
 def _served(model: Data) -> Data:
