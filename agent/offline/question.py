@@ -264,11 +264,33 @@ def _wish(
             # Devices that are named are of whichever vendor.
             start.pop("vendors", None)
         return tool, start | own
+    return _again(reading, topic, plan, intents, tools)
+
+
+def _again(
+    reading: Reading, topic: Mapping[str, Any], plan: Mapping[str, Any], intents: list[str], tools: Mapping[str, Tool]
+) -> tuple[str, dict[str, Any]] | None:
+    """The tool of the turn before once more, with what is other now."""
+    before, kept = topic.get("wish") or (None, {})
+    if before == "compare" and (exchanged := _exchanged(reading, kept)):
+        return before, exchanged
     if before is None or reading.tool or intents or not (reading.edits or reading.pricing or reading.own):
         return None
     if _ends(reading, before, kept) or (topic.get("once") and reading.act == "change"):
         return None
     return before, {**kept, **_own(before, reading, plan, (), tools)}
+
+
+def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What was compared with another in the place of one that is refused: 'glm is out, put qwen3-32b in its place'."""
+    over: Mapping[str, list[Any]] = own.get("over") or {}
+    out = [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse" and edit.field in over]
+    new = [(edit.field, edit.value) for edit in reading.edits if edit.op == "set" and edit.field in over]
+    if len(out) != 1 or len(new) != 1 or out[0][0] != new[0][0]:
+        return None
+    (name, refused), (_, value) = out[0], new[0]
+    kept = [other for other in over[name] if refused.lower() not in str(other).lower()]
+    return {**own, "over": {**over, name: [*kept, value]}} if len(kept) == len(over[name]) - 1 else None
 
 
 def _for_devices(plan: Mapping[str, Any], options: Sequence[Changed]) -> tuple[str, dict[str, Any]] | None:

@@ -12,6 +12,7 @@ from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asked_outright, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.searches import explained, strategies_named
+from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.machines import side_by_side, together
 from agent.offline.language.reading.spread import ways
 from agent.offline.language.reading.things import free_names
@@ -76,7 +77,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
-    if beside := _set_beside(page, tool):
+    if beside := _set_beside(page, tool, context.tool):
         return beside, shares
     if asks_what_it_is(page):
         return "search_playbook", shares
@@ -93,6 +94,15 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
+
+
+def _picks_one(page: Page) -> bool:
+    """Whether one of what was set side by side before is named alone: 'we go with the H200, but two of them'."""
+    if page.read.does("or", "versus", "compare", "same", "all_before") or "better" in page.read.asked("wish"):
+        return False
+    offered = {value for offer in page.topic.get(OFFERS) or () for value in offer.values()}
+    named = {name.id for name in page.read.of("accelerator", "model") if name.start not in page.refused.things}
+    return len(named) == 1 and named <= offered
 
 
 def _said_outright(page: Page) -> str | None:
@@ -170,8 +180,10 @@ def asks_what_it_is(page: Page) -> bool:
     return all(at in told or at in closing or text[at].kind == "sign" for at in range(first, len(text)))
 
 
-def _set_beside(page: Page, tool: str) -> str | None:
+def _set_beside(page: Page, tool: str, before: str | None) -> str | None:
     """The tool of a question that sets things side by side in a way that the classifier takes for another."""
+    if tool == before == "compare" and _picks_one(page):
+        return _estimate(page)
     if tool in _CHOOSING and ways(page):
         # 'Tensor or pipeline parallel to serve it?'
         return "compare"

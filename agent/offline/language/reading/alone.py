@@ -12,7 +12,7 @@ from agent.offline.language.assign import Filled, Row, single, strange, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.relative import known_fields
-from planner.partial import get
+from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FEW_WORDS = 8
 _FEWEST_WORDS = 3
 # What the answer before offered, in a conversation's topic.
-_OFFERS = "offers"
+OFFERS = "offers"
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
 # From here on a value is unusual for a field.
@@ -92,6 +92,9 @@ def _stands_for(
     )
     if offered := _offered(topic, row):
         return offered
+    if is_serving(plan) and read.found.sense(row.end, "act") and strange(quantities["concurrency"], row) <= _UNUSUAL:
+        # 'When 40 are talking at it'
+        return "concurrency"
     corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
     few = len(sentence) <= _FEWEST_WORDS
     sentence = _thought(read, row, sentence)
@@ -110,7 +113,7 @@ def _stands_for(
 
 def _offered(topic: Mapping[str, Any], row: Row) -> str | None:
     """The field of which a number was set beside others in the answer before: '32 then'."""
-    values = {(path, value) for offer in topic.get(_OFFERS) or () for path, value in offer.items()}
+    values = {(path, value) for offer in topic.get(OFFERS) or () for path, value in offer.items()}
     fields = {path for path, _ in values}
     return next(
         (

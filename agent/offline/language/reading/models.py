@@ -11,6 +11,7 @@ from agent.offline.language.asking import sentences
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
+from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
 from knowledge.models.catalogue import BASE_MARKS, ModelFacts, chat_checkpoint, find_model
 
@@ -31,6 +32,8 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
             continue
         if name.start in page.refused.things:
             pieces.append((name.start, [Edit("model", "refuse", name.id or name.text, span)]))
+        elif known := _spoken_of(page, name):
+            pieces.append((name.start, [Edit("model", "set", known, span, name.note)]))
         elif name.id:
             later = _later(page, name.text, name.id)
             taken = later and f"{name.text!r} taken as {later.rpartition('/')[2]} (it may also be {name.id})"
@@ -61,6 +64,18 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
             (start, [_to_talk_to(edit, page.read.text[slice(*edit.span)]) for edit in each]) for start, each in pieces
         ]
     return pieces
+
+
+def _spoken_of(page: Page, name: Name) -> str | None:
+    """The model of a family that was offered last, or that the plan has, where the family alone is named: 'gemma it
+    is'."""
+    if name.sized or any(letter.isdigit() for letter in name.text):
+        return None
+    offered = [offer.get("model") for offer in page.topic.get(OFFERS) or ()]
+    family = name.text.lower()
+    tails = [(str(id), str(id).rpartition("/")[2].lower()) for id in (*offered, page.plan.get("model")) if id]
+    alike = {id for id, tail in tails if tail.startswith(family)}
+    return alike.pop() if len(alike) == 1 else None
 
 
 def _of_the_student(page: Page, pieces: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:

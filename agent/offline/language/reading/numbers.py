@@ -188,7 +188,11 @@ def _surest(page: Page, filled: Sequence[Filled]) -> list[Filled]:
     named = {one.field for one in filled if one.name and not one.row.amounts[-1].units}
     by_unit = {one.field for one in filled if one.row.amounts[-1].units and not one.name}
     both = {name for name in named & by_unit if name in _LOADS}
-    return [one for one in filled if one.field not in both or not one.row.amounts[-1].units]
+    told = [one for one in filled if one.field not in both or not one.row.amounts[-1].units]
+    # 'Three candidates for 32 users'
+    bare = {one.row.start for one in told if not (one.name or one.row.amounts[-1].units or one.row.amounts[-1].per)}
+    counted = {one.field for one in told if one.row.amounts[-1].units} & set(_LOADS)
+    return [one for one in told if one.row.start not in bare or one.field not in counted]
 
 
 # Tokens between a number of people and the word that they are there at once.

@@ -29,6 +29,7 @@ from planner.requests import ALL_PATHS
 _LONGEST = 12_000
 _FACTS = ("describe_model", "describe_hardware")
 # Signs and spaces between two questions.
+_PLACES = ("put", "create")
 _BETWEEN = " ,;-\n"
 
 
@@ -125,7 +126,12 @@ def _figures_named(page: Page) -> list[str]:
 def _asked_for(page: Page) -> list[str]:
     """What is asked for; of a speed that is told to reckon with nothing is."""
     told = {at for number in single(page.filled, "assumed_mfu") if number.name for at in range(*number.name)}
-    return list(dict.fromkeys(name for at, _, name in page.read.asked_at("focus") if at not in told))
+    asked = page.read.asked_at("focus")
+    files = page.read.asked("target") or page.read.of("path") or any(name == "files" for _, _, name in asked)
+    if not files:
+        # 'Put Qwen3-32B in its place' writes nothing.
+        told |= {at for at, _, name in asked if name == "write" and page.read.tokens[at].norm in _PLACES}
+    return list(dict.fromkeys(name for at, _, name in asked if at not in told))
 
 
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
