@@ -262,8 +262,11 @@ def _estimate(page: Page) -> str:
 
 
 def _of_no_facts(page: Page, tool: str) -> str | None:
-    """The tool that estimates what seems to be a question about facts, or about a limit that is said itself."""
+    """The tool that estimates what seems to be a question about facts, or about a limit or devices that are said."""
     read = page.read
+    if tool == "size_serving" and any(device.count for device in page.devices) and goal_of(page) != "devices":
+        # 'Serve Llama 8B on one L40S for 300 requests a minute' asks for no number of them.
+        return _estimate(page)
     if tool in _FACTS and page.filled and page.plan and not read.names:
         # Facts are of something that is named.
         return _estimate(page)

@@ -18,7 +18,7 @@ from agent.offline.language.calendar import Window, busy_hours, deadline, iso_to
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
 from agent.offline.language.lexicon import Sense
-from agent.offline.language.measures import DAY_S, Amount
+from agent.offline.language.measures import DAY_S, MONEY, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
@@ -425,6 +425,12 @@ def _comes_in(row: Row) -> bool:
     return amount.unit("requests", "rate") is not None and any(unit.name == "time" for unit in amount.per)
 
 
+def _is_paid_by_tokens(read: Mentions) -> bool:
+    """Whether tokens have a price, which those that are served have: '$0.30 per million tokens'."""
+    amounts = [row.amounts[-1] for row in read.rows]
+    return any(amount.unit(*MONEY) and any(unit.name == "tokens" for unit in amount.per) for amount in amounts)
+
+
 def _is_worked_through(read: Mentions) -> bool:
     """Whether a model is to do something with so many texts, or tokens of them: 'summarize 10 million documents'."""
     texts = [row for row in read.rows if any(row.amounts[-1].unit(name) for name in ("samples", "requests", "tokens"))]
@@ -531,5 +537,5 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
 
 
 # What says of a first question without a verb that a model is to be used.
-_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_asked_by_many, _is_read_along, _is_worked_through, _is_at_home,
-               _is_too_large_to_train)  # fmt: skip
+_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_asked_by_many, _is_paid_by_tokens, _is_read_along,
+               _is_worked_through, _is_at_home, _is_too_large_to_train)  # fmt: skip
