@@ -14,6 +14,7 @@ from agent.offline.language.names import Name
 from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
 from knowledge.models.catalogue import BASE_MARKS, ModelFacts, chat_checkpoint, find_model
+from planner.partial import get
 
 # Models before that are named where they are meant.
 _NEW = "2024"
@@ -71,9 +72,9 @@ def _spoken_of(page: Page, name: Name) -> str | None:
     is'."""
     if name.sized or any(letter.isdigit() for letter in name.text):
         return None
-    offered = [offer.get("model") for offer in page.topic.get(OFFERS) or ()]
+    offered = [get(offer, "model") for offer in page.topic.get(OFFERS) or ()]
     family = name.text.lower()
-    tails = [(str(id), str(id).rpartition("/")[2].lower()) for id in (*offered, page.plan.get("model")) if id]
+    tails = [(str(id), str(id).rpartition("/")[2].lower()) for id in (*offered, get(page.plan, "model")) if id]
     alike = {id for id, tail in tails if tail.startswith(family)}
     return alike.pop() if len(alike) == 1 else None
 
