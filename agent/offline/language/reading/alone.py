@@ -24,6 +24,7 @@ _FEW_WORDS = 8
 _FEWEST_WORDS = 3
 # What the answer before offered, in a conversation's topic.
 OFFERS = "offers"
+_PEOPLE = "concurrency"
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
 # From here on a value is unusual for a field.
@@ -92,9 +93,9 @@ def _stands_for(
     )
     if offered := _offered(topic, row):
         return offered
-    if is_serving(plan) and read.found.sense(row.end, "act") and strange(quantities["concurrency"], row) <= _UNUSUAL:
+    if is_serving(plan) and read.found.sense(row.end, "act") and strange(quantities[_PEOPLE], row) <= _UNUSUAL:
         # 'When 40 are talking at it'
-        return "concurrency"
+        return _PEOPLE
     corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
     few = len(sentence) <= _FEWEST_WORDS
     sentence = _thought(read, row, sentence)

@@ -101,21 +101,23 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
 def _busy(page: Page) -> tuple[float, int, int] | None:
     """(Hours, token where it begins, token behind) of the part of a day in which requests come, whose numbers are
     taken from the page: 'office hours', 'between 9 and 5', 'over 10 hours'."""
-    if not any(_comes(one) for one in page.filled):
+    if not any(_comes(number) for number in page.filled):
         return None
-    spread = next((one for one in page.filled if one.field == "deadline_h" and one.values[-1] <= _DAY_H), None)
+    spread = next(
+        (number for number in page.filled if number.field == "deadline_h" and number.values[-1] <= _DAY_H), None
+    )
     told = (page.free.hours, page.free.start, page.free.end) if page.free else page.busy
     if spread and not page.busy:
         told = spread.values[-1], spread.row.start, spread.row.end
     if told:
-        page.filled = [one for one in page.filled if not told[1] <= one.row.start < told[2]]
+        page.filled = [number for number in page.filled if not told[1] <= number.row.start < told[2]]
         page.left = [row for row in page.left if not told[1] <= row.start < told[2]]
     return told
 
 
-def _comes(one: Filled) -> bool:
+def _comes(number: Filled) -> bool:
     """Whether a number is one of requests in a time."""
-    return one.field in _COMING and any(unit.name == "time" for unit in one.row.amounts[-1].per)
+    return number.field in _COMING and any(unit.name == "time" for unit in number.row.amounts[-1].per)
 
 
 def _while_busy(
@@ -123,9 +125,9 @@ def _while_busy(
 ) -> list[tuple[int, list[Edit]]]:
     """The edits with the requests of a day as they come while they do."""
     daily = {
-        page.read.span(one.row.start, one.row.end): f"{hours:g} of 24 hours ({page.read.said(start, end)!r})"
-        for one in page.filled
-        if _comes(one) and any(unit.name == "time" and unit.size == DAY_S for unit in one.row.amounts[-1].per)
+        page.read.span(number.row.start, number.row.end): f"{hours:g} of 24 hours ({page.read.said(start, end)!r})"
+        for number in page.filled
+        if _comes(number) and any(unit.name == "time" and unit.size == DAY_S for unit in number.row.amounts[-1].per)
     }
 
     def while_busy(edit: Edit) -> Edit:
