@@ -76,7 +76,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
         winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort, ask.unhurried_h)[1])),
-        nearest=[] if result.satisfied else nearest(ask, options, _cheapest_within),
+        nearest=[] if result.satisfied else nearest(ask, options, _cheapest),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
         seconds=time.perf_counter() - started,
@@ -145,10 +145,10 @@ def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:
     yield f"{described(other)} {' and '.join(gains)}, but no launch target here writes such a plan."
 
 
-def _cheapest_within(ask: Asked) -> ClusterChoice | None:
-    """None where nothing keeps to the limits."""
-    result = recommended(ask, "cost", 1)
-    return result.choices[0] if result.satisfied and result.choices else None
+def _cheapest(ask: Asked) -> ClusterChoice | None:
+    """That keeps to the limits, or where none does, that misses them least."""
+    choices = recommended(ask, "cost", 1).choices
+    return choices[0] if choices else None
 
 
 def cost_of(option: ClusterOption) -> float:

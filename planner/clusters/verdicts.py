@@ -79,23 +79,35 @@ def _differs(first: ClusterOption, other: ClusterOption) -> bool:
 
 @dataclass(frozen=True)
 class _Change:
+    """`share` of the data that it keeps."""
+
     what: str
     gives_up: str
     patch: dict[str, Any]
+    share: float = 1.0
 
 
 def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[NearPlan]:
-    """Plans that meet the limits, what gives up least first; `best` is the best cluster of a question that does."""
+    """Plans that meet the limits, what gives up least first: changes that are enough alone, then those that take fewer
+    tokens too. `best` is the cheapest cluster of a question, whether it keeps to the limits or not."""
     names = list(dict.fromkeys(option.accelerator for option in options))[:_TRIED_DEVICES]
     devices = [device for device in ask.devices if not names or device.id in names or _affordable(ask, device)]
-    plans = []
-    for change in _changes(ask, options):
-        try:
-            plan = ask.plan.patch(change.patch)
-            choice = best(replace(ask, plan=plan, devices=devices, rejected=[]))
-        except PlanError:
-            continue
-        if choice is not None:
+    asking, plans, beyond = replace(ask, devices=devices, rejected=[]), [], []
+    for change in _changes(ask):
+        choice = _tried(asking, change, best)
+        if choice is not None and choice.within:
+            plans.append(_near(change, choice.option))
+        elif choice is not None:
+            beyond.append((change, choice.option))
+        if len(plans) == _NEAREST:
+            return plans
+    if options:
+        beyond.append((_Change("", "", {}), options[0]))
+    fewer = [(change, option) for each, option in beyond if (change := _fewer_tokens(ask, each, option))]
+    for change, option in sorted(fewer, key=lambda row: -row[0].share):
+        device = next(device for device in ask.devices if device.id == option.accelerator)
+        choice = _tried(replace(asking, devices=[device], count=option.count), change, best)
+        if choice is not None and choice.within:
             plans.append(_near(change, choice.option))
         if len(plans) == _NEAREST:
             return plans
@@ -103,6 +115,13 @@ def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[Ne
         if over := "; ".join(_beyond(ask, option)):
             plans.append(_near(_Change("the limits raised", over, {}), option))
     return plans
+
+
+def _tried(ask: Asked, change: _Change, best: Best) -> ClusterChoice | None:
+    try:
+        return best(replace(ask, plan=ask.plan.patch(change.patch)))
+    except PlanError:
+        return None
 
 
 def _affordable(ask: Asked, device: Accelerator) -> bool:
@@ -119,7 +138,7 @@ def _near(change: _Change, option: ClusterOption) -> NearPlan:
     )  # fmt: skip
 
 
-def _changes(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Change]:
+def _changes(ask: Asked) -> Iterator[_Change]:
     workload = ask.plan.workload
     if isinstance(workload, Inference):
         if workload.weight_dtype not in ("fp8", "awq"):
@@ -133,23 +152,29 @@ def _changes(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Change]:
     model = ask.plan.model
     for id in reversed(family_sizes(model, larger=False) if isinstance(model, str) else []):
         yield _Change(id, "a smaller model", {"model": id})
-    yield from _fewer_tokens(ask, options)
 
 
-def _fewer_tokens(ask: Asked, options: Sequence[ClusterOption]) -> Iterator[_Change]:
+def _fewer_tokens(ask: Asked, change: _Change, option: ClusterOption) -> _Change | None:
+    """The change with as many tokens, to two digits, as the limits leave on this cluster; None where the data is not
+    given, or the machines themselves are beyond the budget."""
     workload = ask.plan.workload
-    if isinstance(workload, Inference) or not workload.dataset_tokens or not options:
-        return
-    times = min(missed(ask, option.spent_usd, option.hours) for option in options)
+    if isinstance(workload, Inference) or not workload.dataset_tokens or option.capex_usd is not None:
+        return None
+    times = missed(ask, option.spent_usd, option.hours)
     if not 1.0 < times < math.inf:
-        return
+        return None
     tokens = workload.dataset_tokens / times
     digit = 10.0 ** (math.floor(math.log10(tokens)) - 1)
     # A little below, as the layouts that fit are estimated exactly only afterwards.
     tokens = math.floor(0.99 * tokens / digit) * digit
-    part = 1.0 - tokens / workload.dataset_tokens
-    gives_up = f"{percent(part) if part < _ALMOST_ALL else 'almost all'} of the data"
-    yield _Change(f"{whole(tokens)} tokens", gives_up, {"workload.dataset_tokens": tokens})
+    share = tokens / workload.dataset_tokens
+    gives_up = f"{percent(1.0 - share) if 1.0 - share < _ALMOST_ALL else 'almost all'} of the data"
+    return _Change(
+        ", ".join(filter(None, (change.what, f"{whole(tokens)} tokens"))),
+        "; ".join(filter(None, (change.gives_up, gives_up))),
+        change.patch | {"workload.dataset_tokens": tokens},
+        share,
+    )
 
 
 def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:
