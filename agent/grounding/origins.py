@@ -152,6 +152,8 @@ def _size_or_time(value: float, key: str, path: tuple[str, ...]) -> Sequence[Ori
         return [Origin("device_hours", value), Origin("count", value)]
     if "hours" in key or key.endswith("_h"):
         return [Origin("seconds", value * _HOUR_S), Origin("count", value)]
+    if key.endswith("_days"):
+        return [Origin("seconds", value * _DAY_S), Origin("count", value)]
     if key.endswith("_minutes"):
         return [Origin("seconds", value * 60.0), Origin("count", value)]
     return ()

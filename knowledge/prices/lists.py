@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.prices.book import prices
 
 HOURS_PER_YEAR = 8760.0
+_PART_OF_A_DATE = re.compile(r"\d{4}(-\d{2})?")
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _book(text: str) -> ReadList:
             spot_usd_per_hour=usd(row.get("spot_usd_hour")),
             reserved_usd_per_hour=usd(row.get("reserved_1y_usd_hour")),
             reserved_3y_usd_per_hour=usd(row.get("reserved_3y_usd_hour")),
-            price_date=row.get("price_date") or None,
+            price_date=_day(row.get("price_date")),
             ram_gib=usd(row.get("ram_gb")),
             notes=row.get("notes") or None,
         )
@@ -407,4 +409,6 @@ def _at(value: object, *names: str) -> Mapping[str, Any]:
 
 
 def _day(text: object) -> str | None:
-    return str(text)[:10] if text else None
+    """Of a month or a year its first day."""
+    day = str(text)[:10] if text else None
+    return f"{day}-01-01"[:10] if day and _PART_OF_A_DATE.fullmatch(day) else day

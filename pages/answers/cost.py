@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from estimator.plan.schema import Inference
 from knowledge import figures
+from knowledge.prices.energy import WORLD
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, ways
@@ -15,6 +16,7 @@ from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
 _MOST_OFFERS = 5
+_DAY_H = 24.0
 _MOST_WAYS = 3
 _PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
            "community": " on community machines"}  # fmt: skip
@@ -188,6 +190,21 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
         least = min(cost.co2_by_hours, key=lambda row: row.co2_kg)
         text += f" At {least.from_hour} to {least.before_hour} o'clock alone: {figures.shown('co2_kg', least.co2_kg)}."
     return [Prose(text)]
+
+
+def carbon_by_hours(cost: CostEstimate) -> str:
+    """What the run weighs that works at some hours of the day alone, and how many days it then takes."""
+    if cost.co2_kg is None or cost.region in (None, WORLD):
+        return ""
+    if not cost.co2_by_hours:
+        return f"How much a kWh weighs by the hour of the day is not known for {cost.region}."
+    parts = []
+    for row in sorted(cost.co2_by_hours, key=lambda row: row.co2_kg):
+        takes = "" if row.takes_days is None else f" over {figures.hours(_DAY_H * row.takes_days)}"
+        parts.append(
+            f"at {row.from_hour} to {row.before_hour} o'clock alone {figures.shown('co2_kg', row.co2_kg)}{takes}"
+        )
+    return f"**By the hour in {cost.region}**: {'; '.join(parts)}."
 
 
 def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list[Block]:

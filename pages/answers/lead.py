@@ -62,6 +62,8 @@ def training(
     more = [values[name] for name in names if name not in elsewhere]
     told = f"{capitalised(run)}: {', '.join([f'**{values[first]}**', *more])}."
     beside = money.beside(bill) if bill else []
+    if bill and "co2_kg" in _wished(asked):
+        beside = [Prose(money.carbon_by_hours(bill)), *beside]
     if "layout" in asked:
         head = _verdict(estimate, bill, asked, layout)
         left = [told, f"{decides}."] if layout in head.text else [layout, told, f"{decides}."]

@@ -65,7 +65,7 @@ def _verdict(limit: Limit) -> str:
         case "micro_batch":
             return f"**{value} sequences** is the largest micro-batch that fits{_in_host(limit)}: {run} on {hardware}."
         case "model":
-            return f"{_largest(limit)}{_in_host(limit)}: {kind} on {hardware}."
+            return f"{_largest(limit)}: {kind} on {hardware}."
         case "tokens":
             span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
             return (
@@ -78,12 +78,17 @@ def _verdict(limit: Limit) -> str:
 
 def _in_host(limit: Limit) -> str:
     """', with activations in host memory (8,192 without)': what the value takes of host memory."""
+    alone, hosted = limit.on_devices, _hosted(limit)
+    without = f" ({figures.plain(alone)} without)" if alone not in (None, limit.value) else ""
+    return f", with {hosted}{without}" if hosted else ""
+
+
+def _hosted(limit: Limit) -> str:
+    """'activations in host memory'."""
     offload = complete(limit.plan).layout.offload
     if limit.value is None or offload in (None, "none") or isinstance(limit.chosen, ServingChoice):
         return ""
-    alone = limit.on_devices
-    without = f" ({figures.plain(alone)} without)" if alone not in (None, limit.value) else ""
-    return f", with {' and '.join(_HOSTED.get(part, part) for part in offload.split('+'))} in host memory{without}"
+    return f"{' and '.join(_HOSTED.get(part, part) for part in offload.split('+'))} in host memory"
 
 
 def _takes(limit: Limit) -> str:
@@ -97,8 +102,12 @@ def _takes(limit: Limit) -> str:
 
 
 def _largest(limit: Limit) -> str:
+    """The one that the devices hold first: with parts of it in host memory few run one."""
     does = "is trained in time" if limit.limited_by == "deadline" else "fits"
-    return f"**{limit.value}** ({figures.count(limit.parameters)} parameters) is the largest model that {does}"
+    value, hosted = f"**{limit.value}** ({figures.count(limit.parameters)} parameters)", _hosted(limit)
+    if hosted and limit.on_devices not in (None, limit.value):
+        return f"**{limit.on_devices}** is the largest model that {does} on the devices, {value} with {hosted}"
+    return f"{value} is the largest model that {does}{_in_host(limit)}"
 
 
 def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[Block]:

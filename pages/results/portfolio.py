@@ -20,7 +20,8 @@ _LONGEST_NAME = 24
 def portfolio(result: Portfolio) -> list[Block]:
     columns: list[Column] = [
         ("run", "name"), "devices", ("begins", lambda row: row.begins or _hour(row.begins_h)),
-        ("ends", lambda row: row.ends or _hour(row.ends_h)), ("at the latest", lambda row: _hour(row.latest_h)),
+        ("ends", lambda row: row.ends or _hour(row.ends_h)),
+        ("at the latest", lambda row: row.latest or _hour(row.latest_h)),
         ("takes", lambda row: _hour(row.takes_h)), "usd", ("in time", lambda row: yes(row.meets_deadline)),
     ]  # fmt: skip
     return [

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from estimator.errors import PlanError, nearest
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Plan
 from knowledge.figures import count, hours
 from knowledge.machines.catalogue import machine
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
@@ -42,10 +42,9 @@ def model_candidates(plan: Plan, family: str | None, named: bool) -> ModelCandid
         rows = [row for row in rows if row.family == model_family]
         scope, why = model_family, f"the family of the plan's model, {len(rows)} models; family=any takes all"
     else:
-        rows = [row for row in rows if not architecture(row.id).multimodal]
-        if isinstance(plan.workload, Inference) or plan.training.stage != "pretrain":
-            rows = [row for row in rows if row.license != "paper-only"]
-        scope, why = "any", f"the {len(rows)} text models of the catalogue; name a family to look at fewer"
+        # What only papers describe nobody can download, and hardly anybody trains anew.
+        rows = [row for row in rows if not architecture(row.id).multimodal and row.license != "paper-only"]
+        scope, why = "any", f"the {len(rows)} text models that are published; name a family to look at fewer"
     rows = sorted(rows, key=lambda row: -architecture(row.id).parameters)
     return ModelCandidates(rows, Assumption(field="family", value=scope, why=why))
 

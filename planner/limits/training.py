@@ -136,7 +136,7 @@ def _largest_part(trials: Trials, batch: int) -> _Furthest:
 
 
 def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
-    """By parameters, over the text models of the catalogue; those that only papers describe, for pretraining alone."""
+    """By parameters, over the candidates."""
     rows, scope = candidates.models, candidates.assumption
     trials = Trials(lambda value: plan.patch({"model": value}), narrowed(plan))
     best: int | None = None

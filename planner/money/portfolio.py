@@ -56,6 +56,7 @@ class PlacedRun(Result):
     takes_h: float | None
     begins: str | None = Field(default=None, description="As a date, where a start is given.")
     ends: str | None = None
+    latest: str | None = None
     usd: float | None = Field(description="Its part of the cluster for its hours.")
     meets_deadline: bool | None = None
     layout: str = ""
@@ -244,6 +245,7 @@ def _placed(request: PortfolioRequest, schedule: _Schedule, place: int, hourly: 
         takes_h=run.hours if run.planned is not None else None,
         begins=_date(request.start, begins),
         ends=_date(request.start, ends),
+        latest=_date(request.start, schedule.latest[place]),
         usd=None if hourly is None or begins is None else hourly * run.devices / schedule.count * run.hours,
         meets_deadline=None if deadline is None else ends is not None and ends <= deadline,
         layout=run.planned.estimates.layouts.summary(run.planned.index) if run.planned is not None else "",

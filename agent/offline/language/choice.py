@@ -117,7 +117,8 @@ def _said_outright(page: Page) -> str | None:
         return "describe_model"
     if _is_of_hours(page):
         return "describe_hardware"
-    return "estimate_cost" if weighs_an_api(page) else None
+    # 'What would $10k more buy?' is asked of the run that there is.
+    return "estimate_cost" if weighs_an_api(page) or (page.plan and page.values("more_usd")) else None
 
 
 def _is_of_hours(page: Page) -> bool:

@@ -191,3 +191,11 @@ def test_what_to_buy_is_searched_among_what_is_for_sale(words: str) -> None:
 
 def test_rent_or_buy_searches_what_is_rented() -> None:
     assert "providers" not in _read("rent or buy GPUs to fine-tune qwen3 8b on 100M tokens?").own
+
+
+@pytest.mark.parametrize("words", ["what would $10k more buy?", "what would 10k more buy us?"])
+def test_what_more_money_buys_is_asked_of_the_run(words: str) -> None:
+    reading = _read(words, RUN)
+    assert reading.tool == "estimate_cost"
+    assert reading.pricing["more_usd"] == 10_000
+    assert "providers" not in reading.own

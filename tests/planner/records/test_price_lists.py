@@ -194,6 +194,12 @@ def test_ages_name_who_is_oldest_first() -> None:
     assert 0 < ages.stale < ages.prices == sum(row.prices for row in ages.providers)
 
 
+def test_a_price_of_a_month_is_of_its_first_day(tmp_path: Path) -> None:
+    head = "provider,instance,accelerator,count_per_node,on_demand_usd_hour,region,price_date,source"
+    update_prices(_saved(tmp_path, "own.csv", f"{head}\nZenith,z8,h100-sxm,8,19.2,eu-north,2026-09,a page\n"))
+    assert _price("Zenith", "z8", "eu-north").price_date == "2026-09-01"
+
+
 def test_a_folder_of_too_much_is_refused_before_it_is_gone_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

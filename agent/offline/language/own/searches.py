@@ -165,9 +165,7 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
     left = [str(name.id) for name in page.read.of("provider") if name.start in page.refused.things]
     if kept:
         own["providers"] = list(dict.fromkeys(kept))
-    elif "buying" not in page.read.asked("topic") and ("price", "owned") in {
-        (value.field, value.value) for value in page.kept
-    }:
+    elif _to_buy(page):
         own["providers"] = ["owned"]
     elif left:
         own["providers"] = [name for name in page.catalogue.providers if name not in left and name != "owned"]
@@ -181,6 +179,12 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
     if values := page.values("max_kw"):
         own["max_kw"] = values[-1]
     return own
+
+
+def _to_buy(page: Page) -> bool:
+    """Whether hardware is to be bought: not where that is weighed against rent, nor what money buys for a run."""
+    owned = any(value.field == "price" and value.value == "owned" for value in page.kept)
+    return owned and not page.values("more_usd") and "buying" not in page.read.asked("topic")
 
 
 def _bounded(page: Page, name: str) -> bool:
