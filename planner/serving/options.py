@@ -18,7 +18,7 @@ from knowledge.models.catalogue import find_architecture
 from planner.result import Assumption
 from planner.serving.warnings import reads
 
-# What is tried of a device where no number is said: no more than a box, of which a rack has many.
+# What is tried of a device where no number is said: as much as a box has, in a rack whose links join more too.
 _MOST_DEVICES = 8
 
 
@@ -90,11 +90,13 @@ def options(
 
 
 def _counts(plan: Plan, device: Accelerator) -> list[int | None]:
-    """Numbers of a device to try: the plan's, else parts of a node and a whole one."""
+    """Numbers of a device to try: the plan's, else parts of a node, or of the nodes that switches join, up to a box."""
     sizes = (plan.layout.tp, plan.layout.pp, plan.layout.dp)
     if plan.cluster.count or any(sizes):
         return [plan.cluster.count]
-    return [2**power for power in range(min(device.per_node, _MOST_DEVICES).bit_length())]
+    joined = device.scaleup_domain if device.per_node > 1 and device.topology in ("switch", "torus") else 1
+    most = min(max(device.per_node, joined), _MOST_DEVICES)
+    return [2**power for power in range(most.bit_length())]
 
 
 def _engines(plan: Plan, named: Sequence[str] | None, model: Architecture, device: Accelerator) -> list[str]:

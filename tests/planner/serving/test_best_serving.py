@@ -163,10 +163,11 @@ def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None
 
 
 def test_where_no_number_is_said_each_device_gets_as_many_as_serve_best() -> None:
-    """One device of some holds it, others need a box."""
-    asked = {"model": "deepseek-ai/DeepSeek-R1", "accelerators": ["h200-sxm", "b200-sxm"]}
+    """One device of some holds it, others need a box, and nodes that switches join are as much as one."""
+    asked = {"model": "deepseek-ai/DeepSeek-R1", "accelerators": ["h200-sxm", "b200-sxm", "gb300"]}
     found = BestServing.model_validate(call("best_serving", asked))
     assert found.best.fits
+    assert found.best.accelerator == "gb300"
     assert all(row.fits and row.devices == 8 for row in found.by_accelerator)
     small = BestServing.model_validate(call("best_serving", asked | {"model": "Qwen/Qwen3-8B"}))
     assert min(row.devices for row in small.by_accelerator) < 8
