@@ -272,20 +272,38 @@ def _single_out(surfaces: dict[str, dict[str, dict[str, Any]]], lasting: float) 
 
 
 # A part with the same units and a lower power limit sustains a power of it: MI300X and MI325X, whose searches differ by
-# their limits of 750 and 1000 W alone, give 0.56.
+# their limits of 750 and 1000 W alone, give 0.56; MI350X and MI355X (1000 and 1400 W), training Llama-3.1-8B in fp8 for
+# MLPerf v5.1 at 25,509 and 31,424 tokens/s a device, 0.62.
 _POWER = 0.6
+# Clocks of parts with the same units differ by less (H100 SXM and NVL: 1.18), units by twice (GeForce and RTX PRO).
+_CLOCKS = 1.5
 
 
 def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Adds surfaces of devices that have the units and clocks of a timed one, but not its power."""
-    measured = [entry for entry in accelerators() if entry.id in timed() and entry.tdp_w]
+    """Adds surfaces of devices that have the cores of one that was timed or searched, but not its power.
+
+    What is printed as their peak is of another clock at times: what they sustain follows from the device with no less
+    power, the nearest of these, and is no more of their own peak than of its. A peak that is far off is of other units.
+    """
+    known = timed() | set(best_rates(timings("bf16")))
+    measured = [entry for entry in accelerators() if entry.id in known and entry.tdp_w and entry.cores]
     for device in accelerators():
-        twins = [twin for twin in measured if twin.family == device.family and twin.peak_flops == device.peak_flops]
-        most = max((twin.tdp_w or 0.0 for twin in twins), default=0.0)
-        if device.id in surfaces or device.id in timed() or not device.tdp_w or device.tdp_w >= most:
+        watts = device.tdp_w or np.inf
+        twins = [
+            twin
+            for twin in measured
+            if (twin.family, twin.cores) == (device.family, device.cores)
+            and (twin.tdp_w or 0.0) >= watts
+            and peak_of(twin, "bf16") < _CLOCKS * peak_of(device, "bf16")
+        ]
+        if device.id in surfaces or device.id in known or not twins:
             continue
-        why = f"{device.family}; height by the power limit, {device.tdp_w:g} of {most:g} W"
-        scale = (device.tdp_w / most) ** _POWER
+        twin = min(twins, key=lambda twin: twin.tdp_w or 0.0)
+        most, lent = twin.tdp_w or 0.0, surfaces[surface_name(twin.id, surfaces)]
+        scale = (watts / most) ** _POWER * peak_of(twin, "bf16") / peak_of(device, "bf16")
+        if watts >= most or scale >= 1.0:
+            continue
+        why = f"{twin.id}; height by the power limit, {watts:g} of {most:g} W"
         surfaces[device.id] = {
             kind: {
                 "numbers": row["numbers"] | {"height": _rounded(row["numbers"]["height"] * scale)},
@@ -293,7 +311,8 @@ def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
                 "shapes": 0,
                 "borrowed": why,
             }
-            for kind, row in surfaces[families()[device.id]].items()
+            for kind, row in lent.items()
+            if peak_of(device, kind) > 0.0
         }
 
 

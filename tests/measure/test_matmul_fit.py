@@ -152,6 +152,19 @@ def test_devices_that_were_searched_but_not_timed_have_their_own_height():
     assert surface_name("mi300a", found()) == "CDNA3"
 
 
+def test_less_power_for_the_same_cores_sustains_less() -> None:
+    """MI350X and MI355X train Llama-3.1-8B in fp8 at 25,509 and 31,424 tokens/s a device (MLPerf Training v5.1)."""
+    by_id = {one.id: one for one in accelerators()}
+
+    def sustained(name: str) -> float:
+        return found()[surface_name(name, found())]["bf16"]["numbers"]["height"] * peak_of(by_id[name], "bf16")
+
+    assert sustained("mi350x") / sustained("mi355x") == pytest.approx(25_509 / 31_424, rel=0.05)
+    assert sustained("h100-pcie") < sustained("h100-nvl") < 0.8 * sustained("h100-sxm")
+    # 600 of 700 W, and a peak that is printed for a lower clock.
+    assert surface_name("h200-nvl", found()) == "Hopper"
+
+
 @pytest.mark.parametrize(("size", "measured_tflops"), [(1024, 349.7), (2048, 679.3), (4096, 892.9)])
 def test_a_borrowed_surface_foretells_smaller_products(size: int, measured_tflops: float):
     """One chiplet of TPU7x (AI-Hypercomputer/tpu-recipes, ironwood): only the largest size sets the height."""
