@@ -9,7 +9,7 @@ from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
-from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes
+from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
 from planner.serving.results import BestServing, MlperfProjection, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
@@ -92,6 +92,8 @@ def _limit(name: str) -> str:
 
 def mlperf(score: MlperfProjection) -> list[Block]:
     """What a machine would score, on one node and on several."""
+    if no_run := unserved(score):
+        return [verdict(no_run, False), Prose(" ".join(score.why))]
     low, high = score.samples_low_per_s, score.samples_high_per_s
     text = (
         f"{figures.rate(score.tokens_per_s)} tokens/s in MLPerf {score.benchmark} ({score.scenario}) on "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from knowledge import figures
 from knowledge.figures import count, rate, usd
-from pages.blocks import Block, Headline
+from pages.blocks import Block, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
@@ -127,14 +127,27 @@ def mlperf(result: MlperfProjection) -> list[Block]:
     deployments = [column for column in DEPLOYMENTS if result.scenario != "offline" or column != "ttft_s"]
     where = f"{count(result.devices)} x {result.accelerator}"
     span = figures.held(result, "samples_per_s")
+    if no_run := unserved(result):
+        return [Headline(no_run, False), *notes("Why", result.why), *tail([], result.assumptions, result.evidence)]
+    told, beware = f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s.", bool(result.warnings)
     return [
-        Headline(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s."),
+        Headline(told, None, doubt_words(result.warnings), beware=beware),
         *listed(result, rows, "Figures (80 % interval)"),
         *table([result.choice], deployments, "With"),
         *by_nodes(result),
         *notes("Why", result.why),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def unserved(result: MlperfProjection) -> str:
+    """Why there is no score: the model fits nowhere, or no rate keeps to the limits; '' where there is one."""
+    where = f"{count(result.devices)} x {result.accelerator}"
+    if not result.choice.fits:
+        need = next((text for text in result.warnings if text.startswith("does not fit")), "does not fit")
+        return f"{result.benchmark} on {where} {need.partition(';')[0]}."
+    no_rate = next((text for text in result.warnings if text.startswith("no deployment meets")), "")
+    return f"{capitalised(no_rate)}." if no_rate else ""
 
 
 def by_nodes(result: MlperfProjection) -> list[Block]:

@@ -95,7 +95,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
         ttft_p99_s=None if scenario == "offline" else finite(steady.ttft_p99_s[entry]),
         tpot_p99_s=None if scenario == "offline" else finite(steady.tpot_p99_s[entry]),
         limited_by=_limited_by(served.bottleneck, pool, best, slo),
-        choice=_timed(choice(pool, best, slo), scenario),
+        choice=_told(choice(pool, best, slo), scenario, bench, last),
         by_nodes=rows,
         why=list(_why(bench, scenario, rate, fastest, served.bottleneck)),
         warnings=[*_closed(bench, rate, scenario), *warnings_of(served)],
@@ -103,11 +103,17 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
     )
 
 
-def _timed(deployment: ServingChoice, scenario: str) -> ServingChoice:
-    """The deployment without times of single requests where all are sent at once: they say how many these are."""
-    if scenario != "offline":
-        return deployment
-    return deployment.model_copy(update=dict.fromkeys(("ttft_s", "ttft_p99_s", "e2e_s")))
+def _told(deployment: ServingChoice, scenario: str, bench: Benchmark, run: MlperfNodes) -> ServingChoice:
+    """The deployment at the speed of the run, and without times of single requests where all are sent at once: they say
+    how many these are."""
+    times = ("ttft_s", "ttft_p99_s", "e2e_s") if scenario == "offline" else ()
+    rates: dict[str, Any] = {
+        "requests_per_s": run.samples_per_s,
+        "output_tokens_per_s": run.tokens_per_s,
+        "output_tokens_per_s_per_device": run.tokens_per_s / deployment.devices,
+        "total_tokens_per_s": run.samples_per_s * (bench.input.mean + bench.output.mean),
+    }
+    return deployment.model_copy(update=rates | dict.fromkeys(times))
 
 
 def _chosen(
@@ -133,7 +139,7 @@ def _chosen(
     if scenario == "single-stream":
         best = int(goal_order(pool, "latency", slo)[0])
     else:
-        best = int(np.lexsort((pool.complexity, -score, ~pool.fits))[0])
+        best = int(np.lexsort((pool.complexity, -score, pool.excess_bytes, ~pool.fits))[0])
     rate = float(pool.requests_per_s[best]) * times
     changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
     if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:

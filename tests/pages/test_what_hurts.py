@@ -38,6 +38,9 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "not modelled": ("estimate_training", GRPO | {"rollout": "separate"}, "not in this estimate", "beware"),
     "too slow": ("estimate_inference", {"model": "llama-3-70b", "accelerator": "h100-sxm", "count": 4,
                                         "concurrency": 200, "ttft_slo_ms": 20}, "TTFT", "bad"),
+    "no score": ("project_mlperf", {"benchmark": "deepseek-r1", "accelerator": "h100-sxm", "count": 8},
+                 "does not fit", "bad"),
+    "announced": ("project_mlperf", {"benchmark": "llama2-70b", "accelerator": "rubin"}, "is announced", "beware"),
     "not launched": ("recommend_cluster", {"model": "llama-3-8b", "dataset_tokens": "1B", "accelerators": ["h100-sxm"],
                                            "limit": 1}, "No launch target", "beware"),
 }  # fmt: skip

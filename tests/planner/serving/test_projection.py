@@ -78,6 +78,13 @@ def test_a_server_of_the_projected_rate_meets_the_limits() -> None:
     assert again["throughput"]["requests_per_s"] == pytest.approx(found["samples_per_s"], rel=0.02)
 
 
+def test_what_fits_nowhere_has_no_score() -> None:
+    """640 GB of weights in 8 bits on eight devices of 80."""
+    found = project(benchmark="deepseek-r1", accelerator="h100-sxm", count=8)
+    assert not found["choice"]["fits"]
+    assert found["choice"]["per_device_bytes"] < 110 * 2**30, "the nearest to fitting"
+
+
 def test_published_results_are_near() -> None:
     """MLPerf Inference v4.1 (H100, H200) and v5.1, closed division, tokens/s of 8 devices (knowledge/measurements)."""
     for accelerator, scenario, published in (
