@@ -195,8 +195,10 @@ def _formats(request: MlperfRequest, plan: Plan) -> list[str] | None:
     peaks = find_accelerator(request.accelerator).value.peak_flops
     if "gpt-oss" in plan.model:
         return ["mxfp4"]
-    names = [name for name in ("nvfp4", "fp8") if name in peaks]
-    return names or ["int8" if "int8" in peaks else "bf16"]
+    four = next((name for name in ("nvfp4", "mxfp4") if name in peaks), "")
+    names = [name for name in (four, "fp8") if name in peaks]
+    # Where neither is there, what the engine reads of these.
+    return names or [name for name in ("int8", "bf16", "fp16") if name in peaks]
 
 
 def _slo(limits: LatencyLimits | None) -> Slo:

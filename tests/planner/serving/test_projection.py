@@ -89,6 +89,7 @@ def test_published_results_are_near() -> None:
     """MLPerf Inference v4.1 (H100, H200) and v5.1, closed division, tokens/s of 8 devices (knowledge/measurements)."""
     for accelerator, scenario, published in (
         ("h100-sxm", "offline", 24_323), ("h200-sxm", "offline", 34_864), ("b200-sxm", "offline", 101_253),
+        ("mi355x", "offline", 93_046),
     ):  # fmt: skip
         found = project(accelerator=accelerator, scenario=scenario)
         assert found["tokens_per_s"] == pytest.approx(published, rel=0.35), (accelerator, found["tokens_per_s"])
