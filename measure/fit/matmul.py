@@ -304,16 +304,12 @@ def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
         if watts >= most or scale >= 1.0:
             continue
         why = f"{twin.id}; height by the power limit, {watts:g} of {most:g} W"
-        surfaces[device.id] = {
-            kind: {
-                "numbers": row["numbers"] | {"height": _rounded(row["numbers"]["height"] * scale)},
-                "points": 0,
-                "shapes": 0,
-                "borrowed": why,
-            }
-            for kind, row in lent.items()
-            if peak_of(device, kind) > 0.0
-        }
+        for kind in KINDS:
+            if kind in lent and peak_of(device, kind) > 0.0:
+                height = _rounded(lent[kind]["numbers"]["height"] * scale)
+                numbers = lent[kind]["numbers"] | {"height": height}
+                row = {"numbers": numbers, "points": 0, "shapes": 0, "borrowed": why}
+                surfaces.setdefault(device.id, {})[kind] = row
 
 
 def surface_name(accelerator: str, surfaces: Mapping[str, Any]) -> str:

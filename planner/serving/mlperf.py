@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +21,9 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, samples_of_run
 from planner.evidence import evidence_of
 from planner.result import Assumption
-from planner.serving.options import options
+from planner.serving.options import joined_devices, options
 from planner.serving.planned import Served, choice, chosen_of, finite, settled
-from planner.serving.pool import Pool, Slo, goal_order, pool_of
+from planner.serving.pool import EQUAL, Pool, Slo, goal_order, pool_of
 from planner.serving.results import MlperfNodes, MlperfProjection, ServingChoice
 from planner.serving.sizing import most_rate
 from planner.serving.warnings import warnings_of
@@ -31,6 +31,8 @@ from planner.serving.warnings import warnings_of
 _NO_LIMIT = Slo(np.inf, np.inf, "p99")
 # A rate at which nothing is served, and requests of a run whose ends do not count.
 _NOTHING, _ENDLESS = 1e-9, 1e9
+# Devices of a replica at the most, where fewer hold it: a rack.
+_MOST_JOINED = 72
 
 
 class MlperfRequest(BaseModel):
@@ -116,23 +118,56 @@ def _told(deployment: ServingChoice, scenario: str, bench: Benchmark, run: Mlper
     return deployment.model_copy(update=rates | dict.fromkeys(times))
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """Deployments on a part of the nodes, of which there are `times`: the best of them, and samples/s of all parts in
+    the scenario and offline."""
+
+    pool: Pool
+    best: int
+    times: int
+    devices: int
+    rate: float
+    fastest: float
+    tried: list[Assumption]
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.pool.fits[self.best])
+
+
 def _chosen(
     plan: Plan, request: MlperfRequest, bench: Benchmark, nodes: int, slo: Slo
 ) -> tuple[Served, list[Assumption], float]:
     """(The best deployment on all nodes, what was assumed, samples/s offline). A replica takes a node at most, or as
-    few as hold it; replicas are the same on one node and on many."""
+    many as fast links join, or as few as hold it; replicas are the same on one node and on many."""
     scenario, count = request.scenario, plan.cluster.count or 1
-    width = 1
-    while True:
-        part = plan.patch({"cluster.count": count * width // nodes})
-        tried = options(part, None, _formats(request, plan), None)
-        offline = _pool(tried.jobs, _NO_LIMIT, "offline")
-        if offline.fits.any() or width * 2 > nodes:
+    joined = min(joined_devices(find_accelerator(request.accelerator).value), _MOST_JOINED)
+    trials: list[_Trial] = []
+    for width in (width for width in range(1, nodes + 1) if nodes % width == 0):
+        if any(trial.fits for trial in trials) and count * width // nodes > joined:
             break
-        width *= 2
+        trials.append(_trial(plan, request, bench, (nodes, width), slo))
+    able = [trial for trial in trials if trial.fits] or trials
+    most = max(trial.rate for trial in able)
+    chosen = next(trial for trial in able if trial.rate >= (1.0 - EQUAL) * most)
+    rate = float(chosen.pool.requests_per_s[chosen.best]) * chosen.times
+    changes: dict[str, Any] = {"cluster.count": chosen.devices}
+    if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
+        changes["workload.request_rate"] = rate
+    served = settled(plan, chosen.pool, chosen.best, slo, None, changes)
+    whole = replace(served, pool=_pool([served.job], slo, scenario), index=0)
+    return whole, chosen_of(served, chosen.tried, []), max(trial.fastest for trial in trials)
+
+
+def _trial(plan: Plan, request: MlperfRequest, bench: Benchmark, of: tuple[int, int], slo: Slo) -> _Trial:
+    """The best replicas on the devices of (so many nodes, so many of them)."""
+    (nodes, width), scenario = of, request.scenario
+    devices = (plan.cluster.count or 1) // nodes * width
     times = nodes // width
-    at_once = _scored(bench, "offline", offline, times)
-    pool, score = offline, at_once
+    tried = options(plan.patch({"cluster.count": devices}), None, _formats(request, plan), None)
+    pool = offline = _pool(tried.jobs, _NO_LIMIT, "offline")
+    score = at_once = _scored(bench, "offline", offline, times)
     if scenario != "offline":
         pool = _pool(tried.jobs, slo, scenario)
         score = _scored(bench, scenario, pool, times)
@@ -140,14 +175,8 @@ def _chosen(
         best = int(goal_order(pool, "latency", slo)[0])
     else:
         best = int(np.lexsort((pool.complexity, -score, pool.excess_bytes, ~pool.fits))[0])
-    rate = float(pool.requests_per_s[best]) * times
-    changes: dict[str, Any] = {"cluster.count": count // nodes * width * times}
-    if scenario in ("server", "interactive") and rate > 2.0 * _NOTHING:
-        changes["workload.request_rate"] = rate
-    served = settled(plan, pool, best, slo, None, changes)
     fastest = float(np.max(np.where(offline.fits, at_once, 0.0))) * times
-    whole = replace(served, pool=_pool([served.job], slo, scenario), index=0)
-    return whole, chosen_of(served, tried.assumptions, []), fastest
+    return _Trial(pool, best, times, devices * times, float(score[best]) * times, fastest, tried.assumptions)
 
 
 def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
@@ -279,11 +308,11 @@ def _by_nodes(bench: Benchmark, scenario: str, pool: Pool, best: int, nodes: int
     counts = [2**power for power in range(nodes.bit_length()) if 2**power < nodes]
     first = 0.0
     for count in [*counts, nodes]:
-        share = count / nodes
-        if replicas * share < 1.0:
+        if replicas * count % nodes:
             continue
+        share = count / nodes
         part = replace(
-            deployment, replicas=np.array([round(replicas * share)]), request_rate=deployment.request_rate * share
+            deployment, replicas=np.array([replicas * count // nodes]), request_rate=deployment.request_rate * share
         )
 
         run, speed = _run(job, part, bench, scenario)

@@ -94,9 +94,14 @@ def _counts(plan: Plan, device: Accelerator) -> list[int | None]:
     sizes = (plan.layout.tp, plan.layout.pp, plan.layout.dp)
     if plan.cluster.count or any(sizes):
         return [plan.cluster.count]
-    joined = device.scaleup_domain if device.per_node > 1 and device.topology in ("switch", "torus") else 1
-    most = min(max(device.per_node, joined), _MOST_DEVICES)
+    most = min(joined_devices(device), _MOST_DEVICES)
     return [2**power for power in range(most.bit_length())]
+
+
+def joined_devices(device: Accelerator) -> int:
+    """Devices of a node, or of all nodes that the same switches join, as in a rack."""
+    beyond = device.per_node > 1 and device.topology in ("switch", "torus")
+    return max(device.per_node, device.scaleup_domain if beyond else 1)
 
 
 def _engines(plan: Plan, named: Sequence[str] | None, model: Architecture, device: Accelerator) -> list[str]:

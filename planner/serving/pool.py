@@ -16,7 +16,7 @@ from estimator.serving.estimates import ServingEstimates
 Goal = Literal["throughput", "latency", "cost"]
 Statistic = Literal["mean", "p99"]
 # What differs by less than one percent is equal: estimates cannot tell it apart.
-_EQUAL = 0.01
+EQUAL = 0.01
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _steps(values: Floats, able: np.ndarray) -> Floats:
     """How many times over what counts as equal they are above the least of the able ones; inf for what is not known."""
     known = np.where(np.isfinite(values), np.maximum(values, 1e-300), np.inf)
     least = np.min(known[able], initial=np.inf)
-    return np.floor(np.log(known / least) / _EQUAL) if np.isfinite(least) else np.zeros(len(values))
+    return np.floor(np.log(known / least) / EQUAL) if np.isfinite(least) else np.zeros(len(values))
 
 
 def front(pool: Pool, allowed: np.ndarray, value: Floats) -> Ints:
@@ -183,6 +183,6 @@ def front(pool: Pool, allowed: np.ndarray, value: Floats) -> Ints:
     kept: list[int] = []
     for place in better:
         best = value[kept[-1]] if kept else -np.inf
-        if value[place] > best * (1.0 + np.sign(best) * _EQUAL):
+        if value[place] > best * (1.0 + np.sign(best) * EQUAL):
             kept.append(int(place))
     return np.array(kept, dtype=np.intp)
