@@ -152,12 +152,17 @@ def _add_history(commands: Any) -> None:
     exporting = commands.add_parser("export", help="write runs as one file to share: JSON, YAML or CSV")
     exporting.add_argument("runs", nargs="*", metavar="RUN", help="ids or names; all if none")
     exporting.add_argument("--format", choices=("json", "yaml", "csv"), default="json", help="json unless given")
+    board = commands.add_parser("board", help="write the history as pictures: a page .html, or one picture .svg, .png")
+    board.add_argument("file", metavar="FILE", help="a new file; its end says what it is")
+    board.add_argument("--tag", metavar="TAG", help="only runs with this tag")
+    board.add_argument("--model", metavar="NAME", help="only runs whose model has this in its name")
     tagging = commands.add_parser("tag", help="give a run other tags")
     tagging.add_argument("name", metavar="RUN", help="id or name")
     tagging.add_argument("tags", nargs="*", metavar="TAG", help="none takes all away")
     forgetting = commands.add_parser("forget", help="delete a run from the history")
     forgetting.add_argument("name", metavar="RUN", help="id or name")
-    for sub, act in ((adding, "add"), (exporting, "export"), (tagging, "tag"), (forgetting, "forget")):
+    for sub, act in ((adding, "add"), (exporting, "export"), (board, "board"), (tagging, "tag"),
+                     (forgetting, "forget")):  # fmt: skip
         sub.set_defaults(run="tui.commands.runs", act=act, planning=None)
 
 

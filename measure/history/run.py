@@ -105,6 +105,14 @@ class MeasuredRun(BaseModel):
         return count if isinstance(count, int) else None
 
     @property
+    def rate_per_device(self) -> float | None:
+        """Tokens per second and device; of serving those of answers."""
+        if self.kind == "training":
+            return self.figures.get("tokens_per_s_per_device")
+        rate = self.figures.get("output_tokens_per_s")
+        return rate / self.devices if rate and self.devices else None
+
+    @property
     def version(self) -> str:
         """The software that it ran on: of its framework, else of all that is known."""
         framework = self.planned("workload.framework") or self.planned("workload.engine")

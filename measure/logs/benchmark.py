@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.files import read_text
 from measure.history.run import MeasuredRun, StepSeries, quartiles
 
@@ -88,7 +89,10 @@ def read(folder: Path) -> MeasuredRun | None:
     measured = read_benchmark(folder)
     if measured is None:
         return None
-    plan = Plan.parse(_json(folder / PLAN))
+    plan, findings = Plan.parse(_json(folder / PLAN)), [measured.problem[:400]] if measured.problem else []
+    elsewhere = measured.device == "cpu" and not _is_processor(plan.cluster.accelerator)
+    if elsewhere:
+        findings.append(f"it ran on a processor, and its plan is for {plan.cluster.accelerator}: no run of that")
     steps = steps_of(measured.repeats)
     times = [seconds for repeat in measured.repeats for seconds in repeat]
     figures, spread = dict[str, float](), dict[str, tuple[float, float]]()
@@ -105,7 +109,7 @@ def read(folder: Path) -> MeasuredRun | None:
     losses = measured.losses if len(measured.losses) == len(times) else []
     return MeasuredRun(
         source=f"benchmark {folder.name}"[:400],
-        plan=plan.model_dump(mode="json", exclude_none=True),
+        plan=_told(plan, elsewhere),
         outcome="oom" if measured.outcome == "oom" else "ran" if steps else "failed",
         figures=figures,
         spread=spread,
@@ -114,9 +118,24 @@ def read(folder: Path) -> MeasuredRun | None:
         steps=steps and steps.steps,
         start_s=measured.startup_s,
         software=measured.versions,
-        findings=[measured.problem[:400]] if measured.problem else [],
+        findings=findings,
         series=StepSeries(step=list(range(1, len(times) + 1)), step_s=list(times), loss=list(losses)).thinned(),
     )
+
+
+def _is_processor(accelerator: str | None) -> bool:
+    try:
+        return accelerator is not None and find_accelerator(accelerator).value.family == "CPU"
+    except PlanError:
+        return False
+
+
+def _told(plan: Plan, elsewhere: bool) -> dict[str, Any]:
+    """The plan, without the devices that it did not run on."""
+    data = plan.model_dump(mode="json", exclude_none=True)
+    if elsewhere:
+        data["cluster"].pop("accelerator", None)
+    return data
 
 
 def _predicted(path: Path) -> dict[str, float]:

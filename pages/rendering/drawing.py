@@ -9,7 +9,7 @@ import io
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pages.rendering.palette import PALETTE
 
@@ -25,6 +25,8 @@ _VARIABLES = {_INK: "var(--ink)", _LINE: "var(--line)", _LIMIT: "var(--limit)"}
 _ALONE = {_INK: "#7a828c", _LINE: "#b4bac2", _LIMIT: "#d1483a"}
 _WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.34
 _LEGEND_CHARACTERS = 96
+# Of a sheet.
+_IN_A_ROW, _PANEL_IN, _DOTS_PER_IN = 3, (5.6, 3.6), 110
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "shardwise",
@@ -80,6 +82,30 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequenc
         FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     element = _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
     return re.sub(r' clip-path="[^"]*"', "", element) if outlined else element
+
+
+def sheet(plots: Sequence[Plot], form: Literal["svg", "png"]) -> bytes:
+    """Several plots as one picture on white, three in a row."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style = {name: _ALONE.get(value, value) if isinstance(value, str) else value for name, value in _STYLE.items()}
+    rows = -(-len(plots) // _IN_A_ROW)
+    with _one_at_a_time, mpl.rc_context(style):
+        size = (_PANEL_IN[0] * _IN_A_ROW, _PANEL_IN[1] * rows)
+        figure = Figure(figsize=size, layout="constrained", facecolor="white")
+        panels = list(figure.subplots(rows, _IN_A_ROW, squeeze=False).flat)
+        for axes, plot in zip(panels, plots, strict=False):
+            _DRAWN[plot.kind](axes, plot, _colours(plot, ()))
+            axes.set_title(plot.title)
+            if len(plot.series) > 1:
+                axes.legend(frameon=False, fontsize=8)
+        for axes in panels[len(plots) :]:
+            axes.set_axis_off()
+        picture = io.BytesIO()
+        # No date in it: the same plots give the same picture.
+        figure.savefig(picture, format=form, dpi=_DOTS_PER_IN, metadata={"Date": None} if form == "svg" else None)
+    return picture.getvalue()
 
 
 def _stacked(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:

@@ -27,6 +27,8 @@ _BESIDE_A_DEPLOYMENT = (
     "that waits, another program on the devices, clocks and temperature."
 )
 _TOLD = 2
+_WANTED = {"model": "the model", "cluster.accelerator": "the accelerator", "cluster.count": "how many there are",
+           "workload.seq_len": "the sequence length", "workload.global_batch": "the global batch"}  # fmt: skip
 # How findings begin that say why a run ended (measure.logs).
 _ENDS = ("out of memory", "it stopped")
 
@@ -121,7 +123,15 @@ def _headline(result: RunReading) -> str:
     parts = [seconds(result.step_s) + " a step"] if result.step_s else []
     if result.tokens_per_s_per_device:
         parts.append(f"{rate(result.tokens_per_s_per_device)} tokens/s per device")
-    return f"{where}: {', '.join(parts)}."
+    return f"{where}: {', '.join(parts)}.{_wanted(result)}"
+
+
+def _wanted(result: RunReading) -> str:
+    """What is to be said so that it can be rated."""
+    names = [_WANTED.get(path, path) for path in result.missing]
+    if not names:
+        return ""
+    return f" To tell whether that is good it takes {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}."
 
 
 def _end(result: RunReading) -> str:

@@ -12,8 +12,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from measure.history.run import MeasuredRun
 from measure.history.store import history_file, runs
+from planner.history.board import board
 from planner.history.results import Drift, HistoryRow, RunHistory
-from planner.plots import Plot, Series
+from planner.serving import planned as serving
 from planner.training.planned import plan_training, throughput_of
 
 
@@ -34,7 +35,7 @@ def list_runs(request: HistoryRequest) -> RunHistory:
     return RunHistory(
         runs=rows,
         drift=drift(rows),
-        plots=_plots(rows),
+        plots=board(every, rows),
         file=str(history_file()),
         warnings=[],
     )
@@ -42,9 +43,8 @@ def list_runs(request: HistoryRequest) -> RunHistory:
 
 def _row(run: MeasuredRun, estimates: bool) -> HistoryRow:
     model = run.planned("model")
-    measured = {name: run.figures.get(name) for name in ("tokens_per_s_per_device", "step_s", "peak_bytes")}
-    rate = next(iter(measured.values()))
-    expected = _expected(run) if estimates and rate and run.kind == "training" else None
+    rate = run.rate_per_device
+    expected, mfu = _expected(run) if estimates and rate else (None, None)
     return HistoryRow(
         id=run.id,
         date=run.date,
@@ -53,21 +53,29 @@ def _row(run: MeasuredRun, estimates: bool) -> HistoryRow:
         platform=" x ".join(str(part) for part in (run.devices, run.planned("cluster.accelerator")) if part),
         software=run.version,
         outcome=run.outcome,
-        **measured,
+        tokens_per_s_per_device=rate,
+        step_s=run.figures.get("step_s"),
+        peak_bytes=run.figures.get("peak_bytes"),
+        mfu=mfu * rate / expected if mfu and expected and rate else run.figures.get("mfu"),
         expected_tokens_per_s_per_device=expected,
         error=expected / rate - 1.0 if expected and rate else None,
         tags=run.tags,
     )
 
 
-def _expected(run: MeasuredRun) -> float | None:
-    """What is estimated of a run now; None where its plan leaves too much open."""
+def _expected(run: MeasuredRun) -> tuple[float | None, float | None]:
+    """(Tokens per second and device, MFU) as estimated of a run now; None where its plan leaves too much open."""
     if any(run.planned(path) is None for path in ("model", "cluster.accelerator", "cluster.count")):
-        return None
+        return None, None
     try:
-        return throughput_of(plan_training(Plan.parse(run.plan), offload=False)).tokens_per_s_per_device
+        plan = Plan.parse(run.plan)
+        if run.kind == "serving":
+            served = serving.plan_serving(plan)
+            return serving.throughput_of(served).output_tokens_per_s / served.job.machine.count, None
+        expected = throughput_of(plan_training(plan, offload=False))
+        return expected.tokens_per_s_per_device, expected.mfu
     except PlanError:
-        return None
+        return None, None
 
 
 def drift(rows: Sequence[HistoryRow]) -> list[Drift]:
@@ -91,20 +99,3 @@ def drift(rows: Sequence[HistoryRow]) -> list[Drift]:
             )
         )
     return sorted(drifts, key=lambda row: (row.first_day or "", row.software))
-
-
-def _plots(rows: Sequence[HistoryRow]) -> list[Plot]:
-    """Error by day, and measured beside estimated."""
-    scored = [row for row in rows if row.error is not None]
-    if len(scored) < 2:
-        return []
-    names: list[float | str] = [row.name or row.id for row in scored]
-    return [
-        Plot(title="Tokens per second and device", kind="bar", x_label="run", y_label="tokens/s", series=[
-            Series(name="measured", x=names, y=[row.tokens_per_s_per_device for row in scored]),
-            Series(name="estimated", x=names, y=[row.expected_tokens_per_s_per_device for row in scored]),
-        ]),
-        Plot(title="Error of estimates", kind="bar", x_label="run", y_label="%", series=[
-            Series(name="error", x=names, y=[100.0 * row.error for row in scored if row.error is not None]),
-        ]),
-    ]  # fmt: skip

@@ -43,7 +43,7 @@ class ReadRequest(PlanRequest):
 def read_run(request: ReadRequest) -> RunReading:
     """Read a run, and rate it where its plan is known."""
     if request.text is not None:
-        return reading_of([read_text(request.text)], _told(request))
+        return reading_of([read_text(request.text)], plan_told(request))
     if not request.path:
         raise PlanError("path", "is required: a log, or the folder of a tracker", ["runs/train.log"])
     return read_at(inside_root(request.path), request)
@@ -51,10 +51,10 @@ def read_run(request: ReadRequest) -> RunReading:
 
 def read_at(path: Path, request: ReadRequest) -> RunReading:
     """The run at a path, wherever that is."""
-    return reading_of(read(path), _told(request))
+    return reading_of(read(path), plan_told(request))
 
 
-def _told(request: ReadRequest) -> dict[str, Any]:
+def plan_told(request: ReadRequest) -> dict[str, Any]:
     """What the request says of the plan."""
     data = request.plan or {}
     for flat, path in request.paths.items():

@@ -83,6 +83,8 @@ class RunReading(Result):
 
 
 class HistoryRow(Result):
+    """Of serving, tokens are those of answers."""
+
     id: str
     date: str | None
     name: str
@@ -93,6 +95,7 @@ class HistoryRow(Result):
     tokens_per_s_per_device: float | None
     step_s: float | None
     peak_bytes: float | None
+    mfu: float | None = Field(default=None, description="By the estimator's count where it can, else as printed.")
     expected_tokens_per_s_per_device: float | None = Field(description="Estimated now; null where not asked or open.")
     error: float | None = Field(description="Estimated over measured, less 1.")
     tags: list[str]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
@@ -15,17 +16,22 @@ from measure.history.run import MeasuredRun
 from measure.logs.reading import read
 from pages.answers.page import page_of
 from pages.rendering import terminal
-from planner.history.reading import ReadRequest, read_at
+from pages.rendering.drawing import sheet
+from pages.rendering.html import page
+from pages.results.runs import history
+from planner.history.listing import HistoryRequest, list_runs
+from planner.history.reading import ReadRequest, plan_told, read_at
+from planner.requests import parsed
 from tools.registry import find
-from tui.commands.call import parse_value
 from tui.commands.plan import plotted, show
-from tui.flags import arguments_of
+from tui.flags import arguments_of, settings_of
 from tui.jsonout import write_json
 from tui.planning import MEASURING
 from tui.progress import working
 
 _EXPORTS = (".json", ".yaml", ".yml", ".csv")
 _MOST_BYTES = 64_000_000
+_PICTURES = ("html", "svg", "png")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     acts: dict[str, Callable[[argparse.Namespace], None]] = {
         "add": _add,
         "export": _export,
+        "board": _board,
         "tag": _tag,
         "forget": _forget,
     }
@@ -81,14 +88,10 @@ def _exported(path: Path) -> list[MeasuredRun]:
         return []
 
 
-def _settings(pairs: list[str] | tuple[str, ...]) -> dict[str, object]:
-    plan: dict[str, object] = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign or not name.strip():
-            raise PlanError("--set", f"{pair!r} is not KEY=VALUE", ["cluster.count=8"])
-        plan = merge(plan, {name.strip(): parse_value(value, "--set")})
-    return plan
+def _settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """What --set says of a plan, as other commands take it."""
+    flat, dotted = settings_of(pairs, ReadRequest.model_fields)
+    return plan_told(parsed(ReadRequest, flat | {"plan": merge({}, dotted)}))
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -96,6 +99,29 @@ def _export(arguments: argparse.Namespace) -> None:
     if not runs:
         raise PlanError("run", "none is kept yet", ["shardwise measure add train.log"])
     sys.stdout.write(exchange.written(runs, arguments.format))
+
+
+def _board(arguments: argparse.Namespace) -> None:
+    path = Path(arguments.file).expanduser()
+    form = path.suffix.lower().removeprefix(".")
+    if form not in _PICTURES:
+        raise PlanError("file", f"{path.name} is none of them", [f"board.{form}" for form in _PICTURES])
+    with working("measure board"):
+        result = list_runs(HistoryRequest(model=arguments.model, tag=arguments.tag))  # pyright: ignore[reportCallIssue]
+        if not result.plots:
+            raise PlanError(
+                "run", "there is nothing to draw yet: two runs or the steps of one", ["shardwise measure add"]
+            )
+        if form == "html":
+            content = page("Runs of your own", history(result), f"{len(result.runs)} runs").encode()
+        else:
+            content = sheet(result.plots, "svg" if form == "svg" else "png")
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except OSError as error:
+        raise PlanError("file", f"cannot write {path}: {error.strerror}", ["a new file"]) from None
+    print(path)
 
 
 def _tag(arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from estimator.plan.schema import Plan
 from knowledge.own.calibration import calibration_file, own_factors, shipped_factors
 from measure.fit import own
 from measure.history import store
-from measure.history.run import MeasuredRun
+from measure.history.run import MeasuredRun, StepSeries
 from pages.results.of_results import blocks_of
 from planner.history.listing import HistoryRequest, list_runs
 from planner.history.rating import RateRequest, rate_run
@@ -119,7 +119,8 @@ def test_what_does_not_help_is_not_used() -> None:
 def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     log.write_text("\n".join(f"step: {n}  loss: 9.0  memory: 40.0GiB(50%)  tps: 6,000  mfu: 30.0%" for n in range(9)))
-    assert main(["measure", "add", str(log), "--name", "mine", "--set", "cluster.count=8", "--tag", "a"]) == 0
+    told = ("--name", "mine", "--tag", "a", "--set", "count=8", "--set", "cluster.accelerator=h100-sxm")
+    assert main(["measure", "add", str(log), *told]) == 0
     assert main(["measure", "export", "--format", "yaml"]) == 0
     shared = tmp_path / "run.yaml"
     shared.write_text(capsys.readouterr().out.partition("\n")[2])
@@ -129,6 +130,36 @@ def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.Ca
     assert main(["measure", "tag", "mine", "b"]) == 0
     assert store.find("mine").tags == ["b"]
     assert main(["measure", "runs"]) == 0
+    for form, start in (("html", b"<!"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
+        assert main(["measure", "board", str(tmp_path / f"board.{form}")]) == 0
+        assert (tmp_path / f"board.{form}").read_bytes().lstrip().startswith(start)
+    # What stands there is not written over.
+    assert main(["measure", "board", str(tmp_path / "board.png")]) == 2
+    capsys.readouterr()
+    assert main(["measure", "logs", str(log)]) == 0
+    assert "To tell whether that is good it takes the model" in " ".join(capsys.readouterr().out.split())
     assert main(["measure", "logs", str(log), "--json"]) == 0
     assert main(["measure", "fit"]) == 1
     assert "can be fitted to" in capsys.readouterr().out
+
+
+def test_a_served_run_of_the_history_stands_beside_its_estimate_and_is_rated() -> None:
+    load = {"kind": "inference", "input_len": 512, "output_len": 128, "concurrency": 16, "engine": "vllm"}
+    plan = {"model": "llama-3.1-8b", "cluster": {"accelerator": "h100-sxm", "count": 2}, "workload": load}
+    (id,) = store.add([MeasuredRun(kind="serving", plan=plan, figures={"output_tokens_per_s": 500.0})])
+    (row,) = list_runs(HistoryRequest.model_validate({})).runs
+    assert row.tokens_per_s_per_device == 250.0
+    rating = rate_run(RateRequest.model_validate({"run": id}))
+    assert rating.verdict == "low"
+    assert row.expected_tokens_per_s_per_device == pytest.approx(rating.expected_tokens_per_s / 2, rel=1e-6)
+
+
+def test_a_board_has_what_runs_say_and_no_empty_picture() -> None:
+    series = StepSeries(step=[1, 2, 3], step_s=[2.0, 1.0, 1.0], loss=[3.0, 2.0, 1.0])
+    store.add([run_of(1.0, count=count).model_copy(update={"series": series}) for count in (8, 16)])
+    plots = {plot.title: plot for plot in list_runs(HistoryRequest.model_validate({})).plots}
+    assert plots.keys() >= {"Tokens per second and device", "Utilisation", "Loss", "Step time", "Scaling"}
+    assert not plots.keys() & {"Learning rate", "Peak memory per device"}
+    (curve,) = plots["Scaling"].series
+    assert curve.x == [8.0, 16.0]
+    assert all(value and 0 < value < 100 for value in plots["Utilisation"].series[0].y)

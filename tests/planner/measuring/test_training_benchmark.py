@@ -215,3 +215,14 @@ def test_power_counts_while_steps_count(tmp_path: Path) -> None:
     (tmp_path / EVENTS).write_text("\n".join(map(json.dumps, events)))
     (tmp_path / SAMPLES).write_text("\n".join(map(json.dumps, samples)) + '\n{"at": 16.0, "dev')
     assert sampled(tmp_path) == Sensed(500.0, 1.5e9, 60.0)
+
+
+def test_a_run_on_a_processor_is_none_of_the_accelerator_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    measure_training(
+        request(), "a", environment=torchrun(tmp_path, FAKE.replace('"device": "cuda"', '"device": "cpu"'))
+    )
+    (run,) = read(tmp_path / "a")
+    assert run.planned("cluster.accelerator") is None
+    assert any("ran on a processor" in finding for finding in run.findings)
+    assert cases_of([run]) == []
