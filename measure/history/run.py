@@ -104,6 +104,10 @@ class MeasuredRun(BaseModel):
         count = self.planned("cluster.count")
         return count if isinstance(count, int) else None
 
+    def figure(self, name: str) -> float | None:
+        """What was measured of a figure; None where nothing was."""
+        return self.figures.get(name)
+
     @property
     def rate_per_device(self) -> float | None:
         """Tokens per second and device; of serving those of answers."""

@@ -132,10 +132,9 @@ def _is_processor(accelerator: str | None) -> bool:
 
 def _told(plan: Plan, elsewhere: bool) -> dict[str, Any]:
     """The plan, without the devices that it did not run on."""
-    data = plan.model_dump(mode="json", exclude_none=True)
     if elsewhere:
-        data["cluster"].pop("accelerator", None)
-    return data
+        plan = plan.model_copy(update={"cluster": plan.cluster.model_copy(update={"accelerator": None})})
+    return plan.model_dump(mode="json", exclude_none=True)
 
 
 def _predicted(path: Path) -> dict[str, float]:

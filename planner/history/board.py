@@ -30,7 +30,7 @@ def board(runs: Sequence[MeasuredRun], rows: Sequence[HistoryRow]) -> list[Plot]
             "estimated": lambda run, row: row.expected_tokens_per_s_per_device,
         }),
         *_bars(shown, "TFLOP/s per device, as printed", "TFLOP/s", {
-            "measured": lambda run, row: run.figures.get("tflops_per_device"),
+            "measured": lambda run, row: run.figure("tflops_per_device"),
         }),
         *_bars(shown, "Utilisation", "% of the peak", {"MFU": lambda run, row: _percent(row.mfu)}),
         *_bars(shown, "Peak memory per device", "GiB", {

@@ -197,6 +197,6 @@ def rated(run: MeasuredRun, plan: Plan) -> RunRating | None:
 def speed_of(run: MeasuredRun) -> dict[str, float]:
     """The one figure that a run is rated by: where two contradict each other, tokens are what is compared."""
     if run.kind == "serving":
-        return {"tokens_per_s": rate} if (rate := run.figures.get("output_tokens_per_s")) else {}
+        return {"tokens_per_s": rate} if (rate := run.figure("output_tokens_per_s")) else {}
     names = [name for name in ("tokens_per_s_per_device", "step_s") if name in run.figures]
     return {names[0]: run.figures[names[0]]} if names else {}

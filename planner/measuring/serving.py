@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Inference, Plan, merge
 from estimator.units import MS_PER_S
 from knowledge.own.files import parsed as parsed_file
 from knowledge.own.files import read_text
@@ -141,15 +141,12 @@ def kept_run(request: EndpointLoad, result: ServingMeasurement) -> MeasuredRun:
         named = {f"{row.latency}_s": row.mean_ms}
         named |= {f"{row.latency}_p{share}_s": getattr(row, f"p{share}_ms") for share in PERCENTILES}
         figures |= {name: value / MS_PER_S for name, value in named.items() if value is not None}
-    data = request._data()
-    workload = data.get("workload")
-    data["workload"] = {**(workload if isinstance(workload, dict) else {}), "kind": "inference"}
-    data.setdefault("model", result.served_model)
+    plan = {"model": result.served_model} | merge(request._data(), {"workload.kind": "inference"})
     return MeasuredRun(
         kind="serving",
         source=f"measure serving {result.url}"[:400],
         date=f"{datetime.now(UTC):%Y-%m-%d}",
-        plan=data,
+        plan=plan,
         figures=figures | (result.rouge or {}),
         findings=result.problems,
     )
