@@ -88,6 +88,9 @@ class Findings:
         if not is_certain(item.value):
             self.block(field, item, "is known only where it runs")
             return False
+        if field == "model" and value == "":
+            self.leave(item, "is empty")
+            return False
         if field not in FACTS and (problem := _problem(field, value)):
             self.block(field, item, problem)
             return False

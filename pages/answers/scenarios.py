@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS, _MOST_READ = 36, 12
 _MOST_CHANGES, _MOST_FOLLOWING, _MOST_FIRST = 4, 6, 2
+# What every run needs: that it is not said is reason enough.
+_PLAIN = ("model", "cluster.accelerator", "cluster.count")
 
 
 def saved(scenario: SavedScenario) -> list[Block]:
@@ -96,7 +98,9 @@ def imported(config: ImportedConfig) -> list[Block]:
         return [Prose(f"**That configuration cannot be run as it stands**: {config.refused}"), *_read(config)]
     if config.missing:
         wanted = ", ".join(figures.label(row.field) for row in config.missing)
-        return [Prose(f"**I have read it; to check it I still need: {wanted}.**"), *_read(config)]
+        reasons = [row.why for row in config.missing if row.field not in _PLAIN]
+        head = f"**I have read it; to check it I still need: {wanted}.**"
+        return [Prose(" ".join([head, *(f"{reason}." for reason in reasons)])), *_read(config)]
     if config.fits is None:
         return [Prose("**I have read it.**"), *_read(config)]
     return [replace(verdict(config), more=_run(config)), Folded([*estimated(config), *_read(config)])]

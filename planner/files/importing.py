@@ -32,6 +32,7 @@ from planner.training.planned import Planned, memory_of, throughput_of, time_of
 from planner.training.run import run_of
 
 _ONE = "config"
+_SHARDS = "layout.zero_stage"
 
 
 class ImportRequest(EitherRequest):
@@ -160,6 +161,10 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
 
 def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
     missing = _missing(reading, whole)
+    layers = get(whole, "workload.device_layers")
+    if layers is not None and not get(whole, "cluster.beside"):
+        why = f"only {layers} layers go to the devices; which processor holds the others? (--beside)"
+        missing.append(Missing(field="cluster.beside", why=why))
     if (unknown := _unknown_model(whole)) is not None:
         missing.append(unknown)
     if missing:
@@ -185,11 +190,25 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     verdicts = {outcome.figures.fits for outcome in outcomes}
     is_open = any(row.most for row in rows) and verdicts != {True}
     if len(verdicts) > 1 or is_open or any(outcome.missing for outcome in outcomes):
-        return _Outcome([Missing(field=row.field, why=row.why) for row in rows])
+        told = _copies_and_shards(whole, outcomes) if any(row.field == _SHARDS and row.most for row in rows) else ""
+        return _Outcome(
+            [Missing(field=row.field, why=row.why + (told if row.field == _SHARDS else "")) for row in rows]
+        )
     worst = max(outcomes, key=lambda outcome: outcome.figures.per_device_bytes or 0.0)
     return replace(
         worst, warnings=tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)
     )
+
+
+def _copies_and_shards(whole: Mapping[str, Any], outcomes: Sequence[_Outcome]) -> str:
+    """What whole copies take, and what is left of it where all states are sharded, which the files may mean."""
+    sharded = _estimated(merge(whole, {"workload.framework": "deepspeed", _SHARDS: 3}))
+    amounts = [max(outcome.figures.high_bytes or 0.0 for outcome in outcomes), sharded.figures.high_bytes or 0.0]
+    capacity = sharded.figures.capacity_bytes
+    if capacity is None or not all(amounts):
+        return ""
+    copies, shards = (f"{amount / GIB:.1f}" for amount in amounts)
+    return f". Whole copies take up to {copies} of {capacity / GIB:.1f} GiB a device, ZeRO-3 up to {shards}"
 
 
 def _estimated(whole: Mapping[str, Any]) -> _Outcome:

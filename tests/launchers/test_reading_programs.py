@@ -478,3 +478,13 @@ def test_adapters_over_eight_bits_have_room_where_those_over_sixteen_have() -> N
     one = {"cluster.accelerator": "h100-sxm", "cluster.count": 1}
     assert imported({"lora.yml": config.format(size="7b")}, one).fits
     assert [row.field for row in imported({"lora.yml": config.format(size="70b")}, one).missing] == ["workload.method"]
+
+
+def test_what_is_asked_says_what_hangs_on_it() -> None:
+    devices = {"cluster.accelerator": "h100-sxm", "cluster.count": 8}
+    trainer = "model_name_or_path: meta-llama/Llama-3.1-8B\nper_device_train_batch_size: 1\nmodel_max_length: 2048\n"
+    (row,) = imported({"train.yaml": trainer}, devices).missing
+    assert (row.field, "ZeRO-3 up to" in row.why) == ("layout.zero_stage", True)
+    server = "llama-server -m Llama-3.3-70B-Instruct-Q4_K_M.gguf -c 8192 -ngl 60"
+    home = {"cluster.accelerator": "rtx-3090", "cluster.count": 2}
+    assert [row.field for row in imported({"serve.sh": server}, home).missing] == ["cluster.beside"]
