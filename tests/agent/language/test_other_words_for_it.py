@@ -199,3 +199,25 @@ def test_what_more_money_buys_is_asked_of_the_run(words: str) -> None:
     assert reading.tool == "estimate_cost"
     assert reading.pricing["more_usd"] == 10_000
     assert "providers" not in reading.own
+
+
+@pytest.mark.parametrize(
+    ("words", "usd"),
+    [
+        ("1 euro is 1.08 dollars", 10_800),
+        ("1 EUR = 1.08 USD", 10_800),
+        ("at 1.08 dollars per euro", 10_800),
+        ("1 dollar is 0.8 euros", 12_500),
+        ("1 Euro sind 1,10 Dollar", 11_000),
+        ("it is urgent", 10_000),
+    ],
+)
+def test_other_money_is_taken_at_the_rate_that_is_told(words: str, usd: float) -> None:
+    reading = _read(f"fine-tune qwen3 8b on 1B tokens on 8 H100 with 10k euros, {words}")
+    assert {edit.field: edit.value for edit in reading.edits}["budget_usd"] == usd
+    assert not reading.lost
+
+
+def test_a_price_of_ones_own_is_taken_at_that_rate_too() -> None:
+    words = "what does it cost on 8 H100 at 2 euros per GPU hour? One euro is 1.1 dollars"
+    assert _read(words, RUN).pricing["usd_per_device_hour"] == 2.2

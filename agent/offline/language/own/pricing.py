@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.language.assign import Filled, single
+from agent.offline.language.reading.currencies import NEAR_DOLLARS
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -14,7 +15,6 @@ _PRICES = ("more_usd", "usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh"
            "checkpoint_interval_minutes")  # fmt: skip
 _RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
-NEAR_DOLLARS = ("eur", "gbp", "chf")
 # Tokens between a price and what it is paid for, and what hardly any device costs an hour.
 _NEAR, _DEAR_USD = 5, 6.0
 # Numbers of devices that are looked at.
@@ -33,10 +33,12 @@ def pricing_of(page: Page) -> dict[str, Any]:
                 found[one.field] = round(one.values[-1] / devices, 6)
                 page.assumed.append(f"{said!r} taken as the price of all {devices}")
             unit = one.row.amounts[-1].unit(*NEAR_DOLLARS)
-            if unit:
+            if unit and (rate := page.worth.get(unit.name)):
+                page.assumed.append(f"{said!r} taken at your {rate:.6g} dollars")
+            elif unit:
                 page.assumed.append(f"{said!r} taken as US dollars one for one: no exchange rate is known here")
     for one in page.read.senses():
-        if one.kind == "unit" and one.name in NEAR_DOLLARS and not _has_amount(page, one.name):
+        if one.kind == "unit" and one.name in NEAR_DOLLARS and not (page.worth or _has_amount(page, one.name)):
             page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
                                 "exchange rate is known")  # fmt: skip
             break

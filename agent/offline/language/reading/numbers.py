@@ -13,6 +13,7 @@ from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions, mode_of_field
+from agent.offline.language.reading.currencies import NEAR_DOLLARS, in_dollars
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
 from agent.offline.language.relative import differences, machines_added
@@ -45,6 +46,7 @@ AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu")
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
     edits = [(0, [edit]) for edit in machines_added(page)]
+    in_dollars(page)
     busy = _busy(page)
     changed = differences(page, page.filled)
     page.filled = [_as_money(page, number, changed) for number in page.filled]
@@ -285,8 +287,10 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         note = f"{said!r} of text taken as {number:.3g} tokens, at {_BYTES_PER_TOKEN} bytes a token"
     elif name.endswith("_gib") and name != "host_gib" and not _binary(page, one):
         note = f"{said!r} read as {value:g} GiB per device"
-    elif one.row.amounts[-1].unit("eur", "gbp", "chf"):
-        note = f"{said} taken as ${value:,.10g}: prices here are in US dollars, and no exchange rate is known"
+    elif unit := one.row.amounts[-1].unit(*NEAR_DOLLARS):
+        why = "prices here are in US dollars, and no exchange rate is known"
+        why = f"at your {page.worth[unit.name]:.6g} dollars" if unit.name in page.worth else why
+        note = f"{said} taken as ${value:,.10g}: {why}"
     elif name == "token_rate":
         near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
         words = [word for at in near for word in page.read.found.words.get(at, ())[:1]]

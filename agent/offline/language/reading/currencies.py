@@ -1,0 +1,54 @@
+"""What other money is worth in dollars, where a person says it: '1 euro is 1.08 dollars', '1.27 dollars per pound'."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from agent.offline.language.assign import Row
+
+if TYPE_CHECKING:
+    from agent.offline.language.reading.page import Page
+
+NEAR_DOLLARS = ("eur", "gbp", "chf")
+# Words between the two sides: 'is worth about'.
+_NEAR = 3
+
+
+def in_dollars(page: Page) -> None:
+    """Takes the rates that are told out of what is left, and turns amounts of such money into dollars."""
+    rows = sorted([*page.left, *(number.row for number in page.filled)], key=lambda row: row.start)
+    told: list[Row] = []
+    for one, other in pairwise(rows):
+        if (rate := _rate(one, other)) is not None:
+            page.worth |= rate
+            told += [one, other]
+    for row in rows:
+        amount = row.amounts[-1]
+        per = next((unit.name for unit in amount.per if unit.name in NEAR_DOLLARS), None)
+        if per and amount.unit("usd"):
+            page.worth[per] = amount.value
+            told.append(row)
+    if not page.worth:
+        return
+    page.left = [row for row in page.left if row not in told]
+    page.filled = [number for number in page.filled if number.row not in told]
+    page.filled = [
+        replace(number, values=tuple(round(value * page.worth[unit.name], 2) for value in number.values))
+        if (unit := number.row.amounts[-1].unit(*NEAR_DOLLARS)) and unit.name in page.worth
+        else number
+        for number in page.filled
+    ]
+
+
+def _rate(one: Row, other: Row) -> dict[str, float] | None:
+    """Of '1 euro = 1.08 dollars' and '1 dollar = 0.92 euros'."""
+    left, right = one.amounts[-1], other.amounts[-1]
+    if left.value != 1.0 or not 0 <= right.start - left.end <= _NEAR or right.value <= 0.0:
+        return None
+    if (unit := left.unit(*NEAR_DOLLARS)) and right.unit("usd"):
+        return {unit.name: right.value}
+    if left.unit("usd") and (unit := right.unit(*NEAR_DOLLARS)):
+        return {unit.name: 1.0 / right.value}
+    return None
