@@ -87,9 +87,12 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
 
 
 def sort_of(ask: Asked) -> Sort:
-    """By the plan's objective where it names one."""
+    """By the plan's objective where it names one. Of a run whose length is not known more devices always take less time
+    for the same money, so that cost alone decides."""
     goal = ask.plan.goal
-    return _SORTS[goal.objective] if "objective" in goal.model_fields_set else "balanced"
+    if "objective" in goal.model_fields_set:
+        return _SORTS[goal.objective]
+    return "balanced" if ask.ends or isinstance(ask.plan.workload, Inference) else "cost"
 
 
 def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:

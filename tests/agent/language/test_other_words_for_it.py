@@ -221,3 +221,17 @@ def test_other_money_is_taken_at_the_rate_that_is_told(words: str, usd: float) -
 def test_a_price_of_ones_own_is_taken_at_that_rate_too() -> None:
     words = "what does it cost on 8 H100 at 2 euros per GPU hour? One euro is 1.1 dollars"
     assert _read(words, RUN).pricing["usd_per_device_hour"] == 2.2
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"),
+    [
+        ("if I use them 10 hours a day?", 3650),
+        ("if they run 6000 hours a year?", 6000),
+        ("used 40 hours a week?", 2086),
+    ],
+)
+def test_hours_of_use_decide_between_rent_and_purchase(words: str, hours: float) -> None:
+    reading = _read(f"rent or buy 8 H100, {words}")
+    assert reading.own["paid_for"]["h100-sxm"]["hours"] == pytest.approx(hours, abs=1)
+    assert not reading.lost

@@ -334,6 +334,13 @@ def test_the_knee_is_on_the_front_and_between_its_ends():
     assert min(option["hours"] for option in front) < knee["hours"] < max(option["hours"] for option in front)
 
 
+def test_without_data_the_cheapest_tokens_come_first():
+    found = find("recommend_cluster")({"model": LLAMA, "accelerators": ["h100-sxm", "l40s"]})
+    assert found["sort"] == "cost"
+    costs = [option["usd_per_million_tokens"] for option in found["options"] if option["measured"]]
+    assert costs[0] == min(costs)
+
+
 def test_nobody_pays_for_hours_that_are_not_waited_for():
     """Of what is done within a working day the cheapest comes first, and is the knee."""
     found = find("recommend_cluster")({"model": LLAMA, "dataset_tokens": "300M", "limit": 100, "accelerators": FEW})

@@ -10,6 +10,7 @@ from agent.offline.language.measures import Found
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
 from estimator.money.cost import HOURS_PER_MONTH
+from estimator.money.ownership import HOURS_PER_YEAR
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -114,7 +115,10 @@ _HOUR_S, _OF_THIRTY_DAYS_H = 3600, 720.0
 
 def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
-    hours, priced = _hours(page), {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page)
+    hours, priced = (
+        _hours(page) or page.use_h,
+        {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page),
+    )
     paid: dict[str, dict[str, float]] = {}
     for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
@@ -137,6 +141,21 @@ def _hours(page: Page) -> float | None:
     hours = float(told[-1]) if told else _each(page)
     months = (hours or 0.0) / _OF_THIRTY_DAYS_H
     return HOURS_PER_MONTH * months if months and months == int(months) else hours
+
+
+def hours_of_use(page: Page) -> float | None:
+    """The hours of a year that hardware works, where buying is weighed: '10 hours a day', '6000 hours a year'."""
+    if "buying" not in page.read.asked("topic"):
+        return None
+    for row in page.left:
+        amount = row.amounts[-1]
+        each = next((unit.size for unit in amount.per if unit.name == "time"), None)
+        if (unit := amount.unit("time")) and each and unit.size < each:
+            page.left = [other for other in page.left if other is not row]
+            hours = min(1.0, amount.value * unit.size / each) * HOURS_PER_YEAR
+            page.assumed.append(f"{page.read.said(row.start, row.end)!r} taken as {hours:,.0f} hours of a year")
+            return hours
+    return None
 
 
 def _each(page: Page) -> float | None:

@@ -72,6 +72,8 @@ class Page:
     """(Hours, token, token behind) of the part of a day in which all its requests come."""
     pictures: list[tuple[int, int, str]] = field(default_factory=list)
     """(Token, token behind, 'WIDTHxHEIGHT') of sizes of images."""
+    use_h: float | None = None
+    """Hours of a year that hardware works."""
     worth: dict[str, float] = field(default_factory=dict)
     """Dollars of a unit of other money, as the words say."""
     lost: list[tuple[int, int]] = field(default_factory=list)

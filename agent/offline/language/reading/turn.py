@@ -15,6 +15,7 @@ from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
+from agent.offline.language.own.searches import hours_of_use
 from agent.offline.language.own.tool import FREE, edits_left, own_of
 from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.reading.act import act_of, is_of_a_kind, references_of, scope_of
@@ -65,6 +66,7 @@ def read(
             page.needs.append(Need("workload.global_batch", "how many sequences are in a step?"))
         page.left = [row for row in page.left if row is not speed.row]
         page.filled = [number for number in page.filled if number.row is not speed.row]
+    page.use_h = hours_of_use(page)
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
