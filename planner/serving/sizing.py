@@ -23,7 +23,7 @@ from estimator.serving.space import concurrency, deployments, request_rate, requ
 from knowledge.machines.catalogue import find_accelerator
 from planner.evidence import evidence_of
 from planner.result import Assumption
-from planner.serving.options import options
+from planner.serving.options import joined_devices, options
 from planner.serving.patience import Assumed, patient, relaxed, told
 from planner.serving.planned import Served, choice, chosen_of, goal_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
@@ -38,6 +38,8 @@ _PARTS = np.array([0.25, 0.5, 0.75])
 _DIVISIONS = 4
 # Nodes that one replica may span where none fits on fewer.
 _MOST_NODES = 16
+# Devices of a replica at the most, where fewer hold it: experts over more of a rack gain little.
+_MOST_JOINED = 16
 _BEYOND_ANY = 1e15
 
 
@@ -169,8 +171,10 @@ def deployed(candidates: Deployments, replicas: Ints, job: ServingJob) -> Deploy
 
 
 def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob, Deployments]:
-    """Single replicas of every size up to a node; on whole nodes where nothing fits on one."""
-    nodes = 1
+    """Single replicas of every size up to a node, or up to several that the same switches join; on whole nodes where
+    nothing fits on these."""
+    joined = min(joined_devices(job.machine.accelerator), _MOST_JOINED, most or _MOST_JOINED)
+    nodes = 2 ** (max(1, joined // node).bit_length() - 1)
     while True:
         count = min(node * nodes, most or node * nodes)
         wider = replace(job, machine=replace(job.machine, count=count, per_node=min(node, count)))

@@ -157,3 +157,11 @@ def test_limits_that_nobody_named_keep_nobody_from_an_answer() -> None:
     assert found["best"]["fits"]
     assert found["best"]["tpot_s"] > 0.05
     assert not found["why"][0].startswith("No limit of latency")
+
+
+def test_replicas_go_beyond_a_tray_of_a_rack() -> None:
+    """GB200 is a B200 with more power and a network as fast as the node's: no more of them are needed."""
+    asked = {"model": "deepseek-ai/DeepSeek-R1", "concurrency": 8000, "tpot_slo_ms": 50}
+    rack, box = (call("size_serving", asked | {"accelerator": name})["best"] for name in ("gb200", "b200-sxm"))
+    assert rack["devices"] <= box["devices"]
+    assert rack["devices_per_replica"] > 4
