@@ -79,8 +79,9 @@ def test_what_is_told_of_a_file(text: str, told: str) -> None:
     assert told in turns(text)[0]["answer"]
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_file_that_a_run_would_have_is_not_looked_for() -> None:
+def test_a_file_that_a_run_would_have_is_not_looked_for(folder: Path) -> None:
     first = begun("fine-tune llama-3.1-8b with my train.py on 8 H100: does it fit?")
     assert [call.name for call in first.calls] == ["estimate_training"]
     assert begun("full fine-tune llama-3.1-8b on 8 h100, write it to sft.yaml").calls[0].name != "import_config"
+    (folder / "train.py").write_text("import mine\n\nmine.train()\n")
+    assert begun("fine-tune llama-3.1-8b with my train.py on 8 H100: does it fit?").calls == first.calls

@@ -14,7 +14,8 @@ from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
 from knowledge.own.files import may_read
 
-_CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash", ".py", ".ipynb")
+_SOURCES = (".py", ".ipynb")
+_CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash", *_SOURCES)
 _RECORDS = (".log", ".out", ".err", ".wandb", "trainer_state.json")
 # Tools of which the answer stands in what was read of a file. What others are asked is asked once it has been read.
 _TOLD = frozenset({None, "import_config", "check_fit", "estimate_training", "estimate_inference", "estimate_cost",
@@ -43,6 +44,9 @@ def files_named(read: Mentions, plan: Mapping[str, Any], tool: str | None) -> Na
     for name in read.of("path"):
         there = _is_there(name.text)
         if (tool in _WRITES or goes_on) and not (there and not _is_for_writing(read, name)):
+            continue
+        if goes_on and name.text.lower().endswith(_SOURCES):
+            # What trains the model that is named; of its own it seldom says a run.
             continue
         if name.text.lower().endswith(_RECORDS):
             named.records.append(name.text)
