@@ -125,7 +125,7 @@ def test_all_at_once_is_never_slower_than_at_a_rate_and_tells_no_time_of_a_reque
 
 
 def test_a_rack_is_no_heap_of_trays() -> None:
-    """72 GB200 with DeepSeek-R1 offline: 486,141 tokens/s (MLPerf Inference v6.0), whose replicas take two trays of four."""
+    """72 GB200 with DeepSeek-R1 offline: 486,141 tokens/s (MLPerf Inference v6.0); replicas take two trays of four."""
     found = project(benchmark="deepseek-r1", accelerator="gb200", count=72)
     assert found["tokens_per_s"] == pytest.approx(486_141, rel=0.2)
     assert found["plan"]["layout"]["dp"] > 4
