@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import python_of
+from slurm_cluster import cluster
 
 from planner.measuring.hardware import HardwareTiming, measure_hardware
 from planner.measuring.training import BenchmarkRequest, TrainingMeasurement, measure_training
@@ -67,3 +69,20 @@ def test_a_machine_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     told = measure_hardware(timing, "run", environment={**os.environ, "PATH": path})
     assert {row.part for row in told.best} >= {"matmul", "memory", "attention", "disk", "collective"}
     assert all(row.rate > 0 for row in told.rates)
+
+
+def test_a_run_of_two_nodes_is_submitted_to_slurm_and_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Four processes on two nodes of a real Slurm, which meet over gloo; the job's steps are told while it runs."""
+    monkeypatch.chdir(tmp_path)
+    plan = PLAN | {"accelerator": "h100-sxm", "count": 4, "per_node": 2, "zero_stage": 3, "repeats": 1}
+    request = parsed(BenchmarkRequest, plan | {"scheduler": "slurm", "device": "cpu"})
+    events: list[str] = []
+    with cluster(Path("/tmp") / f"slurm-{secrets.token_hex(4)}") as slurm:
+        path = f"{python_of('train').parent}:{slurm.environment['PATH']}"
+        environment = slurm.environment | {"PATH": path, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        told = measure_training(request, "run", lambda event: events.append(event["event"]), environment)
+    assert (told.outcome, told.devices, told.steps) == ("ran", 4, 2)
+    assert events.count("step") == 2
+    assert any("it ran on a processor" in text for text in told.warnings)
