@@ -84,6 +84,11 @@ def reasons(comparison: Comparison) -> list[Block]:
     return [*_led(told[:_MOST_REASONS]), Folded(whole)] if told else whole
 
 
+def _words(strategy: str) -> str:
+    """A strategy's name as words; some are also names of figures."""
+    return strategy.replace("_", " ")
+
+
 def strategies(applied: AppliedStrategies) -> list[Block]:
     rows = [row for row in applied.rows if row.per_device_bytes is not None]
     able = [row for row in rows if row.fits]
@@ -91,12 +96,12 @@ def strategies(applied: AppliedStrategies) -> list[Block]:
     if able:
         best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
         head = (
-            f"{figures.label(best.strategy)} on {best.accelerator} is the fastest per device: {best.summary}, "
+            f"{_words(best.strategy)} on {best.accelerator} is the fastest per device: {best.summary}, "
             f"{figures.shown('tokens_per_s_per_device', best.tokens_per_s_per_device)} tokens/s per device at "
             f"{figures.shown('mfu', best.mfu)} MFU."
         )
-    whys = [f"{figures.label(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
-    meant = [f"{figures.label(name)}: {text}" for name, text in applied.strategies.items()]
+    whys = [f"{_words(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
+    meant = [f"{_words(name)}: {text}" for name, text in applied.strategies.items()]
     return [
         verdict(head, bool(able), applied.warnings),
         *by_strategy(rows[:_MOST_STRATEGIES]),
