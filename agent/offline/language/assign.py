@@ -23,6 +23,8 @@ _STRANGER = 2.5
 _SERVED = -2.0
 # What it costs that what it counts are texts, which a model is to do something with.
 _TEXTS = 0.5
+# From so many on what nobody knows is a data set, and what that costs.
+_MANY, _A_DATA_SET = 500, 1.6
 # What it costs that only a part of a field's name is meant.
 _INNER = 2.3
 # What it costs that a field's name is a small word beside a number without unit.
@@ -218,6 +220,9 @@ def _costs(
             people = strange and "users" in quantity.of and _is_for(found, row)
             counted = _SERVED if people or (name == "requests" and worked) else strange
             costs[name] = cost[0] + quantity.rare + likely.get(name, 0.0) + counted, cost[1]
+    if strange and mode == "training" and min(amount.value for amount in row.amounts) >= _MANY:
+        # '12k recipes'
+        costs["dataset_samples"] = min(costs.get("dataset_samples", (_NEVER, None)), (_A_DATA_SET, None))
     if worked and strange and mode == "serving":
         costs["requests"] = _TEXTS, None
     spans = [span for _, span in costs.values() if span]

@@ -248,12 +248,18 @@ def iso_tokens(read: Mentions) -> frozenset[int]:
     for at, token in enumerate(read.tokens):
         if token.kind == "number" and _numbers_a_line(read, at):
             found.add(at)
-        elif [each.norm for each in read.tokens[at : at + 3]] == ["24", "/", "7"]:
-            found.update(range(at, at + 3))
+        elif length := _all_day(read, at):
+            found.update(range(at, at + length))
         elif token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
             iso = _iso(read, at, datetime(2000, 1, 1))
             found.update(range(at, iso[2]) if iso else range(at, at + _is_year(read, at)))
     return frozenset(found)
+
+
+def _all_day(read: Mentions, at: int) -> int:
+    """Tokens of '24/7' and '24h/24' at a place, else 0."""
+    norms = [token.norm for token in read.tokens[at : at + 4]]
+    return 3 if norms[:3] == ["24", "/", "7"] else 4 if norms == ["24", "h", "/", "24"] else 0
 
 
 def _numbers_a_line(read: Mentions, at: int) -> bool:
@@ -265,7 +271,9 @@ def _numbers_a_line(read: Mentions, at: int) -> bool:
 
 def _is_year(read: Mentions, at: int) -> bool:
     """Whether a number alone behind a preposition is a year: 'bought in 2022', 'since 2021.'"""
-    dated = at > 0 and bool(read.found.sense(at - 1, "stop")) and read.tokens[at].norm.isdigit()
+    before = read.found.words.get(at - 1, ()) if at else ()
+    budget = any(sense.name == "budget_usd" for word in before for sense in word.all("field"))
+    dated = bool(budget or any(word.get("stop") for word in before)) and read.tokens[at].norm.isdigit()
     return dated and int(read.tokens[at].norm) in _YEARS and not read.found.sense(at + 1, "unit")
 
 

@@ -96,6 +96,13 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
 
 
+def _weighs(page: Page) -> bool:
+    """Whether what is there is set against something that is named."""
+    read = page.read
+    weighed = read.does("versus", "compare") or "pays" in read.asked("wish") or "better" in read.asked("wish")
+    return bool(weighed and asks(read.found, []))
+
+
 def _picks_one(page: Page) -> bool:
     """Whether one of what was set side by side before is named alone: 'we go with the H200, but two of them'."""
     if page.read.does("or", "versus", "compare", "same", "all_before") or "better" in page.read.asked("wish"):
@@ -107,6 +114,9 @@ def _picks_one(page: Page) -> bool:
 
 def _said_outright(page: Page) -> str | None:
     """The tool of a question about a run that is of no other by its words."""
+    if page.plan and page.read.of("scenario") and _weighs(page):
+        # 'What do I gain over cheap?'
+        return "diff_scenarios"
     if explained(page) and (has_model(page) or not (page.plan or page.read.names)):
         return "explain"
     if _asks_whether_it_pays(page):

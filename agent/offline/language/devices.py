@@ -19,6 +19,8 @@ from agent.offline.language.names import Name
 _BEHIND = 3
 # Between machines and what each of them has.
 _HOLDS = ("are", "is", "have", "has", ":", "=", "sind", "haben", "son", "tienen", "sont", "ont", "tem", "sao")
+# No machine has more: '8 nodes = 64 GCDs' counts all.
+_MOST_OF_ONE = 16
 # Devices of most machines.
 _USUAL = 8
 
@@ -203,7 +205,7 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
 def _of_a_machine(read: Mentions, count: Row) -> bool:
     """Whether a number says what machines hold that were counted before: 'nodes are 8xH100', 'each node has 8'."""
     verb = count.start - 1
-    holds = verb > 0 and read.tokens[verb].norm in _HOLDS
+    holds = verb > 0 and read.tokens[verb].norm in _HOLDS and count.amounts[-1].value <= _MOST_OF_ONE
     return holds and read.found.has_unit(verb - 1, "nodes")
 
 
@@ -220,6 +222,14 @@ def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
     return read.found.ends_unit(at, "nodes")
 
 
+def _before_machines(read: Mentions, count: Row) -> bool:
+    """Whether machines stand right behind a number of devices, a suffix apart: 'H100 8장짜리 서버'."""
+    at = count.end
+    while at < min(count.end + 2, len(read.tokens)) and read.tokens[at].kind == "single" and not read.tokens[at].space:
+        at += 1
+    return read.found.has_unit(count.end, "nodes") or read.found.has_unit(at, "nodes")
+
+
 def _is_each(read: Mentions, node: Row, count: Row) -> bool:
     if node.end <= count.start:
         span = range(node.end, count.start)
@@ -230,7 +240,7 @@ def _is_each(read: Mentions, node: Row, count: Row) -> bool:
             return True
         if len(between) <= 4 and not named and any(word in read.found.lexicon.apiece for word in between):
             return True
-    if _of_a_machine(read, count) or _of_unknown_nodes(read, count) or read.found.has_unit(count.end, "nodes"):
+    if _of_a_machine(read, count) or _of_unknown_nodes(read, count) or _before_machines(read, count):
         # 'Nodes of 4 V100, two of them', 'H100 8장 서버 두 대'
         return True
     behind = [read.tokens[at].norm for at in range(count.end, min(count.end + 5, len(read.tokens)))]

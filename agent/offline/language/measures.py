@@ -238,7 +238,8 @@ def is_minus(text: Sequence[Glyphs], at: int) -> bool:
 def scale_at(heard: Found, at: int) -> tuple[str, float, int] | None:
     """(As written, factor, token behind)."""
     read = heard.sense(at, "scale")
-    if read is None:
+    if read is None or at in heard.names:
+        # The trn of 'four trn1.32xlarge' is no trillion.
         return None
     token = heard.text[at]
     apart = token.space and not units_at(heard, at + 1, money=True)

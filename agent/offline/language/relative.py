@@ -322,6 +322,9 @@ def _one_of(read: Mentions, start: int) -> str | None:
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
         if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
+        if at == start and read.found.sense(at, "alike"):
+            # '¿Y si me compro otra igual?'
+            return "devices"
         if read.found.sense(at, "number") and (at + 1 == len(read.tokens) or read.tokens[at + 1].ends_clause):
             # 'We lose one.'
             return "devices"

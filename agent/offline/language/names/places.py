@@ -11,6 +11,7 @@ from knowledge.scenarios import scenarios
 
 # Places of a message that are looked at for the name of a saved plan, and words that a plan is kept with.
 _MOST_PLACES, _WORDS = 40, 5
+_QUOTES = "'\"“”„«»「」"
 
 
 def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
@@ -62,7 +63,9 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
 def saved_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
     """Plans by the name that they are kept under, whatever it means elsewhere: 'remember this one as cheap', 'throw
     cheap away'."""
-    ends = [at for at in range(1, len(text)) if text[at].space and text[at].kind == "word"][:_MOST_PLACES]
+    ends = [at for at in range(1, len(text)) if text[at].kind == "word" and (text[at].space or text[at - 1].space)][
+        :_MOST_PLACES
+    ]
     kept = frozenset(row.name.lower() for row in scenarios()) if ends else frozenset[str]()
     for at in ends:
         end = next(
@@ -74,14 +77,20 @@ def saved_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
 
 
 def _ends_name(text: Sequence[Glyphs], at: int) -> bool:
-    return text[at].ends_clause and (at + 1 == len(text) or text[at + 1].space)
+    """Whether a sign closes a name: a quotation mark, or one that ends a clause."""
+    closes = text[at].text in _QUOTES or text[at].ends_clause
+    return closes and (at + 1 == len(text) or text[at + 1].space or text[at + 1].ends_clause)
 
 
 def _is_to_be_saved(text: Sequence[Glyphs], at: int) -> bool:
     """Whether a name stands behind words that keep a plan under it: 'save it as', 'call this one'."""
-    if text[at - 1].norm not in lexicon().saving or text[at].norm in lexicon().unnamed:
+    # 'Keep that as plan 'x40''
+    behind = at - (at > 1 and text[at - 1].text in _QUOTES)
+    behind -= behind > 1 and text[behind - 1].norm in ("plan", "scenario")
+    if text[behind - 1].norm not in lexicon().saving or text[at].norm in lexicon().unnamed:
         return False
-    words = (word for start in range(max(at - _WORDS, 0), at) for word in lexicon().at(text, start) if word.end == at)
+    starts = range(max(behind - _WORDS, 0), behind)
+    words = (word for start in starts for word in lexicon().at(text, start) if word.end == behind)
     return any(sense.value == "wish" and sense.name == "save" for word in words for sense in word.all("asked"))
 
 

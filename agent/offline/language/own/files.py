@@ -88,7 +88,8 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     said = [known[chunk.lower()] for chunk in chunks if chunk.lower() in known]
     tool = reading.tool
     naming = lexicon().saving if tool == "save_scenario" else lexicon().naming
-    new = [chunk for chunk in _behind_names(naming, chunks) if chunk.lower() not in known]
+    named = [name.text for name in page.read.of("scenario")]
+    new = [chunk for chunk in named or _behind_names(naming, chunks) if chunk.lower() not in known]
     if tool == "diff_scenarios":
         both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *new]))
         return dict(zip(("a", "b"), both, strict=False))

@@ -21,7 +21,11 @@ _NEAR = 6
 
 def sizes(read: Mentions, rows: Sequence[Row]) -> tuple[list[tuple[int, int, str]], list[Row]]:
     """([(token, token behind, 'WIDTHxHEIGHT')], the rest of the numbers)."""
-    images = [at for at in range(len(read.tokens)) if read.found.has_unit(at, "images", "frames")]
+    images = [
+        at
+        for at, token in enumerate(read.tokens)
+        if token.norm in read.found.lexicon.pixels or read.found.has_unit(at, "images", "frames")
+    ]
     found: list[tuple[int, int, str]] = []
     rest: list[Row] = []
     for row in rows:
