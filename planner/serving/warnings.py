@@ -110,7 +110,8 @@ def _doubts(served: Served) -> list[str]:
     device = job.machine.accelerator
     texts = engine_doubts(job)
     if device.announced:
-        texts.append(f"{device.name} is announced: its figures are from before release, and no engine names it")
+        name = device.name.removesuffix(" (announced)")
+        texts.append(f"{name} is announced: its figures are from before release, and no engine names it")
     if not factors.device_measured:
         texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
     if not factors.engine_measured:
