@@ -39,7 +39,7 @@ _BAR = re.compile(
 )
 _TITAN = re.compile(r"validate step:", re.IGNORECASE)
 _ITERATION = re.compile(
-    r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||^\[batch=(\d+)/|max_steps': '(\d+)/"
+    r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||\[(?:batch|step)=(\d+)/|max_steps': '(\d+)/"
     r"| \d+/(\d+), SamplesPerSec",
     re.IGNORECASE,
 )
@@ -86,7 +86,8 @@ def rows_of(line: str) -> list[Row]:
 def _pairs(line: str, row: Row) -> None:
     """Puts the quantities of a line into the row, the first of a kind counting."""
     for name, number, unit in _PAIR.findall(line):
-        if (known := quantity(name)) and (value := _value(number, unit, known)) is not None:
+        known = ("step_s", 1.0) if name.strip(" |,") == "dt" and unit in _SECONDS else quantity(name)
+        if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
     for name, number, unit in _BESIDE.findall(line):
         known = ("step_s", 1.0) if name == "time" and unit in _SECONDS else TABLE.get(plain(name))

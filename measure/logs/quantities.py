@@ -28,7 +28,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     # Of a program that may accumulate gradients over several of them: a step where it names no other.
     "pass": ("iter",),
     "pass_s": ("iter time",),
-    "steps_per_s": ("throughput/batches_per_sec",),
+    "steps_per_s": ("throughput/batches_per_sec", "throughput/device/batches_per_second"),
     "step_s": ("train_step_timing in s", "seconds", "iter time (s)", "timing_s/step", "perf/time_per_step",
                "time_metrics/end_to_end(s)", "perf/step_time_seconds", "train_step_time", "step_time", "step_time_s",
                "train/step_time", "iteration_time"),
@@ -37,16 +37,18 @@ _PLAIN: dict[str, tuple[str, ...]] = {
         "tokens_per_gpu_per_second_tgs", "tokens/s/device", "tps", "tokens_per_second_per_gpu",
         "tokens_per_sec_per_gpu", "perf/throughput", "throughput(tps)", "perf/per_device_tokens_per_sec", "tgs",
         "train/tokens_per_second_per_gpu", "tokens/sec/gpu", "throughput/device/tokens_per_sec",
-        "tokens per second per device"),
+        "tokens per second per device", "throughput/device/tokens_per_second"),
     "tokens_per_s": ("tokens_per_second", "train_tokens_per_second", "tokens/sec", "tokens_per_sec",
-                     "train/tokens_per_second", "throughput/tokens_per_sec", "step_tokens_per_second"),
+                     "train/tokens_per_second", "throughput/tokens_per_sec", "step_tokens_per_second",
+                     "tok/sec", "tok/s"),
     "samples_per_s": ("samples per second", "samples/sec", "currsamplespersec", "samples_per_second",
                       "train_samples_per_second", "samplespersec"),
     "tflops_per_device": ("throughput per gpu (tflop/s/gpu)", "compute per gpu (tflop/s/gpu)", "tflop/s/device",
                           "tflops", "throughput(tflops)", "perf/per_device_tflops_per_sec", "tflops_per_gpu",
                           "tflop/s/gpu", "model_tflops_per_gpu"),
     "loss": ("lm loss", "loss", "reduced_train_loss", "train_loss", "train/loss", "loss_metrics/global_avg_loss",
-             "learning/loss", "actor/pg_loss", "training/loss", "cross_entropy_loss", "loss train", "loss/train/total"),
+             "learning/loss", "actor/pg_loss", "training/loss", "cross_entropy_loss", "loss train", "loss/train/total",
+             "train/crossentropyloss"),
     "learning_rate": ("learning rate", "learning_rate", "lr", "train/learning_rate", "actor/lr",
                       "learning/current_learning_rate", "lr-decoupledadamw/group0"),
     "gradient_norm": ("grad norm", "grad_norm", "actor/grad_norm", "learning/grad_norm", "train/grad_norm",
@@ -77,7 +79,7 @@ _GIB: dict[str, tuple[str, ...]] = {
 _GB = {"reserved": ("memory/peak_reserved_mem", "memory/reserved_mem"), "allocated": ("memory/peak_allocated_mem",)}
 _BYTES = {"allocated": ("peak_memory_usage", "memory/peak_memory_usage", "gpu_resources"),
           "reserved": ("cuda_max_memory_reserved",)}  # fmt: skip
-_MIB = {"allocated": ("max allocated", "total_peak_memory_allocated_mb"),
+_MIB = {"allocated": ("max allocated", "total_peak_memory_allocated_mb", "system/peak gpu memory (mb)"),
         "reserved": ("max reserved", "total_peak_memory_reserved_mb")}  # fmt: skip
 _PERCENT = {"mfu": ("mfu", "mfu(%)")}
 _SHARE = {"mfu": ("perf/mfu/actor", "throughput/device/mfu")}

@@ -28,11 +28,13 @@ _NUMBERLESS = bytes.maketrans(b"0123456789", b"0" * 10)
 _ROWS = (b"elapsed time per iteration", b"elapsed_time_per_iteration_ms", b"train_step_timing in s: ",
          b"completed step: ", b"'loss': ", b'"loss": ', b"tps: ", b"SamplesPerSec=", b"iter time (s)",
          b"tokens_per_second_per_gpu:", b"timing_s/step", b"max allocated:", b"train_runtime", b"|Loss: ",
-         b"train_loss=", b"train_step_timing in s=", b"iter time: ", b"Step Time : ", b"[batch=")  # fmt: skip
+         b"train_loss=", b"train_step_timing in s=", b"iter time: ", b"Step Time : ", b"[batch=",
+         b"[step=")  # fmt: skip
 # Of programs that have none of these: whatever tells a loss.
 _ANY = (b"loss", b"Loss")
 _BARS = (b"s/it", b"it/s", b"elapsed_time': ", b"train_speed(iter/s)", b"train_time:")
-_OF_MANY_LINES = b"[batch="
+# Of Composer and OLMo, whose steps take a line for each quantity.
+_OF_MANY_LINES = (b"[batch=", b"[step=")
 _MLPERF = b":::MLLOG "
 _SAVING = (b"saving checkpoint", b"Saving model checkpoint", b"Saving the checkpoint", b"successfully saved checkpoint")
 _OF_NO_STEP = (b"'eval_loss'", b"'eval_runtime'")
@@ -156,7 +158,7 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None
     start = max(start, place - _LONGEST_LINE)
     ends = [end for sign in (b"\n", b"\r") if (end := block.find(sign, place, place + _LONGEST_LINE)) >= 0]
     line = block[start : min(ends, default=min(len(block), place + _LONGEST_LINE))]
-    if mark == _OF_MANY_LINES:
+    if mark in _OF_MANY_LINES:
         end = block.find(mark, place + len(mark), place + _LONGEST_LINE)
         line = block[start : end if end > 0 else place + _LONGEST_LINE]
     at = scan.bytes + start

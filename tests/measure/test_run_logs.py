@@ -181,6 +181,13 @@ KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
                  {"workload.framework": "llm-foundry"}),
     "automodel": (AUTOMODEL, {"tokens_per_s_per_device": 1500.0, "peak_bytes": 29.5 * GIB, "step_s": 2.0},
                   {"workload.framework": "nemo-automodel"}),
+    "olmo": ("".join(f"[2024-04-17 09:42:{10 * at:02}] INFO [olmo.train:816, rank=0] [step={at}/700]\n"
+                     "    train/CrossEntropyLoss=10.73\n    throughput/device/tokens_per_second=45,000\n"
+                     "    throughput/device/batches_per_second=0.1000\n    System/Peak GPU Memory (MB)=43,000\n"
+                     for at in range(1, 5)),
+             {"step_s": 10.0, "tokens_per_s_per_device": 45000.0, "peak_bytes": 43000 * 2.0**20}, {}),
+    "nanochat": ("".join(f"step {at:5} | loss: 4.1 | lr: 6e-5 | norm: 2.0 | dt: 2500.00ms | tok/sec: 200,000.00\n"
+                         for at in range(6)), {"step_s": 2.5, "tokens_per_s": 200000.0}, {}),
     "bridge": ("Step Time : 12.50s GPU utilization: 530.0MODEL_TFLOP/s/GPU\n" * 3,
                {"step_s": 12.5, "tflops_per_device": 530.0}, {"workload.framework": "megatron-bridge"}),
     "nemo-list": ("[NeMo I 2025-03-04 02:58:29 perf:56] train_step_timing in s: [9.5, 4.2, 2.1, 2.1, 2.1, 2.1]\n",
