@@ -17,8 +17,9 @@ _PARTS = ("tp", "pp", "ep", "dp")
 _MOST_COPIES = 2
 
 
-def shapes(job: ServingJob) -> list[tuple[int, int, int, int, int]]:
-    """Valid (tp, pp, ep, dp, replicas) of the plan's devices, what its layout names held fixed.
+def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, int, int]]:
+    """Valid (tp, pp, ep, dp, replicas) of the plan's devices, what its layout names held fixed. An engine that lays its
+    layers over the devices of a machine takes all of them, or where replicas are sized any `parts` of them.
 
     Raises PlanError naming the field that nothing valid is left of.
     """
@@ -26,7 +27,7 @@ def shapes(job: ServingJob) -> list[tuple[int, int, int, int, int]]:
     _refuse_training_fields(layout)
     count = job.machine.count
     splits = []
-    tried = product(*(_values(job, name) for name in _PARTS))
+    tried = product(*(_values(job, name, parts) for name in _PARTS))
     for tp, pp, ep, dp in tried:
         if tp * pp * dp <= count and (tp * dp) % ep == 0 and count % (tp * pp * dp) == 0:
             splits.append((tp, pp, ep, dp, count // (tp * pp * dp)))
@@ -50,12 +51,13 @@ def _refuse_training_fields(layout: Layout) -> None:
         raise PlanError("layout.offload", "serving with weights in host memory is not estimated", ["none"])
 
 
-def _values(job: ServingJob, name: str) -> list[int]:
+def _values(job: ServingJob, name: str, parts: bool = False) -> list[int]:
     """Values of one size that the model, the engine and the devices allow."""
     architecture, engine, count = job.architecture, job.engine, job.machine.count
     size = getattr(job.plan.layout, name)
     if engine.splits_layers and size is None and name in ("tp", "pp") and not _names_split(job.plan.layout):
-        return [1] if name == "tp" else [min(count, architecture.layers)]
+        stages = [n for n in range(1, count) if parts and count % n == 0 and n <= architecture.layers]
+        return [1] if name == "tp" else [*stages, min(count, architecture.layers)]
     if name == "tp":
         heads = architecture.heads or max((block.ssm_inner for block in architecture.blocks), default=1)
         valid = [
@@ -107,10 +109,11 @@ def _why_not(job: ServingJob, name: str, value: int) -> str:
     return f"{setting} is not possible with {job.engine.name}"
 
 
-def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None) -> Deployments:
-    """Every valid deployment under the plan's load, or under each of `loads` (its fields), layouts first."""
+def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None, parts: bool = False) -> Deployments:
+    """Every valid deployment under the plan's load, or under each of `loads` (its fields), layouts first; `parts` as
+    `shapes` has it."""
     workload = job.inference
-    rows = shapes(job)
+    rows = shapes(job, parts)
     base = {
         "input_len": float(workload.prompt_len),
         "output_len": float(workload.output_len),

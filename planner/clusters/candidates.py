@@ -144,6 +144,8 @@ class Screened:
     refused: Refused
     tried: int
     beyond: list[Beyond] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """What was assumed of limits that nobody named, as sentences."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class Recommended:
     """What breaks a limit."""
     ahead: int = 0
     """How many right behind the first would come before it, but cannot be launched from here."""
+    told: Sequence[str] = ()
+    """What was assumed of limits that nobody named."""
 
 
 def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
@@ -72,7 +74,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         rejected=result.rejected,
         sort=sort,
         satisfied=result.satisfied,
-        why=[*_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
+        why=[*result.told, *_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
         winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort, ask.unhurried_h)[1])),
@@ -125,7 +127,9 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     rejected = [*_grouped(refused), *ask.rejected]
     beyond = [*screened.beyond, *(Beyond(each.money, each.time, each.missed(ask)) for each in candidates)]
     beyond = [each for each in beyond if each.missed > 1.0]
-    return Recommended(ordered[:limit], rejected, screened.tried, satisfied, front_options, beyond, ahead)
+    return Recommended(
+        ordered[:limit], rejected, screened.tried, satisfied, front_options, beyond, ahead, screened.told
+    )
 
 
 def _is_written(choice: ClusterChoice) -> bool:

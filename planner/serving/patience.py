@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from estimator.plan.schema import Plan
 from knowledge.jobs.serving import PATIENT_TPOT_MS
 from knowledge.machines.catalogue import find_accelerator
+from planner.result import Assumption
 from planner.serving.pool import Goal
 
 TTFT_MS = 2000.0
@@ -49,6 +50,11 @@ def relaxed(plan: Plan, assumed: Assumed) -> Iterator[tuple[Plan, Assumed]]:
 
 def _without(plan: Plan, assumed: Assumed, field: str) -> tuple[Plan, Assumed]:
     return plan.patch({field: None}), [row for row in assumed if row[0] != field]
+
+
+def kept(assumptions: Iterable[Assumption]) -> Assumed:
+    """Those of an answer's assumptions that are a person's limits."""
+    return [(row.field, row.value, row.why) for row in assumptions if row.why == _TOLD.get(row.field)]
 
 
 def told(assumed: Assumed) -> list[str]:

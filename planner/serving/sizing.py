@@ -178,7 +178,7 @@ def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob,
     while True:
         count = min(node * nodes, most or node * nodes)
         wider = replace(job, machine=replace(job.machine, count=count, per_node=min(node, count)))
-        every = deployments(wider)
+        every = deployments(wider, parts=True)
         single = replace(every, replicas=np.ones(len(every), dtype=np.int64))
         fits = serving_memory(wider, single).fits
         if fits.any():

@@ -24,11 +24,13 @@ from planner.clusters.candidates import (
 )
 from planner.clusters.request import Asked
 from planner.money.purchase import purchase
+from planner.serving.patience import Assumed, kept, told
 from planner.serving.prices import HOURS_PER_MONTH
 from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, size_serving
 
 _KINDS = 4
+_TOO_SLOW = "keeps to no limit of latency that a person would have, as others do"
 
 
 def screened(ask: Asked) -> Screened:
@@ -36,7 +38,7 @@ def screened(ask: Asked) -> Screened:
     workload = ask.plan.inference
     if workload.request_rate is None and workload.concurrency is None:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
-    candidates: list[Candidate] = []
+    sized: list[tuple[Assumed, list[Candidate]]] = []
     refused: Refused = []
     tried = 0
     for device in ask.devices:
@@ -60,10 +62,14 @@ def screened(ask: Asked) -> Screened:
             continue
         tried += result.candidates
         fitting = [candidate for size in result.sizes for candidate in _candidate(ask, device, plan, size)]
-        candidates += fitting
+        sized.append((kept(result.assumptions), fitting))
         if not fitting:
             refused.append(_refusal(device, result.sizes, result.why))
-    return Screened(candidates, refused, tried)
+    limits = max((assumed for assumed, fitting in sized if fitting), key=len, default=[])
+    candidates = [each for assumed, fitting in sized if len(assumed) == len(limits) for each in fitting]
+    slow = {each.shape.accelerator.id for assumed, fitting in sized if len(assumed) < len(limits) for each in fitting}
+    refused += [Refusal(name, "too_slow", _TOO_SLOW) for name in slow]
+    return Screened(candidates, refused, tried, told=told(limits))
 
 
 def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
@@ -90,6 +96,9 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
     count = sold.bought(size.devices) if sold else size.devices
     shape = Shape(device, count, (sold and sold.per_node(device)) or plan.cluster.per_node)
     per_replica = size.devices_per_replica
+    if count % per_replica:
+        # What is bought by the rack is no whole number of replicas.
+        return []
     rows = hourly_rows(ask, shape, min(shape.node, per_replica), per_replica > shape.node)
     best = rows[0] if rows else None
     limit = ask.max_usd_per_hour

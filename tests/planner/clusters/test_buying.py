@@ -83,3 +83,24 @@ def test_new_machines_come_before_used_ones_and_a_desk_needs_no_room():
 def test_machines_are_not_bought_and_rented_in_one_search():
     with pytest.raises(PlanError, match="owned beside others"):
         find("recommend_cluster")(QLORA | {"providers": ["owned", "AWS"]})
+
+
+def test_what_nobody_would_wait_for_is_no_machine_to_serve_with():
+    """Two DGX Sparks hold a 70B in 16 bits, and give each of thirty people two tokens a second."""
+    asked = {
+        "model": "llama-3.1-70b",
+        "concurrency": 30,
+        "provider": "owned",
+        "accelerators": ["gb10-dgx-spark", "h200-nvl"],
+    }
+    found = find("recommend_cluster")(asked)
+    assert {option["accelerator"] for option in found["options"]} == {"h200-nvl"}
+    assert "No limit of latency was named" in found["why"][0]
+    named = find("recommend_cluster")(asked | {"tpot_slo_ms": 1000.0, "ttft_slo_ms": 10000.0})
+    assert "gb10-dgx-spark" in {option["accelerator"] for option in named["options"]}
+
+
+def test_a_server_that_lays_layers_over_cards_takes_no_more_of_them_than_it_needs():
+    asked = {"model": "llama-3.1-70b", "concurrency": 1, "weight_dtype": "q4_k_m", "engine": "llamacpp"}
+    sized = find("size_serving")(asked | {"accelerator": "rtx-5090"})
+    assert sized["best"]["devices"] == 2
