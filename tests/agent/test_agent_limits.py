@@ -15,7 +15,7 @@ PLAN = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "h100-sxm
     [
         ("what's the longest context I can fine-tune Llama-3.1-8B with on 8 H100?", "seq_len"),
         ("Llama-3.1-8B on 8 H100: maximum sequence length?", "seq_len"),
-        ("how long can the context be for qwen2.5-7b on 4 L40S", "seq_len"),
+        ("how long can the context be for finetuning qwen2.5-7b on 4 L40S", "seq_len"),
         ("up to which sequence length can I go with Mixtral 8x7B lora on 8 H100", "seq_len"),
         ("hasta dónde puedo subir el contexto con mixtral 8x7b en lora en 8 h100?", "seq_len"),
         ("jusqu'à quelle longueur de séquence monte mixtral 8x7b en lora sur 8 h100 ?", "seq_len"),

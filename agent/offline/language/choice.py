@@ -195,6 +195,9 @@ def _set_beside(page: Page, tool: str, before: str | None) -> str | None:
     """The tool of a question that sets things side by side in a way that the classifier takes for another."""
     if tool == before == "compare" and _picks_one(page):
         return _estimate(page)
+    if tool == "explain" and before == "compare" and not page.read.asked("figure"):
+        # 'Why is it faster?' is about what was compared.
+        return _estimate(page)
     if tool in _CHOOSING and ways(page):
         # 'Tensor or pipeline parallel to serve it?'
         return "compare"
@@ -275,6 +278,10 @@ def _estimate(page: Page) -> str:
 def _of_no_facts(page: Page, tool: str) -> str | None:
     """The tool that estimates what seems to be a question about facts, or about a limit or devices that are said."""
     read = page.read
+    loads = any(map(page.values, ("concurrency", "request_rate", "load", "token_rate", "requests")))
+    if tool == "size_serving" and not (page.plan or page.devices or loads):
+        # 'What do I need to serve Llama-3.3-70B?': which devices is the question.
+        return "recommend_cluster"
     if tool == "size_serving" and any(device.count for device in page.devices) and goal_of(page) != "devices":
         # 'Serve Llama 8B on one L40S for 300 requests a minute' asks for no number of them.
         return _estimate(page)
