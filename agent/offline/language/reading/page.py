@@ -10,42 +10,35 @@ from typing import Any
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need
-from agent.offline.language import act, scope
-from agent.offline.language.applied import is_made, is_worked_on
+from agent.offline.language import scope
+from agent.offline.language.applied import is_made
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Filled, Row, assigned, counts_stranger
+from agent.offline.language.assign import Filled, Row, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features import Context
-from agent.offline.language.lexicon import Sense
-from agent.offline.language.measures import DAY_S, MONEY, Amount
-from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions, shows
+from agent.offline.language.measures import DAY_S
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last
+from agent.offline.language.reading.mode import comes_in, is_asked_by_many, mode_of, per_second
 from agent.offline.language.reading.named_files import NamedFiles
+from agent.offline.language.reading.observed import has_sense, is_observed, senses_at
 from agent.offline.language.reading.pictures import sizes
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
-from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import find_model
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
 # What is said of hardware that is bought.
 _OF_OWNERS = ("years", "capex_usd_per_device")
-# From this share on the classifier knows better than a single word.
-_SURE = 0.7
 # What may as well be what was measured, and how many words before it say so.
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
-_REACH = 14
-# Of training; of serving they are said of many users, whom a card at home has not.
-_BATCHES = ("batch", "micro_batch", "global_batch")
 _NEAR = 3
 _PRICE = "usd_per_device_hour"
 # 'Four of each'
 _EACH = ("each", "chaque", "chacune", "chacun", "jeweils", "cada", "ciascuna", "ciascuno", "各", "ずつ", "каждой")
-_MINUTE_S = 60
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -160,12 +153,12 @@ def understood(
     """The page of a text: mentions, whether it is about training or serving, what each number fills, what is
     refused. `data` was pasted beside it."""
     read = mentions(text, catalogue, data)
-    mode = mode or _mode(read, plan, topic)
+    mode = mode or mode_of(read, context_of(plan, topic))
     free = window(read)
     dated = iso_tokens(read).union(range(free.start, free.end) if free else ())
     fabric = read.network
     dated = dated.union(range(*fabric[1:]) if fabric else ())
-    busy = busy_hours(read) if mode == SERVING and _is_asked_by_many(read) and not free else None
+    busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
     dated = dated.union(range(*busy[1:]) if busy else ())
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
@@ -182,13 +175,13 @@ def understood(
         value
         for value in filled
         # '20k chats a day' come, whoever gets them.
-        if value.field in _MEASURED and not _comes_in(value.row) and _is_observed(read, value.row)
+        if value.field in _MEASURED and not comes_in(value.row) and is_observed(read, value.row)
     ]
     filled, left = [value for value in filled if value not in seen], [*left, *(value.row for value in seen)]
     filled = [_as_failures(read, value) for value in filled]
     broken = [row for row in left if _tells_failures(read, row)]
     filled += [
-        Filled("interruptions_per_day", (_per_second(row.amounts[0], DAY_S) * DAY_S,), row, 0.5) for row in broken
+        Filled("interruptions_per_day", (per_second(row.amounts[0], DAY_S) * DAY_S,), row, 0.5) for row in broken
     ]
     left = [row for row in left if row not in broken]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
@@ -224,7 +217,7 @@ def _recurs(read: Mentions, time: Filled) -> bool:
     amount, start, end = time.row.amounts[-1], time.row.start, time.row.end
     before = (read.found.sense(at, "recurs") for at in range(max(start - 3, 0), start))
     hours = any(unit.name == "time" for unit in amount.per)
-    behind = any(_senses_of(read, at, "clock") for at in range(end, min(end + 3, len(read.tokens))))
+    behind = any(has_sense(read, at, "clock") for at in range(end, min(end + 3, len(read.tokens))))
     return any(each is not None and each[1] >= start - 1 for each in before) or hours or behind
 
 
@@ -239,10 +232,10 @@ def _as_failures(read: Mentions, time: Filled) -> Filled:
 
 def _peak(read: Mentions, rows: list[Row]) -> list[Row]:
     """The numbers with the highest alone of several rates at which requests come: '1 rps at night, 14 by day'."""
-    rates = [row for row in rows if _comes_in(row) and _per_second(row.amounts[-1])]
+    rates = [row for row in rows if comes_in(row) and per_second(row.amounts[-1])]
     if len(rates) < 2 or read.does("or", "versus", "compare", "correct", "contrast", "swap"):
         return rows
-    peak = max(rates, key=lambda row: _per_second(row.amounts[-1]))
+    peak = max(rates, key=lambda row: per_second(row.amounts[-1]))
     return [row for row in rows if row is peak or row not in rates]
 
 
@@ -286,7 +279,7 @@ def _fails(read: Mentions, row: Row) -> bool:
 def _tells_failures(read: Mentions, row: Row) -> bool:
     """'They get reclaimed about 3 times a day'"""
     (amount, *more) = row.amounts
-    return not more and bool(amount.unit("times") and _per_second(amount, DAY_S)) and _fails(read, row)
+    return not more and bool(amount.unit("times") and per_second(amount, DAY_S)) and _fails(read, row)
 
 
 def _is_all_of(read: Mentions, number: Filled) -> bool:
@@ -304,17 +297,13 @@ def _unit_of(number: Filled) -> int:
     return units[0].start if units else number.row.end
 
 
-def _senses_of(read: Mentions, at: int, kind: str) -> bool:
-    return any(sense.kind == kind for sense in _senses(read, at))
-
-
 def _is_told(read: Mentions, number: Filled) -> bool:
     """Whether money or a time is only told of, without a word that makes it a limit: 'got two for 1,400 bucks'."""
     at = number.row.start
     if number.field not in ("budget_usd", "deadline_h") or number.name or at not in read.telling:
         return False
     # 'We have them for ten days' says how long.
-    bounded = at and number.field == "deadline_h" and any(sense.kind == "stop" for sense in _senses(read, at - 1))
+    bounded = at and number.field == "deadline_h" and any(sense.kind == "stop" for sense in senses_at(read, at - 1))
     return not bounded
 
 
@@ -331,172 +320,6 @@ def _broke_off(read: Mentions, steps: Filled) -> bool:
 
 # Why a number that seems to be a limit or a count is none.
 _OF_NO_LIMIT = (_has_lasted, _broke_off, _is_told, _recurs, _is_all_of)
-
-
-def _is_refused(read: Mentions, at: int) -> bool:
-    """Whether a refusal stands right before a word: 'not training'."""
-    return any(read.found.does(before, "refuse_right") == at for before in range(max(at - 3, 0), at))
-
-
-def _is_observed(read: Mentions, row: Row) -> bool:
-    """Whether a figure is what somebody measured, no wish: 'gives 13 tokens/s', 'it runs, at 20 tokens/s'."""
-    for at in range(row.start - 1, max(row.start - _REACH, -1), -1):
-        if read.tokens[at].ends_sentence or any(sense.kind == "wants" for sense in _senses(read, at)):
-            return False
-        if _senses_of(read, at, "observes"):
-            return not _is_aimed_at(read, at)
-    return False
-
-
-def _is_aimed_at(read: Mentions, at: int) -> bool:
-    """Whether what would be observed is only to be: 'to get', 'can I reach', or 'get' that begins an order."""
-    far = max(at - _NEAR, 0)
-    begins = next((each + 1 for each in range(at - 1, far - 1, -1) if read.tokens[each].ends_clause), far)
-    if begins == at:
-        return _senses_of(read, at, "orders")
-    return any(_senses_of(read, each, "aims") for each in range(begins, at))
-
-
-def _senses(read: Mentions, at: int) -> list[Sense]:
-    return [sense for word in read.found.words.get(at, ()) for sense in word.senses]
-
-
-# Times of an answer, which no training has.
-_LATENCIES = ("e2e_limit_s", "ttft_slo_ms", "tpot_slo_ms")
-
-
-def _mode(read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str:
-    context = context_of(plan, topic)
-    if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
-        # What is let go is of what there is.
-        return context.plan
-    if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
-        # 'Fine-tune it for inference': what is to be done is said first.
-        return verbs[0]
-    if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
-        return TRAINING
-    assists = {"assistant", "home"} & set(read.asked("whose")) or "bought" in read.asked("wish")
-    served = assists or any(told(read) for told in _OF_SERVING)
-    if not context.plan and served and all(value.mode != TRAINING for value in read.values):
-        return SERVING
-    bare = all(row.amounts[-1].is_size for row in read.rows) and not shows(read, TRAINING)
-    if not context.plan and bare and "need" in read.asked("focus"):
-        # What a model needs, of which no more is said, is what it needs to run.
-        return SERVING
-    if not context.plan and "speed" in read.asked("judged") and not shows(read, SERVING):
-        # A speed that is judged is a training's where nothing says more: one of serving has a load.
-        return TRAINING
-    shares = act.mode_of(read, context)
-    mode = max(shares, key=lambda name: shares[name])
-    both = [value.start for value in read.values if value.mode]
-    # 'fp8' is said of either.
-    shown = {value.mode for value in read.values if both.count(value.start) < 2}
-    alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
-    if len(shown) == 1 and (shares[mode] < _SURE or alone == list(shown)):
-        mode = shown.pop() or mode
-    elif len(alone) == 1 and shares[mode] < _SURE:
-        mode = alone[0]
-    stays = context.plan and (not shows(read, mode) or shows(read, context.plan))
-    return context.plan if context.plan and stays else mode
-
-
-def _limits_latency(read: Mentions) -> bool:
-    """Whether words name a time that only a deployment has: 'answers in under 3 seconds', 'under 400 ms'."""
-    bounds = {end for _, end, limit in read.limits if limit == "at_most"}
-    if any(row.start in bounds and _is_a_moment(row.amounts[-1]) for row in read.rows):
-        return True
-    return any(
-        sense.name in _LATENCIES
-        for at, words in read.found.words.items()
-        if at not in read.named_tokens and at not in read.telling
-        for sense in words[0].all("field")
-    ) and any(row.amounts[-1].unit("time") for row in read.rows)
-
-
-def _is_a_moment(amount: Amount) -> bool:
-    """Whether a time is less than a second."""
-    unit = amount.unit("time")
-    return unit is not None and not amount.per and amount.value * unit.size < 1
-
-
-def _is_asked_by_many(read: Mentions) -> bool:
-    return any(_comes_in(row) for row in read.rows)
-
-
-def _comes_in(row: Row) -> bool:
-    """Whether a number is one of requests in a time: '45.000 consultas al día'."""
-    amount = row.amounts[-1]
-    return amount.unit("requests", "rate") is not None and any(unit.name == "time" for unit in amount.per)
-
-
-def _is_paid_by_tokens(read: Mentions) -> bool:
-    """Whether tokens have a price, which those that are served have: '$0.30 per million tokens'."""
-    amounts = [row.amounts[-1] for row in read.rows]
-    return any(amount.unit(*MONEY) and any(unit.name == "tokens" for unit in amount.per) for amount in amounts)
-
-
-def _is_worked_through(read: Mentions) -> bool:
-    """Whether a model is to do something with so many texts, or tokens of them: 'summarize 10 million documents'."""
-    texts = [row for row in read.rows if any(row.amounts[-1].unit(name) for name in ("samples", "requests", "tokens"))]
-    if texts and "texts" in read.asked("applied"):
-        return True
-    return any(
-        is_worked_on(read.found, row.start) for row in read.rows if row in texts or counts_stranger(read.found, row)
-    )
-
-
-def _is_at_home(read: Mentions) -> bool:
-    """Whether all that is named to run it on is one person's, and nothing is said of training: 'qwen 32b on a 4090'."""
-    devices = read.of("accelerator")
-    personal = all(name.id and find_accelerator(str(name.id)).value.personal for name in devices)
-    told = [row.amounts[-1] for row in read.rows]
-    sizes = [amount for amount in told if amount.unit("bytes")]
-    cards = len(sizes) == 1 and not any(amount.unit("devices", "nodes") for amount in told)
-    return (personal if devices else cards) and not (_has_batches(read) or shows(read, TRAINING))
-
-
-def _has_batches(read: Mentions) -> bool:
-    """Whether batches are spoken of, which a training has."""
-    return any(sense.kind == "field" and sense.name in _BATCHES for sense in read.senses())
-
-
-# Bytes a parameter of weights, gradients and Adam's states in mixed precision without a master copy.
-_TRAINED_BYTES = 12.0
-
-
-def _is_too_large_to_train(read: Mentions) -> bool:
-    """Whether the devices that are named hold no training of the model, whose words nobody says: '70B on 2 H100'."""
-    models, devices = read.now("model"), read.now("accelerator")
-    if len(models) != 1 or len(devices) != 1 or not (models[0].id and devices[0].id):
-        return False
-    if shows(read, TRAINING) or _has_batches(read):
-        return False
-    counts = [row.amounts[-1].value for row in read.rows if row.amounts[-1].names]
-    counts += [row.amounts[-1].value for row in read.rows if row.amounts[-1].unit("devices", "nodes")]
-    device = find_accelerator(str(devices[0].id)).value
-    held = max(counts, default=1.0) * device.memory_bytes
-    parameters = find_model(str(models[0].id)).value.parameters or 0
-    return bool(counts) and held < _TRAINED_BYTES * parameters
-
-
-def _is_read_along(read: Mentions) -> bool:
-    """Whether a speed is wished for at which somebody reads: '30 tokens/s'; a training's is thousands."""
-    usual = read.found.lexicon.quantities["user_rate"].usual
-    rates = [row for row in read.rows if row.amounts[-1].unit("tokens") and _per_second(row.amounts[-1])]
-    return any(usual[0] <= _per_second(row.amounts[-1]) <= usual[1] and not _is_observed(read, row) for row in rates)
-
-
-def _per_second(amount: Amount, longest_s: float = _MINUTE_S) -> float:
-    """How many there are a second, of an amount per second or minute, or up to a longest time; 0 of others."""
-    return next(
-        (amount.value / unit.size for unit in amount.per if unit.name == "time" and unit.size <= longest_s), 0.0
-    )
-
-
-def _goes_in_and_out(read: Mentions) -> bool:
-    """Whether tokens are said to go in and to come out: '16k in 1k out'."""
-    behind = {read.tokens[row.end].norm for row in read.rows if row.end < len(read.tokens)}
-    return {"in", "out"} <= behind
 
 
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
@@ -538,8 +361,3 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
         found["output_len"] = -1.2
     found["model_size"] = 0.6 if any(name.kind == "model" for name in read.names) else 0.0
     return found
-
-
-# What says of a first question without a verb that a model is to be used.
-_OF_SERVING = (_goes_in_and_out, _limits_latency, _is_asked_by_many, _is_paid_by_tokens, _is_read_along,
-               _is_worked_through, _is_at_home, _is_too_large_to_train)  # fmt: skip
