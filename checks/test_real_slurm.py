@@ -173,7 +173,7 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask):
     assert first < 150
     slurm.run("scancel", "--batch", "--signal=USR1", job)
     slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
-    slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 300, job)
+    slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 600, job)
     output = (tmp_path / f"slurm-{job}.out").read_text()
     again = re.findall(r"Resuming training from \S+checkpoint-(\d+)", output)
     assert again
