@@ -35,9 +35,8 @@ def _device_hours(heard: Found, amount: Amount) -> Unit | None:
     if long := next((unit for unit in amount.units if unit.name == "time" and unit.size >= _HOUR), None):
         of = long.end < len(heard.text) and heard.text[long.end].norm in ("of", "de", "d")
         end = behind_device(heard, long.end + 1) if of else None
-        if end is None and heard.has_unit(long.end, "devices"):
-            # 'Heures GPU'
-            end = next(unit.end for unit in units_at(heard, long.end) if unit.name == "devices")
+        # 'Heures GPU'
+        end = end or next((unit.end for unit in units_at(heard, long.end) if unit.name == "devices"), None)
         return Unit("device_hours", long.size / _HOUR, long.start, end) if end else None
     devices = amount.unit("devices")
     end = devices.end if devices else None if amount.units else behind_device(heard, unit_place(heard, amount.end))

@@ -148,9 +148,22 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
         }
     extended: dict[str, Tree] = {word: launch.node_devices}
     extended |= network_resources(launch, manifest.path, manifest.needs)
-    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
-    host: dict[str, Tree] = {"cpu": launch.node_devices * CORES, "memory": f"{memory_gib}Gi"}
-    return {"limits": extended, "requests": extended | host}
+    return {"limits": extended, "requests": extended | _host(launch)}
+
+
+def quoted_resources(launch: Launch) -> dict[str, Tree]:
+    """The same for a resource of somebody else's, all as strings: a replica of one node."""
+    device: dict[str, Tree] = {str(word_of(launch, "kubernetes")): str(launch.node_devices)}
+    return {"limits": device, "requests": device | {name: str(value) for name, value in _host(launch).items()}}
+
+
+def host_memory(launch: Launch) -> str:
+    """As much memory of the host as the devices of one node have."""
+    return f"{math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)}Gi"
+
+
+def _host(launch: Launch) -> dict[str, Tree]:
+    return {"cpu": launch.node_devices * CORES, "memory": host_memory(launch)}
 
 
 def container(manifest: Manifest, name: str) -> dict[str, Tree]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from agent.offline.language.lexicon import lexicon, plain_words
 from agent.offline.language.names.known import MOST_GLUED, Known, Name, runs_on, said_of, walked
@@ -63,11 +64,10 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
 def saved_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
     """Plans by the name that they are kept under, whatever it means elsewhere: 'remember this one as cheap', 'throw
     cheap away'."""
-    ends = [at for at in range(1, len(text)) if text[at].kind == "word" and (text[at].space or text[at - 1].space)][
-        :_MOST_PLACES
-    ]
-    kept = frozenset(row.name.lower() for row in scenarios()) if ends else frozenset[str]()
-    for at in ends:
+    begins = (at for at in range(1, len(text)) if text[at].kind == "word" and (text[at].space or text[at - 1].space))
+    starts = [*islice(begins, _MOST_PLACES)]
+    kept = frozenset(row.name.lower() for row in scenarios()) if starts else frozenset[str]()
+    for at in starts:
         end = next(
             (behind for behind in range(at + 1, len(text)) if text[behind].space or _ends_name(text, behind)), len(text)
         )

@@ -37,8 +37,6 @@ _OF_OWNERS = ("years", "capex_usd_per_device")
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
 _PRICE = "usd_per_device_hour"
-# 'Four of each'
-_EACH = ("each", "chaque", "chacune", "chacun", "jeweils", "cada", "ciascuna", "ciascuno", "各", "ずつ", "каждой")
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -244,10 +242,11 @@ def _of_each(read: Mentions, named: list[Devices], left: list[Row]) -> tuple[lis
     of each'."""
     if len(named) < 2 or any(device.count or device.nodes for device in named):
         return named, left
+    words = read.found.lexicon.of_each
     for row in left:
-        behind = read.tokens[row.end : row.end + 2]
         number = row.amounts[-1]
-        if any(token.norm in _EACH for token in behind) and not number.units and number.value == int(number.value) > 0:
+        each = any(token.norm in words for token in read.tokens[row.end : row.end + 2])
+        if each and not number.units and number.value == int(number.value) > 0:
             return [replace(device, count=int(number.value)) for device in named], [one for one in left if one != row]
     return named, left
 

@@ -3,17 +3,13 @@ behind Dynamo's frontend (examples/backends/vllm/deploy/v1beta1; components/src/
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from estimator.errors import PlanError
-from launchers.devices import accelerator_of, word_of
-from launchers.engines.vllm.arguments import arguments
-from launchers.engines.vllm.write import CONFIG
+from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import CORES, begin, claim, metadata
+from launchers.schedulers.kubernetes.manifest import begin, claim, metadata, quoted_resources
 from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
 
@@ -25,11 +21,7 @@ _CACHE = "/work"
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The deployment and what a site must fill in. Raises PlanError for another program than vLLM."""
-    import yaml
-
-    config = next((file.text for file in files if file.path == CONFIG), None)
-    if config is None:
-        raise PlanError("targets", "its workers are vLLM's, and the set has another program", ["vllm"])
+    options = options_of(files, "its workers are vLLM's, and the set has another program")
     manifest = begin(launch, start, PATH, "dynamo")
     frontend: dict[str, Tree] = {
         "name": "Frontend",
@@ -43,7 +35,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "replicas": launch.replicas,
         "podTemplate": {
             "spec": {
-                "containers": [_main(launch) | _engine(launch, arguments(yaml.safe_load(config)))],
+                "containers": [_main(launch) | _engine(launch, arguments(options))],
                 "volumes": [{"name": "work", "persistentVolumeClaim": {"claimName": manifest.name + "-work"}}],
             }
         },
@@ -74,13 +66,10 @@ def _main(launch: Launch) -> dict[str, Tree]:
 
 
 def _engine(launch: Launch, words: Sequence[str]) -> dict[str, Tree]:
-    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
-    device: dict[str, Tree] = {str(word_of(launch, "kubernetes")): str(launch.node_devices)}
-    host: dict[str, Tree] = {"cpu": str(launch.node_devices * CORES), "memory": f"{memory_gib}Gi"}
     return {
         "command": ["python3", "-m", "dynamo.vllm"],
         "args": list(words),
         "env": [{"name": "HF_HOME", "value": f"{_CACHE}/cache"}],
-        "resources": {"limits": device, "requests": device | host},
+        "resources": quoted_resources(launch),
         "volumeMounts": [{"name": "work", "mountPath": _CACHE}],
     }

@@ -4,18 +4,14 @@ KServe starts vLLM itself, and gives it what stands in VLLM_ADDITIONAL_ARGS (doc
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Sequence
 
-from estimator.errors import PlanError
-from launchers.devices import accelerator_of, word_of
-from launchers.engines.vllm.arguments import arguments
-from launchers.engines.vllm.write import CONFIG
+from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import CORES, begin, metadata
+from launchers.schedulers.kubernetes.manifest import begin, metadata, quoted_resources
 from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
 
@@ -24,13 +20,8 @@ PATH = "llm-d.yaml"
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The service and what a site must fill in. Raises PlanError for another program than vLLM."""
-    import yaml
-
-    config = next((file.text for file in files if file.path == CONFIG), None)
-    if config is None:
-        raise PlanError("targets", "llm-d's servers are vLLM's, and the set has another program", ["vllm"])
+    options = options_of(files, "llm-d's servers are vLLM's, and the set has another program")
     manifest = begin(launch, start, PATH, "llm-d")
-    options = yaml.safe_load(config)
     model = options.pop("model")
     document: dict[str, Tree] = {
         "apiVersion": "serving.kserve.io/v1alpha2",
@@ -55,13 +46,10 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
 
 
 def _main(launch: Launch, options: str) -> dict[str, Tree]:
-    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
-    device: dict[str, Tree] = {str(word_of(launch, "kubernetes")): str(launch.node_devices)}
-    host: dict[str, Tree] = {"cpu": str(launch.node_devices * CORES), "memory": f"{memory_gib}Gi"}
     image: dict[str, Tree] = {} if launch.site.image is None else {"image": launch.site.image}
     return {
         "name": "main",
         **image,
         "env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": options}],
-        "resources": {"limits": device, "requests": device | host},
+        "resources": quoted_resources(launch),
     }

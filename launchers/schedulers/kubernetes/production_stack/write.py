@@ -4,18 +4,15 @@ The chart starts vLLM itself, so the options that it has no value for stand amon
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from estimator.errors import PlanError
-from launchers.devices import accelerator_of, word_of
-from launchers.engines.vllm.arguments import arguments
-from launchers.engines.vllm.write import CONFIG
+from launchers.devices import word_of
+from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import CORES, LOADING_S
+from launchers.schedulers.kubernetes.manifest import CORES, LOADING_S, host_memory
 from launchers.schedulers.node import container_image, plain_name
 from launchers.tables import table
 from launchers.targets import TARGETS
@@ -27,15 +24,10 @@ _TABLE = "schedulers/kubernetes/production_stack/fields"
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The values and what a site must fill in. Raises PlanError for another program than vLLM."""
-    import yaml
-
     needs: list[str] = []
-    config = next((file.text for file in files if file.path == CONFIG), None)
-    if config is None:
-        raise PlanError("targets", "the chart starts vLLM, and the set has another program", ["vllm"])
-    options = yaml.safe_load(config)
+    options = options_of(files, "the chart starts vLLM, and the set has another program")
     repository, _, tag = container_image(launch, start, PATH, needs).rpartition(":")
-    memory_gib = math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)
+    memory = host_memory(launch)
     engine: dict[str, Tree] = {
         "name": plain_name(launch),
         "repository": repository,
@@ -43,10 +35,10 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "modelURL": options.pop("model"),
         "replicaCount": launch.replicas,
         "requestCPU": launch.node_devices * CORES,
-        "requestMemory": f"{memory_gib}Gi",
+        "requestMemory": memory,
         "requestGPU": launch.node_devices,
         "requestGPUType": word_of(launch, "kubernetes"),
-        "pvcStorage": f"{memory_gib}Gi",
+        "pvcStorage": memory,
         "pvcAccessMode": ["ReadWriteMany"],
         "hf_token": {"secretName": "hf-token", "secretKey": "token"},
         "vllmConfig": _config(launch, options),
