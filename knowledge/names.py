@@ -30,6 +30,8 @@ _REMEMBERED = 4096
 # never dropped while an entry has it, and a format is dropped before a tuning word.
 _NUMBER_UNSAID, _WORD_UNSAID, _MARK_UNSAID, _PLAIN_UNSAID = 1.0, 1.0, 1.0, 0.25
 _MARK_LACKING, _FORMAT_LACKING = 2.0, 0.5
+# What another owner made of it in that format: more than to take the original as held so.
+_ANOTHERS = 0.75
 _ONE_SCALE = 1.05
 """Sizes that differ by less are one size: what differs is the version."""
 PLAIN = "base"
@@ -60,12 +62,14 @@ class Match(Generic[T]):
 @dataclass(frozen=True)
 class Form:
     """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out, `marks` that
-    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held."""
+    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held. `owner` is
+    whose it is, where the name says that before a slash."""
 
     words: frozenset[str]
     numbers: frozenset[str]
     marks: frozenset[str] = frozenset()
     formats: frozenset[str] = frozenset()
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -257,6 +261,8 @@ class NameCatalogue:
             latest = [candidate for candidate in cheapest if candidate.version == newest]
             if len({candidate.architecture for candidate in latest}) == 1:
                 return latest[0], _NEWEST
+            if len({(candidate.form.words, candidate.form.numbers) for candidate in latest}) == 1:
+                return min(latest, key=_unusual), _NEWEST
         raise self._ambiguous(shown, list(dict.fromkeys(c.entry.id for c in candidates)))
 
     def _settled(self, candidates: list[_Candidate], wanted: Form) -> bool:
@@ -323,7 +329,10 @@ class NameCatalogue:
             unsaid = form.numbers - numbers - entry.attributes
             if entry.base and self._leaves_its_own(entry, more, unsaid):
                 continue
+            if self._size is None and unsaid and not wanted.numbers:
+                continue  # devices are told by their numbers: 'super' is none
             cost = len(unsaid) * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
+            cost += _ANOTHERS * (bool(entry.base) and self._is_anothers(entry, form, wanted))
             candidate = _Candidate(entry, form, cost, unsaid, bool(more))
             if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
                 cheapest[entry.id] = candidate
@@ -336,6 +345,12 @@ class NameCatalogue:
         if is_foreign and self._size and any(self._size.fullmatch(number) for number in numbers):
             return True
         return bool(words) and not any(words <= form.words for form in self._forms_of(base))
+
+    def _is_anothers(self, copy: NamedEntry, form: Form, wanted: Form) -> bool:
+        """Whether a copy in another format is neither its maker's nor of the owner who was said: theirs may differ."""
+        owner = copy.id.partition("/")[0].casefold()
+        makers = {self.entries[copy.base].id.partition("/")[0].casefold(), wanted.owner}
+        return bool(wanted.owner and form.formats) and owner not in makers
 
     def _wider(self, wanted: Form) -> list[str]:
         """Ids that have the words said and more, and every number said; copies of others left out."""
@@ -373,9 +388,9 @@ class NameCatalogue:
         rest = wanted.words - {unknown[0]}
         joined = [(unknown[0][:cut], unknown[0][cut:]) for cut in range(2, len(unknown[0]) - 1)]
         if pairs := [pair for pair in joined if known.issuperset(pair)]:
-            return [Form(rest | set(pair), wanted.numbers, wanted.marks, wanted.formats) for pair in pairs]
+            return [replace(wanted, words=rest | set(pair)) for pair in pairs]
         close = [word for word in sorted(known) if _one_slip(unknown[0], word)]
-        return [Form(rest | {word}, wanted.numbers, wanted.marks, wanted.formats) for word in close]
+        return [replace(wanted, words=rest | {word}) for word in close]
 
     def _nearest(self, wanted: Form, name: str) -> list[str]:
         from rapidfuzz import fuzz
@@ -399,6 +414,13 @@ def _mark_cost(wanted: Form, form: Form) -> float:
     cost = sum(_PLAIN_UNSAID if mark == PLAIN else _MARK_UNSAID for mark in form.marks - wanted.marks)
     lacking = wanted.marks - form.marks
     return cost + sum(_FORMAT_LACKING if mark in wanted.formats else _MARK_LACKING for mark in lacking)
+
+
+def _unusual(candidate: _Candidate) -> tuple[bool, bool, int, str]:
+    """What things that are called the same but for their marks are sorted by: in 16 bits, tuned to follow instructions,
+    with few marks."""
+    marks, held = candidate.form.marks, candidate.form.formats
+    return bool(held - {"bf16", "fp16"}), "instruct" not in marks, len(marks), candidate.entry.id
 
 
 def accelerator_form(name: str) -> Form:
@@ -428,7 +450,8 @@ def _looked_alike(token: str) -> str:
 _ACCELERATOR_NOISE = frozenset({
     "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
-    "superchip", "hopper", "the", "modded", "used",
+    "superchip", "hopper", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
+    "roce", "nvlink", "asus", "msi", "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

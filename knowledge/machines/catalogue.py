@@ -68,7 +68,7 @@ def find_accelerator(name: str) -> Match[Accelerator]:
     known = _known()
     plain, watts = _without_limit(name)
     try:
-        match = rented(plain, known.names) or known.names.find(plain)
+        match = _found(known.names, plain)
     except PlanError:
         refuse_lost(name, known.left_out, known.names.place)
         raise
@@ -79,6 +79,22 @@ def find_accelerator(name: str) -> Match[Accelerator]:
         sentences.append(known.own[match.value].source)
     note = "; ".join(filter(None, sentences)) or None
     return Match(device, note, match.score, match.runner_up, match.lacking, match.devices)
+
+
+def _found(names: NameCatalogue, name: str) -> Match[str]:
+    """The device of a name, or of the one of two names of it that is known: 'TPU v7 (Ironwood)', 'DGX Station (GB300)'."""
+    try:
+        return rented(name, names) or names.find(name)
+    except PlanError as error:
+        if "there is no" not in error.problem or not (twice := _TWICE.fullmatch(name.strip())):
+            raise
+        found: list[Match[str]] = []
+        for part in (f"{twice[1]} {twice[3]}".strip(), twice[2]):
+            with suppress(PlanError):
+                found.append(rented(part, names) or names.find(part))
+        if len({match.value for match in found}) != 1:
+            raise
+        return found[0]
 
 
 def _without_limit(name: str) -> tuple[str, int | None]:

@@ -22,17 +22,17 @@ _MACHINES = r"(?:nodes?|box(?:es)?|machines?|servers?|hosts?|instances?|systems?
 _MOST = 1_000_000
 # In front: '2 x', 'two', 'half of an', with what they count: '4 nodes of'.
 _FRONT = re.compile(
-    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])\s*|\s+)"
+    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?![x*×]\s*\d))"
     rf"(?:of\s+)?(?P<machines>(?<!\S){_MACHINES}\b\s*(?:of|with|x|:|,)?\s*)?"
 )
-# Behind: 'boxes', 'x 8', '(8x)', 'GPUs'.
+# Behind: 'boxes', 'x 8', '8x', '(8x)', 'GPUs'; the x of rtx5090 counts nothing.
 _BEHIND = re.compile(
-    rf"(?:\s+(?P<machines>{_MACHINES})|\s*[x*×]\s*(?P<many>\d{{1,7}})|\s*\((?:x\s*)?(?P<noted>\d{{1,7}})\s*x?\)"
+    rf"(?:\s+(?P<machines>{_MACHINES})|(?<![a-z])\s*[x*×]\s*(?P<many>\d{{1,7}})|\s+(?P<before>\d{{1,4}})\s*[x×]|\s*\((?:x\s*)?(?P<noted>\d{{1,7}})\s*x?\)"
     r"|\s+(?:gpus?|cards?|chips|accelerators))\s*$"
 )
 # NamedDevices that stand together by a name of theirs: GB200 NVL72, NVL4; not the 94 GB of an H100 NVL.
 _RACK = re.compile(r"nvl\s*-?(\d{1,3})(?!\s*g|\d)")
-_BOX = re.compile(r"\b(?:dgx|hgx)\b")
+_BOX = re.compile(r"\b(?:dgx(?![\s-]station)|hgx)\b")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
         are_machines |= bool(quantity["machines"])
         text = text[quantity.end() :]
     while (quantity := _BEHIND.search(text)) and quantity.start():
-        if number := quantity["many"] or quantity["noted"]:
+        if number := quantity["many"] or quantity["before"] or quantity["noted"]:
             factors.append(Fraction(int(number)))
         are_machines |= bool(quantity["machines"])
         text = text[: quantity.start()]

@@ -14,6 +14,8 @@ from knowledge.names import Match, NameCatalogue, accelerator_form
 # of 64 chips (AI-Hypercomputer/xpk, tpu7x-128 is topology 4x4x4); or by its chips: tpu7x-4x4x4.
 _SLICE = re.compile(r"(?:tpu[\s-]*)?(v?\d+[a-z]*)-(\d{1,6}|\d{1,3}x\d{1,3}(?:x\d{1,3})?)(?:-slice)?")
 _SCORE = 0.9
+# How the shapes of Oracle's machines begin; they end with their number of devices: VM.GPU.A10.2.
+_ORACLE = ("vm", "bm")
 
 
 def rented(name: str, names: NameCatalogue) -> Match[str] | None:
@@ -37,7 +39,7 @@ def _instance(text: str) -> Match[str] | None:
     """The accelerator of the instances that are called so, or whose name begins so or has all of its parts."""
     parts = _parts(text)
     if len(parts) < 2:
-        return None
+        return _series(text)
     fitting = [
         (instance, row)
         for instance, row in _instances().items()
@@ -52,14 +54,24 @@ def _instance(text: str) -> Match[str] | None:
     return Match(row["accelerator"], sentence, _SCORE, devices=int(row["count_per_node"]))
 
 
+def _series(text: str) -> Match[str] | None:
+    """The accelerator that all sizes of a series of Amazon's have: p4d, g6e. How many is said where all have as many."""
+    sizes = [row for instance, row in _instances().items() if instance.partition(".")[0] == text and "." in instance]
+    if len({row["accelerator"] for row in sizes}) != 1:
+        return None
+    counts = {int(row["count_per_node"]) for row in sizes}
+    sentence = f"{text} of {sizes[0]['provider']} has {sizes[0]['accelerator']}"
+    return Match(sizes[0]["accelerator"], sentence, _SCORE, devices=counts.pop() if len(counts) == 1 else None)
+
+
 def _sibling(text: str, parts: list[str]) -> Match[str] | None:
     """The accelerator of a size of a series that is not listed while others of it are: a2-ultragpu-4g, g5.24xlarge.
-    Of how many devices it has only Google's names say something."""
+    Of how many devices it has only Google's and Oracle's names say something."""
     series = [row for instance, row in _instances().items() if _is_sibling(parts, _parts(instance))]
     if len({row["accelerator"] for row in series}) != 1:
         return None
     accelerator, known = series[0]["accelerator"], series[0]["instance"]
-    if size := re.fullmatch(r"(\d+)g", parts[-1]):
+    if size := re.fullmatch(r"(\d+)" if parts[0] in _ORACLE else r"(\d+)g", parts[-1]):
         sentence = f"{text!r} has {int(size[1])} x {accelerator}, as its series ({known})"
         return Match(accelerator, sentence, _SCORE, devices=int(size[1]))
     sentence = f"{text!r} has {accelerator}, as its series ({known}); how many is not known: give the count"
@@ -84,7 +96,7 @@ def _covers(parts: list[str], instance: list[str]) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    return [part for part in re.split(r"[\s._-]+", text.removeprefix("standard_")) if part]
+    return [part for part in re.split(r"[\s._-]+", text.removeprefix("standard_").removeprefix("ml.")) if part]
 
 
 @cache

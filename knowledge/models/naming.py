@@ -35,14 +35,29 @@ _DASHED = re.compile(r"(?<![\d.])(\d)-(\d)(?![\da-z._])")
 """A version whose point is a dash where ids may have none: llama-3-1-8b."""
 
 
+# What names of models have around them: the folder of a cache (models--Qwen--Qwen3-8B), the route of a provider (:free).
+_CACHED = re.compile(r"models--([^-/\s][^/\s]*?)--([^/\s]+)")
+_ROUTE = re.compile(r":(free|nitro|floor|exacto|online|beta|extended)$")
+_POINT = re.compile(r"(?<=\d)p(?=\d)")
+"""A point as Fireworks writes it: deepseek-v3p1."""
+
+
+def _parted(name: str) -> tuple[str, str]:
+    """(Whose a model is, '' where the name does not say; the rest of it), in lower case. What quantisers call
+    mistralai_Mistral-7B has its maker in front."""
+    text = _ROUTE.sub("", _CACHED.sub(r"\1/\2", name.strip().casefold()))
+    before, _, tail = text.rpartition("/")
+    maker, mark, rest = tail.partition("_")
+    return before.rpartition("/")[2], rest if mark and maker in _words()["makers"] else tail
+
+
 def model_form(name: str) -> Form:
     """'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf' -> words {llama}, numbers {3.1, 8b}, marks {instruct, q4_k_m}."""
-    text = name.strip().casefold()
-    text = text.rpartition("/")[2].removesuffix(".gguf")
-    text = re.sub(r"-\d{5}-of-\d{5}$", "", text).replace("+", " plus ")
+    owner, text = _parted(name)
+    text = re.sub(r"-\d{5}-of-\d{5}$", "", text.removesuffix(".gguf")).replace("+", " plus ")
     if not re.search(r"[-\s:]", text):
         text = text.replace("_", "-")  # what parts the words; beside other marks it is a point: Llama-3_3
-    text = _DASHED.sub(r"\1.\2", _REVISION.sub("", text))
+    text = _POINT.sub(".", _DASHED.sub(r"\1.\2", _REVISION.sub("", text)))
     text = _GROUP.sub(lambda match: " int4" if match[1] else "", text)
     held = {_formats()[re.sub("-", "_", match)] for match in _format_pattern().findall(text)}
     plain = _format_pattern().sub(" ", text)
@@ -58,12 +73,13 @@ def model_form(name: str) -> Form:
         tuned = tuned or {_TAGGED_TUNING}
     rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
     form = form_of(rest)
-    return Form(form.words, form.numbers, frozenset(tuned | held), frozenset(held))
+    return Form(form.words, form.numbers, frozenset(tuned | held), frozenset(held), owner)
 
 
 def tag_format(name: str) -> str:
     """The format of what a tag of Ollama loads where it says none; '' for other names."""
-    return _TAGGED_FORMAT if _TAG.fullmatch(name.strip().casefold()) else ""
+    owner, text = _parted(name)
+    return _TAGGED_FORMAT if not owner and _TAG.fullmatch(_REVISION.sub("", text)) else ""
 
 
 def size_words(id: str, *parameters: float | None) -> frozenset[str]:
