@@ -43,10 +43,14 @@ def document() -> str:
             (_of_device(device) for device in devices),
         ),
         "## Named, and refused",
-        "Too little is known of these devices to plan with, and these words name models that are no language models.",
+        "Too little is known of these devices and models to plan with, and these words name models that are no "
+        "language models.",
         _table(
             ("names", "why"),
-            [(row["names"].replace(";", ", "), row["why"]) for row in rows("unplanned_devices.csv")]
+            [
+                (row["names"].replace(";", ", "), row["why"])
+                for row in (*rows("unplanned_devices.csv"), *rows("unplanned_models.csv"))
+            ]
             + [(row["words"].replace(";", ", "), row["kind"]) for row in rows("other_models.csv")],
         ),
     ]

@@ -162,16 +162,17 @@ class NameCatalogue:
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a name")
         wanted = self.read(name)
-        self._refuse_others(wanted.words | wanted.numbers | self.language.words(name), shown)
-        if match := self._read(wanted, shown, elsewhere="/" in name):
-            return match
+        self._refuse_others(wanted, self.language.words(name), shown)
+        for form in dict.fromkeys((wanted, self._of_memory(wanted))):
+            if match := self._read(form, shown, elsewhere="/" in name or form != wanted):
+                return match
         readings = [match for form in self._corrections(wanted) if (match := self._read(form, shown, True, _SLIP))]
         if len({match.value for match in readings}) == 1:
             return readings[0]
         wider = self._wider(wanted)
         if len(wider) > 1:
             raise self._ambiguous(shown, wider)
-        self._refuse_others(self.language.words(name.replace("/", " ")), shown)
+        self._refuse_others(wanted, self.language.words(name.replace("/", " ")), shown)
         raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", self._nearest(wanted, name))
 
     @cached_property
@@ -216,15 +217,19 @@ class NameCatalogue:
         )
         return next(fitting, None)
 
-    def _refuse_others(self, words: frozenset[str], shown: str) -> None:
-        others = self.language.others
-        phrase = next((phrase for phrase in sorted(others) if words.issuperset(phrase.split())), None)
+    def _refuse_others(self, wanted: Form, words: frozenset[str], shown: str) -> None:
+        """Raises PlanError where the name has all words of what is refused; a version as it was read: 3 is no 3.5."""
+        others, said = self.language.others, wanted.words | wanted.numbers
+
+        def is_named(phrase: str) -> bool:
+            return all(part in said or (part in words and not part.isdecimal()) for part in phrase.split())
+
+        phrase = next((phrase for phrase in sorted(others) if is_named(phrase)), None)
         if phrase is None:
             return
         named = form_of(phrase.split())
         if not any(named.words <= form.words and named.numbers <= form.numbers for _, form in self._like(named)):
-            problem = f"{shown!r} is {others[phrase]}: only language models with published weights are planned for"
-            raise PlanError(self.place, problem, self._nearest(self.read(shown), shown))
+            raise PlanError(self.place, f"{shown!r} {others[phrase]}", self._nearest(self.read(shown), shown))
 
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
         """The entry that this form means; None where there is none. Raises PlanError where there are several.
@@ -305,6 +310,12 @@ class NameCatalogue:
         alone = [] if wanted.words else self._having(wanted, words=True)
         return alone if len({candidate.architecture for candidate in alone}) == 1 else []
 
+    def _of_memory(self, wanted: Form) -> Form:
+        """The same with GB behind a number that is a memory size of some device: 'a100 80'."""
+        sizes = {token for entry in self.entries.values() for token in entry.attributes}
+        numbers = [f"{number}gb" if f"{number}gb" in sizes else number for number in wanted.numbers]
+        return replace(wanted, numbers=frozenset(numbers))
+
     def _having(self, wanted: Form, *, units: bool = False, words: bool = False) -> list[_Candidate]:
         """Entries with what was said, the cheapest way to write each, in order. `units`, `words`: these may have been
         left out."""
@@ -354,7 +365,7 @@ class NameCatalogue:
 
     def _wider(self, wanted: Form) -> list[str]:
         """Ids that have the words said and more, and every number said; copies of others left out."""
-        if not wanted.words:
+        if not wanted.words and self._size is not None:
             return []
         return [
             entry.id
@@ -451,7 +462,8 @@ _ACCELERATOR_NOISE = frozenset({
     "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
     "superchip", "hopper", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
-    "roce", "nvlink", "asus", "msi", "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell",
+    "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
+    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -26,6 +27,8 @@ VECTOR_SHARE = 1 / 16
 PCIE_3_X16 = 15.75e9
 """Bytes/s one way, taken where a host link is only known to be PCIe."""
 _WATTS = re.compile(r"[\s,(/-]+(?:at|limited to|capped at|@)?\s*(\d{2,4})\s*(?:w|watts?)\b\)?", re.IGNORECASE)
+_TWICE = re.compile(r"([^()]+?)\s*\(([^()]+)\)\s*([^()]*)")
+"""A device that is named twice: TPU v7 (Ironwood)."""
 _TOPOLOGIES: dict[str, Topology] = {t: t for t in ("switch", "mesh", "torus", "pcie", "none")}
 _RATES = {"fp16": "fp16_tflops", "bf16": "bf16_tflops", "fp32": "fp32_tflops", "tf32": "tf32_tflops",
           "fp8": "fp8_tflops", "int8": "int8_tops", "int4": "int4_tops"}  # fmt: skip
@@ -82,7 +85,7 @@ def find_accelerator(name: str) -> Match[Accelerator]:
 
 
 def _found(names: NameCatalogue, name: str) -> Match[str]:
-    """The device of a name, or of the one of two names of it that is known: 'TPU v7 (Ironwood)', 'DGX Station (GB300)'."""
+    """The device of a name, or of the one of two names of it that is known: 'DGX Station (GB300)'."""
     try:
         return rented(name, names) or names.find(name)
     except PlanError as error:

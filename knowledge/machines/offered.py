@@ -55,7 +55,7 @@ def _instance(text: str) -> Match[str] | None:
 
 
 def _series(text: str) -> Match[str] | None:
-    """The accelerator that all sizes of a series of Amazon's have: p4d, g6e. How many is said where all have as many."""
+    """The accelerator that all sizes of a series of Amazon's have: p4d, g6e; how many, where all have as many."""
     sizes = [row for instance, row in _instances().items() if instance.partition(".")[0] == text and "." in instance]
     if len({row["accelerator"] for row in sizes}) != 1:
         return None

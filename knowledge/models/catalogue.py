@@ -23,7 +23,7 @@ from knowledge.models.naming import (
     bare_size,
     maker_words,
     model_form,
-    other_models,
+    refused_models,
     size_words,
     tag_format,
     words_of,
@@ -41,7 +41,7 @@ BASE_MARKS = {"pt", "base"}
 """Parts of the names of checkpoints that are only pretrained."""
 _COUNTED_ALIKE = 0.01
 """Share by which two counts of weights may differ: converters leave out or add small tensors."""
-_LANGUAGE = Language(model_form, words_of, SIZE, bare_size, other_models())
+_LANGUAGE = Language(model_form, words_of, SIZE, bare_size, refused_models())
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,12 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
 
 def _named(known: _KnownModels, name: str) -> Match[str]:
     try:
-        return known.names.find(name)
+        match = known.names.find(name)
+        if "moe" in words_of(name) and not _of_catalogue(known, match.value).is_moe:
+            raise PlanError(
+                "model", f"there is no model {name!r} in the catalogue: {match.value} is dense", [match.value]
+            )
+        return match
     except PlanError as error:
         refuse_lost(name, known.left_out, "model")
         if id := _of_told_size(known, name, error.valid):

@@ -35,7 +35,7 @@ _DASHED = re.compile(r"(?<![\d.])(\d)-(\d)(?![\da-z._])")
 """A version whose point is a dash where ids may have none: llama-3-1-8b."""
 
 
-# What names of models have around them: the folder of a cache (models--Qwen--Qwen3-8B), the route of a provider (:free).
+# What stands around names of models: the folder of a cache (models--Qwen--Qwen3-8B), the route of a provider (:free).
 _CACHED = re.compile(r"models--([^-/\s][^/\s]*?)--([^/\s]+)")
 _ROUTE = re.compile(r":(free|nitro|floor|exacto|online|beta|extended)$")
 _POINT = re.compile(r"(?<=\d)p(?=\d)")
@@ -116,9 +116,19 @@ def words_of(name: str) -> frozenset[str]:
 
 
 @cache
-def other_models() -> dict[str, str]:
-    """Words of names of models that are no language models, and what they are."""
-    return {word: row["kind"] for row in rows("other_models.csv") for word in row["words"].split(";")}
+def refused_models() -> dict[str, str]:
+    """Words of names of models that are no language models, or of whose config too little is known, and what is said of
+    them."""
+    said = {
+        word: f"is {row['kind']}: only language models with published weights are planned for"
+        for row in rows("other_models.csv")
+        for word in row["words"].split(";")
+    }
+    for row in rows("unplanned_models.csv"):
+        for name in row["names"].split(";"):
+            form = model_form(name)
+            said[" ".join(sorted(form.words | form.numbers))] = f"cannot be planned for by name: {row['why']}"
+    return said
 
 
 def _pieces(piece: str) -> list[str]:

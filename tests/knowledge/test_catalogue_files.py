@@ -19,6 +19,7 @@ TABLES = (
     "terms.csv",
     "other_models.csv",
     "unplanned_devices.csv",
+    "unplanned_models.csv",
 )
 DATED = {"checkpoints.csv": "date", "instances.csv": "price_date", "terms.csv": "price_date"}
 _DATE = re.compile(r"20\d\d(-\d\d(-\d\d)?)?")

@@ -27,9 +27,9 @@ WIDER = {
 
 
 def test_the_catalogue_is_whole() -> None:
-    assert len(ROWS) == 367
-    assert len({row.id.casefold() for row in ROWS}) == 367
-    assert sum(row.parameters is not None for row in ROWS) == 356
+    assert len(ROWS) == 418
+    assert len({row.id.casefold() for row in ROWS}) == 418
+    assert sum(row.parameters is not None for row in ROWS) == 407
 
 
 def test_every_row_has_source_and_date() -> None:

@@ -157,10 +157,15 @@ ACCELERATORS_SAID = {
     "nvl72": "gb200",
     "MacBook Pro M4 Max": "apple-m4-max",
     "rtx 4060 ti": "rtx-4060-ti-16gb",
+    "gh200": "gh200-96gb",
+    "gaudi": "gaudi3",
+    "a100 80": "a100-sxm-80gb",
+    "m5 max 128": "apple-m5-max",
 }
-ACCELERATORS_AMBIGUOUS = ["v100", "gh200", "gaudi", "trainium", "v100 sxm", "xeon"]
+ACCELERATORS_AMBIGUOUS = ["v100", "trainium", "v100 sxm", "xeon", "rtx 6000", "super"]
 ACCELERATORS_UNKNOWN = [
-    "4060", "5060", "4070 super", "a100x", "rtx 6000", "h100 40gb", "h300", "a1000", "8xh100", "80gb", "gpu", "", "??",
+    "4065", "5095", "4070 ultra", "2075 super", "a100x", "h100 40gb", "h300", "a1000", "8xh100", "80gb", "gpu", "",
+    "??",
 ]  # fmt: skip
 
 
