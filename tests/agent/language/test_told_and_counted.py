@@ -156,6 +156,12 @@ def test_a_family_and_a_size_are_its_newest_generation(words: str, model: str) -
     assert _set(f"lora {words} on a 4090")["model"] == model
 
 
-@pytest.mark.parametrize(("machine", "usable"), [("macbook m4 pro 24gb", 18), ("16gb macbook air m2", 12)])
-def test_a_mac_has_the_memory_that_is_said(machine: str, usable: float) -> None:
-    assert _set(f"can my {machine} run llama 3.1 8b q4?")["usable_gib"] == usable
+@pytest.mark.parametrize(
+    ("machine", "id"), [("macbook m4 pro 24gb", "apple-m4-pro-24gb"), ("16gb macbook air m2", "apple-m2-16gb")]
+)
+def test_a_mac_has_the_memory_that_is_said(machine: str, id: str) -> None:
+    assert _set(f"can my {machine} run llama 3.1 8b q4?")["accelerator"] == id
+
+
+def test_a_mac_with_memory_that_none_is_sold_with_has_less_of_it() -> None:
+    assert _set("can my macbook m4 pro 20gb run llama 3.1 8b q4?")["usable_gib"] == 15
