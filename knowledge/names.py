@@ -219,10 +219,10 @@ class NameCatalogue:
 
     def _refuse_others(self, wanted: Form, words: frozenset[str], shown: str) -> None:
         """Raises PlanError where the name has all words of what is refused; a version as it was read: 3 is no 3.5."""
-        others, said = self.language.others, wanted.words | wanted.numbers
+        others, tokens = self.language.others, wanted.words | wanted.numbers
 
         def is_named(phrase: str) -> bool:
-            return all(part in said or (part in words and not part.isdecimal()) for part in phrase.split())
+            return all(part in tokens or (part in words and not part.isdecimal()) for part in phrase.split())
 
         phrase = next((phrase for phrase in sorted(others) if is_named(phrase)), None)
         if phrase is None:

@@ -91,13 +91,13 @@ def _found(names: NameCatalogue, name: str) -> Match[str]:
     except PlanError as error:
         if "there is no" not in error.problem or not (twice := _TWICE.fullmatch(name.strip())):
             raise
-        found: list[Match[str]] = []
+        matches: list[Match[str]] = []
         for part in (f"{twice[1]} {twice[3]}".strip(), twice[2]):
             with suppress(PlanError):
-                found.append(rented(part, names) or names.find(part))
-        if len({match.value for match in found}) != 1:
+                matches.append(rented(part, names) or names.find(part))
+        if len({match.value for match in matches}) != 1:
             raise
-        return found[0]
+        return matches[0]
 
 
 def _without_limit(name: str) -> tuple[str, int | None]:

@@ -119,7 +119,7 @@ def words_of(name: str) -> frozenset[str]:
 def refused_models() -> dict[str, str]:
     """Words of names of models that are no language models, or of whose config too little is known, and what is said of
     them."""
-    said = {
+    reasons = {
         word: f"is {row['kind']}: only language models with published weights are planned for"
         for row in rows("other_models.csv")
         for word in row["words"].split(";")
@@ -127,8 +127,8 @@ def refused_models() -> dict[str, str]:
     for row in rows("unplanned_models.csv"):
         for name in row["names"].split(";"):
             form = model_form(name)
-            said[" ".join(sorted(form.words | form.numbers))] = f"cannot be planned for by name: {row['why']}"
-    return said
+            reasons[" ".join(sorted(form.words | form.numbers))] = f"cannot be planned for by name: {row['why']}"
+    return reasons
 
 
 def _pieces(piece: str) -> list[str]:

@@ -29,7 +29,7 @@ def test_names_mean_what_people_mean_by_them(row: dict[str, str]) -> None:
         assert "there is no" not in refused.value.problem, "refused for what it is, not as unknown"
         return
     if wanted == ["-"]:
-        with pytest.raises(PlanError, match="there is no|ambiguous"):
+        with pytest.raises(PlanError, match=r"there is no|ambiguous"):
             find_model(row["name"]) if row["kind"] == "model" else find_devices(row["name"])
         return
     if row["kind"] == "device":
