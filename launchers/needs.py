@@ -16,9 +16,12 @@ _CHATS = ("sft", "dpo", "ipo", "orpo", "simpo", "kto", "grpo", "ppo", "rm")
 
 def checkpoint_needs(launch: Launch) -> list[str]:
     """One sentence a need; none of a model that the plan describes inline."""
-    model = launch.model
-    if model is None:
-        return []
+    chats = launch.kind == "training" and launch.training.stage in _CHATS
+    return model_needs(launch.model, chats) if launch.model is not None else []
+
+
+def model_needs(model: str, chats: bool) -> list[str]:
+    """The same of a checkpoint by its name; `chats`: conversations go through its template."""
     name, words = model.lower(), table("data/checkpoints")
     facts = _facts(model)
     needs: list[str] = []
@@ -33,7 +36,6 @@ def checkpoint_needs(launch: Launch) -> list[str]:
         needs.append(
             f"code: the tokenizer of {model} is code in its own repository; read it, then set trust_remote_code"
         )
-    chats = launch.kind == "training" and launch.training.stage in _CHATS
     if chats and any(re.match(pattern, last_part(name)) for pattern in words["without_chat"]):
         needs.append(f"chat template: {model} is a base checkpoint without one; name one, or take its Instruct sibling")
     return needs

@@ -10,10 +10,11 @@ from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
 from estimator.search.layouts import valid_tp
 from knowledge.machines.catalogue import find_accelerator, machine
-from knowledge.models.catalogue import facts_of, find_architecture
+from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture
 from knowledge.models.weight_formats import plan_format
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price
+from launchers.needs import model_needs
 from planner.money.break_even import break_evens
 from planner.money.choice import Chosen
 from planner.money.hardware import hardware_bill
@@ -66,8 +67,18 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         license=facts.license if facts else None,
         source=facts.source if facts else None,
         assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],
-        notes=[*architecture.notes, *rejected_rows_of(model=architecture.id)],
+        notes=[*_published(facts), *architecture.notes, *rejected_rows_of(model=architecture.id)],
     )
+
+
+def _published(facts: ModelFacts | None) -> list[str]:
+    """When a checkpoint came out, what a person has to do about it before it loads, and what of its row is a doubt."""
+    if facts is None:
+        return []
+    gate = "" if facts.gated is not None else "whether its download is gated is not known"
+    day = f"released {facts.released}" if facts.released else ""
+    doubt = f"of its row: {facts.check}" if facts.check else ""
+    return [note for note in (day, *model_needs(facts.id, chats=True), gate, doubt) if note]
 
 
 class HardwareQuestion(BaseModel):

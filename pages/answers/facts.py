@@ -10,7 +10,7 @@ from pages.answers.asked import named_figures
 from pages.blocks import Block, Prose
 from pages.results.basis import notes
 from pages.results.facts import billed, device_facts, model_facts, prices
-from pages.results.money import break_even
+from pages.results.money import break_even, dated
 from pages.results.records import rows
 from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
@@ -45,7 +45,8 @@ def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence
     known = [offer for offer in offers if not providers or offer.provider in providers]
     unknown = f"No price of {' or '.join(providers)} is known for it." if providers and not known else ""
     told = sorted(
-        filter(None, (_rated(facts), _from(known))), key=lambda text: text.startswith("from") != ("usd" in asked)
+        filter(None, (_rated(facts), _from(known) or _alike(facts))),
+        key=lambda text: text.startswith("from") != ("usd" in asked),
     )
     return [
         *(bought or [Prose(unknown or f"{device}: {'; '.join(told)}.")]),
@@ -72,12 +73,24 @@ def _from(offers: Sequence[ProviderCost]) -> str:
     if not known:
         return ""
     usd, offer = min(known, key=lambda pair: pair[0])
-    text = f"from **{figures.usd(usd)} an hour** at {offer.provider} ({offer.instance})"
+    text = f"from **{figures.usd(usd)} an hour** at {offer.provider} ({offer.instance}, {_day(offer)})"
     spot = [(offer.spot_usd_per_hour, offer) for offer in offers if offer.spot_usd_per_hour is not None]
     if spot:
         usd, offer = min(spot, key=lambda pair: pair[0])
         text += f", on spot {figures.usd(usd)} at {offer.provider} ({offer.instance})"
     return text
+
+
+def _day(offer: ProviderCost) -> str:
+    return f"price of {dated(offer)}" if offer.price_date else "an undated price"
+
+
+def _alike(facts: HardwareDescription) -> str:
+    """What devices like it cost, where nobody is known to rent it out."""
+    if facts.kin_low_usd_per_hour is None or facts.kin_high_usd_per_hour is None:
+        return "" if any(row.usd_per_hour or row.spot_usd_per_hour for row in facts.prices) else "no price is known"
+    low, high = figures.usd(facts.kin_low_usd_per_hour), figures.usd(facts.kin_high_usd_per_hour)
+    return f"nobody is known to rent it out on demand, devices like it cost {low} to {high} an hour (an assumption)"
 
 
 def _bought(facts: HardwareDescription) -> list[Block]:

@@ -22,7 +22,7 @@ _MOST_PRICES = 12
 _SPANS = {1.0: "an hour", HOURS_PER_MONTH: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
 # Columns of prices that go first where it is narrow.
-_LEAST_OF_PRICES = ("instance", *map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "whose",
+_LEAST_OF_PRICES = (*map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "instance", "whose",
                     label("spot_usd_per_hour"), "price of")  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,6 +101,11 @@ def _files(request: ImportRequest, arguments: Mapping[str, Any]) -> dict[str, st
     return dict(request.files) if request.files is not None else {_ONE: request.text or ""}
 
 
+# Fields that configs of models have, and no configuration of a program.
+_OF_LAYERS = frozenset({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "text_config"})
+_OF_MODELS = frozenset({"model_type", "architectures"})
+
+
 @dataclass(frozen=True)
 class _Figures:
     """What an import says of the estimate; null where there is none."""
@@ -129,7 +135,8 @@ class _Outcome:
 
 
 def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> ImportedConfig:
-    reading = read({name: without_credentials(text) for name, text in files.items()}, overrides)
+    plain = {name: without_credentials(text) for name, text in files.items()}
+    reading = _of_model(plain) or read(plain, overrides)
     plan = merge(reading.plan, nested(overrides))
     implied = nested({row.field: row.value for row in reading.assumed if row.field not in FACTS})
     whole = merge(implied, plan)
@@ -157,6 +164,18 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
         assumptions=[*notes, *(row for row in (estimate.assumptions if estimate else ()) if row.field not in told)],
         warnings=[*reading.warnings, *outcome.warnings, *(warnings_of(estimate) if estimate else ())],
     )
+
+
+def _of_model(files: Mapping[str, str]) -> FilesReading | None:
+    """What the config.json of a model says that comes alone: the model, and nothing of a run. None for other files."""
+    try:
+        config = json.loads(next(iter(files.values()))) if len(files) == 1 else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(config, dict) or not _OF_LAYERS & config.keys() or not _OF_MODELS & config.keys():
+        return None
+    formats = dict.fromkeys(files, "config.json of a model")
+    return FilesReading({"model": config}, [], [], [], {}, [], formats, {}, [])
 
 
 def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:

@@ -83,3 +83,14 @@ def test_a_unit_is_said_once_for_before_and_now() -> None:
     assert block.markdown == (
         "Before → now: TTFT 596 → 452 ms; $119 → $95.98; 50 min → 1.2 hours. Changed: weights bf16 → fp8."
     )
+
+
+def test_the_price_of_a_device_has_its_day_and_one_without_any_what_devices_like_it_cost() -> None:
+    texts = []
+    for name in ("h100-sxm", "rtx-5090-d"):
+        found: Any = find("describe_hardware").run({"accelerator": name})
+        head = facts.device(found, ())[0]
+        assert isinstance(head, Prose)
+        texts.append(head.markdown)
+    assert re.search(r"an hour\*\* at .*, price of 20\d\d-\d\d", texts[0])
+    assert re.search(r"devices like it cost \$[\d.]+ to \$[\d.]+ an hour \(an assumption\)", texts[1])

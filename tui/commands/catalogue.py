@@ -13,7 +13,7 @@ from estimator.errors import PlanError, nearest
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import checkpoints, models
-from knowledge.prices.age import is_stale, price_day
+from knowledge.prices.age import age_days, is_stale, price_day
 from knowledge.prices.book import hourly_by_device, prices
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
@@ -105,21 +105,27 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
 
 def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     def show(rows: list[Any]) -> str:
-        headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "DATE", "REGION")
+        headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DATE",
+                   "DAYS", "WHOSE", "REGION")  # fmt: skip
+        day = today()
         lines = [
             (
                 row.provider,
                 one_line(row.instance, 40),
                 row.accelerator,
                 str(row.count),
-                f"{row.usd_per_hour:.2f}" if row.usd_per_hour is not None else "–",
-                f"{row.spot_usd_per_hour:.2f}" if row.spot_usd_per_hour is not None else "–",
-                price_day(row.price_date, is_stale(row.price_date, today())),
+                *(f"{usd:,.2f}" if usd is not None else "–"
+                  for usd in (row.usd_per_hour, row.spot_usd_per_hour, row.reserved_usd_per_hour)),
+                f"{row.capex_usd:,.0f}" if row.capex_usd is not None else "–",
+                price_day(row.price_date, is_stale(row.price_date, day)),
+                "–" if (age := age_days(row.price_date, day)) is None else str(age),
+                row.seller or "–",
                 row.region or "–",
             )
             for row in rows
-        ]
-        return _fitted(headers, lines, ("COUNT", "USD PER HOUR", "SPOT"), ("REGION", "SPOT"))
+        ]  # fmt: skip
+        right = ("COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DAYS")
+        return _fitted(headers, lines, right, ("REGION", "WHOSE", "TO BUY", "RESERVED", "SPOT", "DAYS"))
 
     listed = list(prices())
     return listed, lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from estimator.errors import PlanError
@@ -139,3 +141,23 @@ def test_rows_of_unknown_length_have_a_verdict_where_the_longest_fit():
     assert {row["field"] for row in asked["missing"]} == {"workload.seq_len"}
     told = call("import_config", {"text": tight, "accelerator": "h100-sxm", "plan": {"workload": {"seq_len": 1536}}})
     assert told["fits"] is False
+
+
+def test_the_config_of_a_model_alone_is_the_model():
+    config = {"model_type": "qwen3", "hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16,
+              "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 6144, "vocab_size": 151936,
+              "tie_word_embeddings": True}  # fmt: skip
+    lacking = call("import_config", {"text": json.dumps(config)})
+    assert {"cluster.accelerator", "cluster.count"} <= {row["field"] for row in lacking["missing"]}
+    told = {"accelerator": "rtx-3060-12gb", "count": 1, "method": "lora", "seq_len": 512, "global_batch": 8}
+    plan = {"workload": {"kind": "training", **{name: told[name] for name in ("method", "seq_len", "global_batch")}},
+            "model": lacking["plan"]["model"], "cluster": {"accelerator": told["accelerator"], "count": 1}}  # fmt: skip
+    assert call("estimate_training", {"plan": plan})["memory"]["fits"] is True
+
+
+def test_what_a_person_must_do_about_a_checkpoint_is_told_with_the_model():
+    gated = call("describe_model", {"model": "meta-llama/Llama-3.1-8B"})["notes"]
+    assert {note.partition(":")[0] for note in gated} >= {"licence", "chat template", "released 2024-07-23"}
+    own = call("describe_model", {"model": "moonshotai/Kimi-K2-Thinking"})["notes"]
+    assert any("trust_remote_code" in note for note in own)
+    assert "whether its download is gated is not known" in own
