@@ -11,8 +11,8 @@ from knowledge.prices.kin import kin_price
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 345
-    assert sum(price.usd_per_hour is not None for price in book) == 237
+    assert len(book) == 358
+    assert sum(price.usd_per_hour is not None for price in book) == 245
     known = {row.id for row in accelerators()}
     for price in book:
         assert price.accelerator in known

@@ -130,7 +130,7 @@ def test_reserved_is_published_or_by_ones_own_discount() -> None:
     assert any("days old" in text for text in published["warnings"])
     own = cost(price="reserved", reserved_discount=0.25)
     assert own["usd"] == pytest.approx(0.75 * plain()["usd"])
-    none = cost(price="reserved", provider="Lambda")
+    none = cost(price="reserved", provider="Vultr")
     assert none["usd"] is None
     assert any("no price" in text and "reserved_discount" in text for text in none["warnings"])
 
