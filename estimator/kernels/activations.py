@@ -208,6 +208,33 @@ def expert_working_elements(job: Job, block: Block) -> float:
     return _WEIGHED_WORKING * _routed_channels(block)
 
 
+def gradient_elements(job: Job, block: Block) -> tuple[float, float]:
+    """Gradients per token that stand at once beside all that a block saved: elements (whole, split).
+
+    Backward reaches the feed-forward part first. What comes from above is there, and makes the gradient of the last
+    matmul's input. When that input has gone (torch.autograd releases what a node saved when it is done) come those of
+    the gate and of the other half, unless they are written where these were. A compiler that plans memory orders the
+    operators so that gradients take the place of what they are made from (XLA, buffer assignment).
+    """
+    if job.framework.allocator == "planned":
+        return 0.0, 0.0
+    whole = float(job.architecture.hidden)
+    if is_tiled(job, block) or block.feed == "none":
+        return whole, attention_gradient_elements(job, block)
+    each = 1.0
+    if not job.reuses_inputs:
+        each += (2.0 if block.gated else 1.0) - (job.input_elements if job.trains_blocks else 0.0)
+    if block.feed == "moe":
+        return whole + _routed_channels(block), each * (block.top_k * block.expert_width + block.shared_width)
+    return whole, each * block.ffn_width
+
+
+def attention_gradient_elements(job: Job, block: Block) -> float:
+    """Gradients per token of attention's output and of q, k and v, with that of q in fp32, where it is summed
+    (FlashAttention, flash_api.cpp mha_bwd, dq_accum)."""
+    return (block.heads + block.kv_heads) * (block.head_dim + block.v_head_dim) + 2.0 * block.heads * block.head_dim
+
+
 def block_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     """Bytes that one block of one device saves per micro-batch when nothing is recomputed; shape (n,)."""
     whole, split, expert = saved_elements(job, block)

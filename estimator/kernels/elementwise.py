@@ -316,10 +316,10 @@ def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
 
 def _cast_weights(job: Job, block: Block, layouts: Layouts, style: Style) -> Operators:
     """Frozen weights that are held in 8 or 4 bits were cast when they were loaded."""
-    if job.framework.weights.low_precision and not job.trains_blocks:
+    if job.low_precision_weights and not job.trains_blocks:
         return Operators(layouts.zeros(), layouts.zeros(), 0.0, 0.0)
     elements = 1.0 + sum(_cast_cost(job, style))
-    cached = job.framework.weights.low_precision or job.framework.weights.low_precision_copies
+    cached = job.low_precision_weights or job.framework.weights.low_precision_copies
     held = sum_of(m.parameters / shard(m, layouts) for m in block.matrices if m.role != "router")
     moved = held * (elements * job.activation_bytes) / (layouts.grad_accum if cached else 1.0)
     return Operators(moved, layouts.zeros(), float(len(block.matrices)), 0.0)

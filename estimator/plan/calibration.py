@@ -82,6 +82,10 @@ class DeviceFactors:
     source: str
 
 
+# Runs of one framework that must have run before they bound how far above its estimate a peak can be.
+FEWEST_WITNESSES = 20
+
+
 @dataclass(frozen=True)
 class FrameworkFactors:
     """Fitted for one framework: what overlaps, what the host costs, and the spread that is left.

@@ -40,7 +40,7 @@ def least_bytes(job: Job) -> float:
     if job.quantised:
         return parameters * _LEAST_QUANTISED
     size = job.weight_bytes
-    if job.framework.weights.low_precision:
+    if job.low_precision_weights:
         size = min(size, 1.0)
     plain = optimizer.matrix_elements is None and not optimizer.rank
     if job.trains_outside and plain and not job.pages_states:

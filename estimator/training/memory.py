@@ -16,12 +16,15 @@ from typing import TypeVar
 import numpy as np
 
 from estimator.kernels.activations import (
+    attention_gradient_elements,
     block_bytes,
     boundary_bytes,
     expert_working_elements,
     final_norm_elements,
     gathered_key_elements,
+    gradient_elements,
     kept_bytes,
+    saved_by_operator,
     tile_bytes,
 )
 from estimator.kernels.adapters import leaked_bytes, matrix_working_bytes, working_elements
@@ -57,7 +60,7 @@ class Memory:
     """`components[name]` and `total` have shape (n,); `moment` indexes MOMENTS: when the peak is.
 
     `component_peaks[name]` is what a component takes at its own worst moment, `resident` is there from step to step.
-    `cached` is the part of the slack that the allocator gives back when memory runs short, `paged` the part of the
+    `cached` is what the allocator gives back when memory runs short, `paged` the part of the
     optimizer states that the driver moves to the host then. Without detail the mappings are empty and what is resident
     is 0.
     """
@@ -185,26 +188,31 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     """Memory of one pipeline stage (shape (n,)) of every candidate; without `detail` totals only."""
     always, moments, states = parts_by_moment(job, layouts, stage)
     zero = layouts.zeros()
-    sums = [sum_of(parts[name] for name in COMPONENTS if name in parts) for parts in moments]
+    bare = [
+        sum_of(parts[name] for name in COMPONENTS if name in parts and name != "allocator_slack") for parts in moments
+    ]
+    sums = [size + parts.get("allocator_slack", zero) for size, parts in zip(bare, moments, strict=True)]
     worst, most = _worst(sums)
-    needed = sum_of(always.values()) + most
-    cached = zero
-    if "allocator_slack" not in job.overridden_bytes and job.framework.allocator == "caching":
-        logits = moments[MOMENTS.index("loss")]["logits_and_loss"]
-        cached = _cached(job, needed, most - sums[MOMENTS.index("loss")], logits)
-    pages = zero
+    rest = sum_of(always.values())
+    if "allocator_slack" in job.overridden_bytes or job.framework.allocator != "caching":
+        total = needed = rest + most
+    else:
+        needed, loss = rest + _worst(bare)[1], MOMENTS.index("loss")
+        most = most + _cached(job, most - sums[loss], moments[loss]["logits_and_loss"])
+        total = np.maximum(needed, np.minimum(rest + most, usable_beside_spread(job)))
+    cached, pages = total - needed, zero
     if pages_states(job):
-        pages = np.maximum(0.0, np.minimum(states.optimizer, room_beside(job, needed + cached)))
+        pages = np.maximum(0.0, np.minimum(states.optimizer, usable_beside_spread(job) - total))
         always["optimizer"] = pages
-    total = needed + cached + pages
+    total = total + pages
     if not detail:
         return Memory({}, {}, zero, total, worst, cached, pages)
     places = _places(worst, len(moments))
     varying = {name: [parts.get(name, zero) for parts in moments] for name in COMPONENTS if name not in always}
     components = always | {name: _picked(values, places) for name, values in varying.items()}
+    components["allocator_slack"] = np.maximum(0.0, total - pages - rest - _picked(bare, places))
     components = {name: components[name] for name in COMPONENTS}
     component_peaks = always | {name: reduce(np.maximum, values) for name, values in varying.items()}
-    components["allocator_slack"] = components["allocator_slack"] + cached
     between = moments[MOMENTS.index("optimizer_step")]
     stays = ["extra_models", "communication_buffers", *(["gradients"] if job.framework.gradients.stay else [])]
     resident = sum_of([*always.values(), *(between[name] for name in stays if name in between)]) - pages
@@ -348,20 +356,19 @@ def varying_lengths(job: Job) -> float:
     return _LEFT_BEHIND * longest
 
 
-def _cached(job: Job, needed: Floats, below_peak: Floats, logits: Floats) -> Floats:
-    """What the allocator has cached beside the logits and of earlier, shorter micro-batches, as far as there is room
-    and the loss, which is `below_peak`, becomes the peak by it.
+def _cached(job: Job, below_peak: Floats, logits: Floats) -> Floats:
+    """What the allocator has cached beside the logits and of earlier, shorter micro-batches, as far as the loss, which
+    is `below_peak`, becomes the peak by it. Each new longest sequence needs larger blocks than any that are free."""
+    return np.maximum(0.0, (job.calibration.loss_slack + varying_lengths(job)) * logits - below_peak)
 
-    Logits are blocks of their own, which it gives back and asks for anew when memory runs short (c10,
-    CUDACachingAllocator, release_cached_blocks). Each new longest sequence needs larger ones than any that are free.
+
+def usable_beside_spread(job: Job) -> float:
+    """What an estimate may come to so that the upper end of its interval is within what the device can allocate.
+
+    What is cached gives way to that: a block of 10 MiB or more is a segment of its own, and those that are free go back
+    to the device before an allocation fails (c10, CUDACachingAllocator, kMinLargeAlloc and release_cached_blocks).
     """
-    cached = (job.calibration.loss_slack + varying_lengths(job)) * logits - below_peak
-    return np.maximum(0.0, np.minimum(cached, room_beside(job, needed)))
-
-
-def room_beside(job: Job, needed: Floats) -> Floats:
-    """What the device has left for what gives way; negative where it has too little as it is."""
-    return job.usable_bytes / (1.0 + job.memory_above) - needed
+    return job.usable_bytes / (1.0 + job.memory_above)
 
 
 def in_flight(layouts: Layouts, stage: np.ndarray) -> Floats:
@@ -421,15 +428,25 @@ def block_activations(job: Job, block: Block, layouts: Layouts) -> tuple[Floats,
 
     def compute() -> tuple[Floats, Floats, Floats]:
         everything = block_bytes(job, block, layouts)
-        elements = (
-            working_elements(job, block) / layouts.tp + expert_working_elements(job, block) / layouts.outside_split
-        )
-        elements = elements + gathered_key_elements(job, block) * (layouts.cp - 1) / layouts.tp
-        temporary = job.activation_bytes * micro_batch_tokens(job, layouts) * elements
+        temporary = job.activation_bytes * micro_batch_tokens(job, layouts) * _gradient_elements(job, block, layouts)
         temporary = temporary + matrix_working_bytes(job, block, layouts) + tile_bytes(job, block, layouts)
         return everything, kept_bytes(job, block, layouts, everything), temporary
 
     return layouts.memoised(("block activations", job, block), compute)
+
+
+def _gradient_elements(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Elements per token that stand beside what a block saved while its gradients are made: the most of its two parts,
+    of which the feed-forward one comes first and has freed what it kept when attention's turn comes."""
+    whole, split = gradient_elements(job, block)
+    feed = np.maximum(working_elements(job, block), split) / layouts.tp + (
+        np.maximum(whole, expert_working_elements(job, block)) / layouts.outside_split
+    )
+    if job.framework.allocator == "planned":
+        return feed
+    freed = sum(saved_by_operator(job, block).get("feed_forward", (0.0, 0.0, 0.0)))
+    attention = attention_gradient_elements(job, block) + gathered_key_elements(job, block) * (layouts.cp - 1)
+    return np.maximum(feed, (attention - freed) / layouts.tp + job.architecture.hidden / layouts.outside_split)
 
 
 def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:

@@ -391,11 +391,10 @@ def _context(parts: StageParts, prefix: str) -> Account:
 
 def _slack(parts: StageParts, prefix: str) -> Account:
     busy = parts.component("activations") + parts.component("step_temporaries")
-    terms = [
-        Term("slack_bytes.activations", allocator_slack(parts.job) * busy),
-        Term("slack_bytes.cached", float(parts.memory.cached[0])),
-    ]
-    return _closed(parts, "allocator_slack", parts.component("allocator_slack"), terms)
+    value = parts.component("allocator_slack")
+    own = min(allocator_slack(parts.job) * busy, value)
+    terms = [Term("slack_bytes.activations", own), Term("slack_bytes.cached", value - own)]
+    return _closed(parts, "allocator_slack", value, terms)
 
 
 _MAKERS: dict[str, Callable[[StageParts, str], Account]] = {

@@ -119,7 +119,7 @@ def _weight_bytes(job: Job) -> tuple[float, float]:
     keeps = job.training.method == "full" or weights.frozen_transposed
     transposed = keeps and job.machine.accelerator.family not in weights.one_copy_families
     low = job.compute_bytes * (2.0 if transposed else 1.0)
-    if job.framework.weights.low_precision:
+    if job.low_precision_weights:
         return low, size
     return size + low * job.framework.weights.low_precision_copies, size
 

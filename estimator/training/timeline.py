@@ -6,6 +6,7 @@ import numpy as np
 
 from estimator.plan.layouts import Floats, Layouts
 from estimator.plan.training.job import Job
+from estimator.plan.training.stages import sum_of
 from estimator.training.memory import COMPONENTS, MOMENTS, pages_states, parts_by_moment, stage_memory
 from estimator.training.schedule import MICRO, Step, micro_batch_seconds, passes
 
@@ -21,10 +22,14 @@ def memory_by_moment(job: Job, layouts: Layouts, stage: np.ndarray) -> dict[str,
     if pages_states(job):
         always["optimizer"] = memory.paged
     zero = layouts.zeros()
+    rows = [{name: always.get(name, parts.get(name, zero)) for name in COMPONENTS} for parts in held]
+    own = np.choose(memory.moment, [parts["allocator_slack"] for parts in rows])
+    of_loss = np.maximum(0.0, memory.components["allocator_slack"] - own)
     moments: dict[str, dict[str, Floats]] = {}
     for place in sorted(range(len(held)), key=_ORDER.index):
-        parts = {name: always.get(name, held[place].get(name, zero)) for name in COMPONENTS}
-        moments[MOMENTS[place]] = parts | {"allocator_slack": parts["allocator_slack"] + memory.cached}
+        parts = rows[place]
+        room = memory.total - sum_of(size for name, size in parts.items() if name != "allocator_slack")
+        moments[MOMENTS[place]] = parts | {"allocator_slack": np.minimum(parts["allocator_slack"] + of_loss, room)}
     return moments
 
 

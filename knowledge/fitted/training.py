@@ -11,7 +11,14 @@ from typing import Any
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.machine.matmul import Kind, MatmulSurface
-from estimator.plan.calibration import AttentionKernel, Calibration, DeviceFactors, FrameworkFactors, ScanKernel
+from estimator.plan.calibration import (
+    FEWEST_WITNESSES,
+    AttentionKernel,
+    Calibration,
+    DeviceFactors,
+    FrameworkFactors,
+    ScanKernel,
+)
 from estimator.plan.training.framework import (
     Activations,
     Adapters,
@@ -328,4 +335,4 @@ def scan_kernels() -> dict[str, ScanKernel]:
 
 def _knows_memory(row: Mapping[str, Any]) -> bool:
     """Whether peaks were read, or enough runs ran to say how high peaks can be."""
-    return row["memory_runs"] > 0 or row["memory_above"] < row["memory_below"]
+    return row["memory_runs"] > 0 or row["witnesses"] >= FEWEST_WITNESSES

@@ -50,13 +50,13 @@ class Estimate:
 
     def peak_bytes(self, kind: str | None) -> float:
         """The peak as the counter `kind` would show it: 'allocated' and 'reserved' leave out the context and
-        pages of managed memory, and 'allocated' the allocator's slack too."""
+        pages of managed memory, and 'allocated' what is cached too."""
         peak = float(self.all.memory.total[self.best])
         if kind in ("allocated", "reserved"):
             memory = self.all.of(self.best).memory
             peak -= float(memory.components["framework_and_context"][0]) + float(memory.paged[0])
             if kind == "allocated":
-                peak -= float(memory.components["allocator_slack"][0])
+                peak -= float(memory.cached[0])
         return peak
 
 

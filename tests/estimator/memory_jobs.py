@@ -9,8 +9,9 @@ from estimator_jobs import make_job, with_layout
 
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
+from estimator.plan.training.stages import stage_shape
 from estimator.search.layouts import candidates
-from estimator.training.memory import Memory, stage_memory
+from estimator.training.memory import Memory, activations_held, stage_memory
 
 ONE_DEVICE: dict[str, Any] = {
     "cluster.count": 1, "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 0}, "workload.global_batch": 1,
@@ -41,3 +42,8 @@ def on_one_device(**workload: Any) -> Job:
 def most(job: Job, name: str, **layout: int) -> float:
     """What a component of the one device takes at its own worst moment."""
     return float(first_stage(job, layouts_of(job, **layout)).component_peaks[name][0])
+
+
+def kept(job: Job, layouts: Layouts, stage: int = 0) -> float:
+    """Activations that one stage keeps for its backward passes, without what a block at work needs besides."""
+    return float(activations_held(job, layouts, stage_shape(job.architecture, layouts, np.array([stage])))[0][0])

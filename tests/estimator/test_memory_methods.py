@@ -13,6 +13,7 @@ from memory_jobs import (
     LLAMA_8B_TABLE,
     ONE_DEVICE,
     first_stage,
+    kept,
     layouts_of,
     most,
     on_one_device,
@@ -97,6 +98,7 @@ def test_dropout_copies_the_input_of_every_adapted_matrix() -> None:
     plain, dropped = (most(adapted(lora={"dropout": rate}), "activations") for rate in (0.0, 0.1))
     assert dropped - plain == pytest.approx(inputs * TOKENS + widest, rel=1e-9)
     plain, dropped = (most(adapted("deepspeed", {"dropout": rate}), "activations") for rate in (0.0, 0.1))
+    widest -= 2 * 14336 * TOKENS  # Without dropout the gradients of the MLP take more than its adapters' copies.
     shared = LAYERS * (4096 + 4096 + 14336)
     assert dropped - plain == pytest.approx((3 * inputs - 2 * shared) * TOKENS + widest, rel=1e-9)
 
@@ -154,7 +156,8 @@ def test_freezing_trains_the_last_layers_of_the_last_stage(pp: int) -> None:
 
 
 def test_frozen_layers_keep_no_activations() -> None:
-    frozen, full = (most(on_one_device(method=method, weights="bf16"), "activations") for method in ("freeze", "full"))
+    jobs = [on_one_device(method=method, weights="bf16") for method in ("freeze", "full")]
+    frozen, full = (kept(job, layouts_of(job)) for job in jobs)
     assert frozen < 1.1 * (FREEZE_LAYERS / LAYERS) * full + 2 * 4096 * TOKENS
 
 

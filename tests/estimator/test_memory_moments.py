@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from memory_jobs import LLAMA_8B, LLAMA_8B_TABLE, ONE_DEVICE, first_stage, layouts_of, most, on_one_device
 
 from estimator.errors import PlanError
+from estimator.kernels.activations import gradient_elements
 from estimator.plan.layouts import RECOMPUTE
 from estimator.plan.schema import Overrides, Plan
+from estimator.plan.training.job import Job
+from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates
-from estimator.training.memory import COMPONENTS, MOMENTS
+from estimator.training.memory import COMPONENTS, MOMENTS, Memory, fits
 from estimator.units import GIB
 
 FULL = RECOMPUTE.index("full")
@@ -167,3 +170,38 @@ def test_a_bad_figure_is_refused_by_name(values: dict[str, Any], field: str, pro
         Plan.parse({"model": "meta-llama/Llama-3.1-8B", "overrides": values})
     assert caught.value.field == field
     assert problem in str(caught.value)
+
+
+def test_gradients_of_the_mlp_stand_beside_what_a_block_saved() -> None:
+    # Of Llama-3.1-8B, 14336 wide: what comes from above, and of product, gate and up two more than the freed product.
+    hidden, width = 4096, 14336
+    full, frozen = on_one_device(), on_one_device(method="lora")
+    assert gradient_elements(full, full.architecture.blocks[0]) == (hidden, 2 * width)
+    assert gradient_elements(frozen, frozen.architecture.blocks[0]) == (hidden, 3 * width)
+    # Liger's kernels, which come with its loss, write those of gate and up where these were (ops/swiglu.py).
+    liger = on_one_device(fused_loss=True)
+    assert gradient_elements(liger, liger.architecture.blocks[0]) == (hidden, width)
+
+
+def test_cached_blocks_give_way_before_a_run_does_not_fit() -> None:
+    def on(usable_gib: float) -> tuple[Job, Memory]:
+        workload = {"framework": "deepspeed", "seq_len": 8192}
+        job = make_job(ONE_DEVICE | {"workload": workload, "overrides.usable_gib": usable_gib})
+        return job, first_stage(job, layouts_of(job))
+
+    job, plenty = on(1000.0)
+    needed = float((plenty.total - plenty.cached)[0]) * (1.0 + job.memory_above) / GIB
+    for share, fits_there in ((0.999, False), (1.001, True)):
+        tight, memory = on(share * needed)
+        assert bool(fits(tight, memory.total)[0]) == fits_there
+        assert memory.total[0] < plenty.total[0]
+
+
+def test_published_peak_of_a_long_sequence_on_one_device() -> None:
+    # ArcticTraining, sequence-parallelism/run-h200-sp1-llama-8b-liger-offload.yml: 650,000 tokens, 126.8 GiB.
+    job = make_job(ONE_DEVICE | {
+        "cluster.accelerator": "h200-sxm",
+        "workload": {"framework": "deepspeed", "fused_loss": True, "seq_len": 650_000, "attention": "flash3"},
+        "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 3, "recompute": "full", "offload": "params+activations"},
+    })  # fmt: skip
+    assert first_stage(job, candidates(job)).total[0] / GIB == pytest.approx(126.8, rel=0.1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from estimator_jobs import make_job
-from memory_jobs import LLAMA_8B, first_stage, layouts_of, most, on_one_device
+from memory_jobs import LLAMA_8B, first_stage, kept, layouts_of, most, on_one_device
 
 from estimator.plan.training.job import Job
 
@@ -102,7 +102,7 @@ def test_ppo_has_a_reference_a_reward_model_and_a_trained_critic() -> None:
     job = trained("ppo", rollout="separate")
     critic = (2 + 2 + 12) * LLAMA_8B
     # The critic keeps its activations in the same pass as the policy.
-    assert extra(job) == pytest.approx(2 * FROZEN + critic + most(job, "activations"), rel=1e-12)
+    assert extra(job) == pytest.approx(2 * FROZEN + critic + kept(job, layouts_of(job)), rel=1e-12)
     assert extra(job) > extra(trained("grpo", rollout="separate"))
 
 

@@ -31,7 +31,7 @@ def test_a_source_is_estimated_as_if_it_were_not_there():
     found, _ = predictions(peaks(cases), peaks(ran), "source")
     rest = [peak for peak in peaks(cases) if peak.case.source != SOURCES[1] and countable(peak.case)]
     others = peaks(case for case in ran if case.source != SOURCES[1])
-    factors = fit(rest, others)
+    factors = fit(rest)
     spread = spreads(rest, factors, others)
     for peak in peaks(case for case in cases if case.source == SOURCES[1]):
         low, high, fits = interval(peak, factors, spread)

@@ -41,8 +41,10 @@ def peak(
     }
     left = 2.0 * (1.0 + index % 4) * GIB * varying
     made = Peak(
-        5 * GIB, slopes, left, 0.0, usable, case(f"{source}-{index}", source), (framework,), 1.0, unmeasured, "Hopper"
-    )
+        fixed_bytes=5 * GIB, more_bytes=0.5 * GIB, slopes=slopes, left_bytes=left, hidden_bytes=0.0,
+        usable_bytes=usable, case=case(f"{source}-{index}", source), frameworks=(framework,), observed_bytes=1.0,
+        unmeasured=unmeasured, family="Hopper",
+    )  # fmt: skip
     return replace(made, observed_bytes=made.estimate(TRUE) * math.exp(error))
 
 
@@ -60,9 +62,10 @@ def test_one_wild_source_moves_little():
 
 
 def test_cached_blocks_never_fill_more_than_the_device():
-    tight = peak(3, varying=True, usable=6.5 * GIB)
-    assert tight.estimate(TRUE) == pytest.approx(max(6.5 * GIB, tight.needed(TRUE)))
-    assert peak(3, varying=True).estimate(TRUE) > tight.needed(TRUE)
+    for usable in (4.0, 5.7):
+        tight = peak(3, varying=True, usable=usable * GIB)
+        assert tight.estimate(TRUE) == pytest.approx(max(usable * GIB, 5.5 * GIB))
+    assert peak(3, varying=True).estimate(TRUE) > 5.7 * GIB
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=40))
@@ -79,8 +82,8 @@ def test_no_misses_have_no_spread():
 
 def test_runs_that_ran_bound_only_the_upper_side():
     own = [peak(index, error=0.2 if index % 2 else -0.2) for index in range(20)]
-    ran = [peak(index, framework="llm-foundry", usable=1.05 * peak(index).needed(TRUE)) for index in range(40)]
-    others = [peak(index, source="b", usable=1.1 * peak(index).needed(TRUE)) for index in range(40)]
+    ran = [peak(index, framework="llm-foundry", usable=1.05 * peak(index).needed_bytes) for index in range(40)]
+    others = [peak(index, source="b", usable=1.1 * peak(index).needed_bytes) for index in range(40)]
     found = spreads(own, TRUE, [*ran, *others])
     assert found["llm-foundry"].above == pytest.approx(0.05)
     assert found["llm-foundry"].below == pytest.approx(found["default"].below)
@@ -90,7 +93,7 @@ def test_runs_that_ran_bound_only_the_upper_side():
 
 def test_few_runs_bound_nothing():
     own = [peak(index, error=0.2) for index in range(20)]
-    ran = [peak(index, framework="nemo", usable=1.05 * peak(index).needed(TRUE)) for index in range(5)]
+    ran = [peak(index, framework="nemo", usable=1.05 * peak(index).needed_bytes) for index in range(5)]
     assert spreads(own, TRUE, ran)["nemo"].above == spreads(own, TRUE, [])["default"].above
 
 
@@ -105,6 +108,6 @@ def test_what_was_never_measured_has_a_wider_interval():
 
 def test_a_run_fits_when_the_upper_end_does():
     found = {"default": MemorySpread(0.2, 0.2, 0, 0), "deepspeed": MemorySpread(0.1, 0.1, 12, 0)}
-    need = peak(1).needed(TRUE)
+    need = peak(1).needed_bytes
     verdicts = [interval(peak(1, usable=share * need), TRUE, found)[2] for share in (1.09, 1.11)]
     assert verdicts == [False, True]

@@ -28,6 +28,8 @@ class Weights:
     """Of a frozen weight, where that is not the compute dtype's."""
     low_precision: bool
     """Whether 8-bit training holds the weights in 8 bits (Megatron-core, fp8_param_gather)."""
+    frozen_low_precision: bool
+    """The same of frozen weights alone."""
     low_precision_copies: bool
     """Whether 8-bit training caches 8-bit copies besides (Transformer Engine, is_first_microbatch)."""
     one_copy_families: tuple[str, ...]
@@ -107,6 +109,11 @@ class Activations:
 
     style: Literal["eager", "fused"]
     """What operators save: 'eager' Hugging Face modules as shipped, or 'fused' one-kernel norms and activations."""
+    fused_with_loss: bool
+    """Whether the switch of the fused loss fuses norms and activations too (Liger, transformers/monkey_patch.py)."""
+    reuses_inputs: bool
+    """Whether an activation function's gradients are written where its inputs were (Liger, ops/swiglu.py; Unsloth,
+    kernels/swiglu.py)."""
     hf_modules: bool
     """Whether the modules are Hugging Face's own, GELU by hand included."""
     expands_kv: bool

@@ -168,7 +168,18 @@ class Job:
     def activation_style(self) -> Literal["eager", "fused"]:
         """What operators save: a compiler keeps what goes into a chain of pointwise operators, and makes the rest again
         (torch.compile, functorch min_cut_rematerialization_partition)."""
-        return "fused" if self.training.compile else self.framework.activations.style
+        fused = self.training.compile or self.fuses_with_loss
+        return "fused" if fused else self.framework.activations.style
+
+    @cached_property
+    def fuses_with_loss(self) -> bool:
+        """Whether norms and activations are fused because the loss is."""
+        return self.fused_loss and self.framework.activations.fused_with_loss
+
+    @cached_property
+    def reuses_inputs(self) -> bool:
+        """Whether gradients of an activation function take the place of its inputs."""
+        return self.fuses_with_loss or self.framework.activations.reuses_inputs
 
     @cached_property
     def tile_tokens(self) -> float | None:
@@ -181,6 +192,12 @@ class Job:
     def compute_bytes(self) -> float:
         """Bytes per element that the blocks' matmuls read."""
         return _COMPUTE_BYTES[self.training.precision]
+
+    @cached_property
+    def low_precision_weights(self) -> bool:
+        """Whether 8-bit training holds its weights in 8 bits alone."""
+        weights = self.framework.weights
+        return weights.low_precision or (weights.frozen_low_precision and self.uses_adapters)
 
     @cached_property
     def updated_bytes(self) -> float:

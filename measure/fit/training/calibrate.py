@@ -76,7 +76,7 @@ def remembered(old: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, memory
     """The memory part of the calibration, and how far each framework's peaks are off."""
     sample = memory_fit.peaks(filter(memory_fit.countable, memory_cases()))
     ran = memory_fit.peaks(case for case in training_cases() if case.reason_unscored is None)
-    factors = {name: _rounded(value) for name, value in memory_fit.fit(sample, ran).items()}
+    factors = {name: _rounded(value) for name, value in memory_fit.fit(sample).items()}
     memory = dict(old["memory"]) | factors | {"measured": memory_fit.measured_kinds(sample, ran)}
     return memory, memory_fit.spreads(sample, factors, ran)
 

@@ -29,7 +29,7 @@ def predictions(
             for part, names in zip(parts, keys, strict=True)
         ]
         rest = [peak for peak in kept[0] if countable(peak.case)]
-        factors = fit(rest, kept[1])
+        factors = fit(rest)
         spread = spreads(rest, factors, kept[1])
         for part, names, results in zip(parts, keys, predicted, strict=True):
             for peak, key in zip(part, names, strict=True):

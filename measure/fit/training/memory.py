@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.calibration import FEWEST_WITNESSES
 from estimator.plan.training.job import UNMEASURED_MEMORY
 from estimator.training.memory import varying_lengths
 from knowledge.fitted.training import framework_lineage
@@ -33,9 +34,8 @@ _HUBER = 0.1
 _STEPS = 12
 # How far a logarithm of peaks scatters when all factors are right.
 _NOISE = 0.05
-# Runs of one framework that must have run before they bound its interval, and how many of them may contradict: a part,
-# or the two of one source that went as far as memory let them.
-_FEWEST_WITNESSES = 20
+# How many runs of one framework may contradict its interval: a part, or the two of one source that went as far as
+# memory let them.
 _CONTRADICTING, _FEW_CONTRADICTING = 0.01, 2
 # A source counts by the root of its rows.
 _SOURCE_POWER = 0.5
@@ -50,35 +50,36 @@ Factors = dict[str, float]
 
 @dataclass(frozen=True)
 class NeededMemory:
-    """What a run needs as a function of the factors: `fixed_bytes`, and what each factor multiplies. Numbers are of one
-    run, or arrays of many.
+    """What a run needs, and what is cached beside it as a function of the factors. Numbers are of one run, or arrays of
+    many.
 
-    `usable_bytes` is what the device can hold: cached blocks, of the loss and the `left_bytes` of shorter texts, are
-    given back before a run fails. `hidden_bytes` is what is there and the counter of the peak leaves out.
+    `fixed_bytes` are used when most is used and cached together, `more_bytes` more when most is used. Each factor
+    multiplies its slope; `left_bytes` are blocks of shorter texts. What is cached is given back before a run fails, so
+    that it is within `usable_bytes`, what the device can hold. `hidden_bytes` is what is there and the counter of the
+    peak leaves out.
     """
 
     fixed_bytes: Any
+    more_bytes: Any
     slopes: Mapping[str, Any]
     left_bytes: Any
     hidden_bytes: Any
     usable_bytes: Any
 
-    def needed(self, factors: Factors) -> Any:
+    @property
+    def needed_bytes(self) -> Any:
         """Without the blocks that the allocator gives back."""
-        return self.fixed_bytes + self.slopes["slack"] * factors["slack"]
+        return self.fixed_bytes + self.more_bytes
 
-    def room(self, factors: Factors) -> Any:
+    @property
+    def room(self) -> Any:
         """By what factor, less one, the device can hold more."""
-        return self.usable_bytes / (self.needed(factors) + self.hidden_bytes) - 1.0
-
-    def beyond(self, factors: Factors) -> Any:
-        """The logarithm of the factor by which it is more than the device can hold, or 0."""
-        return np.maximum(0.0, -np.log1p(self.room(factors)))
+        return self.usable_bytes / (self.needed_bytes + self.hidden_bytes) - 1.0
 
     def estimate(self, factors: Factors) -> Any:
-        need = self.needed(factors)
-        cached = self.left_bytes + self.slopes["loss_slack"] * factors["loss_slack"]
-        return need + np.minimum(cached, np.maximum(0.0, self.usable_bytes - self.hidden_bytes - need))
+        cached = self.left_bytes + sum(self.slopes[name] * factors[name] for name in FACTORS)
+        within = np.minimum(self.fixed_bytes + cached, self.usable_bytes - self.hidden_bytes)
+        return np.maximum(self.needed_bytes, within)
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,7 @@ class Peak(NeededMemory):
         return self.frameworks[0]
 
     def error(self, factors: Factors) -> float:
-        """Of a run that ran unread, by how much it would not have."""
-        if self.observed_bytes is None:
-            return float(self.beyond(factors))
+        assert self.observed_bytes is not None
         return math.log(self.estimate(factors) / self.observed_bytes)
 
 
@@ -128,32 +127,28 @@ def _peak(case: Case, estimate: Estimate) -> Peak:
         "slack": caches * (parts["activations"] + parts["step_temporaries"]),
         "loss_slack": caches * parts["logits_and_loss"],
     }
-    fitted = job.calibration.slack * slopes["slack"]
-    if slopes["loss_slack"]:  # else the loss is not the peak but for what is cached
-        fitted += float(memory.cached[best])
-    hidden = float(memory.total[best]) - estimate.peak_bytes(kind) - (not held) * float(memory.cached[best])
-    if kind in ("allocated", "reserved"):
-        hidden -= float(memory.paged[best])  # what gives way takes nothing that the run needs
+    peak, cached = estimate.peak_bytes(kind), float(memory.cached[best])
+    needed = peak - cached if held else peak
+    fixed = peak - parts["allocator_slack"] if held else peak
     unmeasured = sum(not text.startswith("framework ") for text in job.unmeasured_memory)
     return Peak(
         case=case,
         frameworks=tuple(framework_lineage(job.framework.name)),
         observed_bytes=case.observed["peak_bytes"],
-        fixed_bytes=estimate.peak_bytes(kind) - fitted,
+        fixed_bytes=fixed,
+        more_bytes=needed - fixed,
         slopes=slopes,
         left_bytes=slopes["loss_slack"] * varying_lengths(job),
-        hidden_bytes=hidden,
+        hidden_bytes=parts["framework_and_context"] if kind in ("allocated", "reserved") else 0.0,
         usable_bytes=job.usable_bytes,
         unmeasured=unmeasured,
         family=job.machine.accelerator.family,
     )
 
 
-def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
-    """The factors that make the estimates of `sample` agree best with what was measured, and the runs `ran` with that
-    they ran."""
-    errors = _errors(sample, ran)
-    sample = [*sample, *ran]
+def fit(sample: Sequence[Peak]) -> Factors:
+    """The factors that make the estimates of `sample` agree best with what was measured."""
+    errors = _errors(sample)
     names = list(FACTORS)
     prior = np.log([FACTORS[name][0] for name in names])
     sigma = np.array([FACTORS[name][1] for name in names])
@@ -172,17 +167,17 @@ def fit(sample: Sequence[Peak], ran: Sequence[Peak] = ()) -> Factors:
     return dict(zip(names, np.exp(point).tolist(), strict=True))
 
 
-def _errors(sample: Sequence[Peak], ran: Sequence[Peak]) -> Callable[[np.ndarray], np.ndarray]:
-    """The errors of all of `sample`, and of `ran` as of runs whose peak was not read, by the factors' logarithms."""
-    every = [*sample, *ran]
-    numbers = ("fixed_bytes", "left_bytes", "hidden_bytes", "usable_bytes")
-    slopes = {name: np.array([peak.slopes[name] for peak in every]) for name in FACTORS}
-    need = NeededMemory(slopes=slopes, **{name: np.array([getattr(peak, name) for peak in every]) for name in numbers})
-    observed = np.array([peak.observed_bytes or np.nan for peak in sample] + [np.nan] * len(ran))
+def _errors(sample: Sequence[Peak]) -> Callable[[np.ndarray], np.ndarray]:
+    """The errors of all of `sample` by the factors' logarithms."""
+    numbers = ("fixed_bytes", "more_bytes", "left_bytes", "hidden_bytes", "usable_bytes", "observed_bytes")
+    columns = {name: np.array([getattr(peak, name) for peak in sample]) for name in numbers}
+    observed = columns.pop("observed_bytes")
+    slopes = {name: np.array([peak.slopes[name] for peak in sample]) for name in FACTORS}
+    need = NeededMemory(slopes=slopes, **columns)
 
     def errors(point: np.ndarray) -> np.ndarray:
         factors = dict(zip(FACTORS, np.exp(point).tolist(), strict=True))
-        return np.where(np.isnan(observed), need.beyond(factors), np.log(need.estimate(factors) / observed))
+        return np.log(need.estimate(factors) / observed)
 
     return errors
 
@@ -199,7 +194,7 @@ class MemorySpread:
     @property
     def known(self) -> bool:
         """Whether peaks were read, or enough runs ran to say how high peaks can be."""
-        return self.rows > 0 or self.above < self.below
+        return self.rows > 0 or self.witnesses >= FEWEST_WITNESSES
 
 
 def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> dict[str, MemorySpread]:
@@ -213,16 +208,24 @@ def spreads(sample: Sequence[Peak], factors: Factors, ran: Sequence[Peak]) -> di
         misses[peak.framework].append(Miss(peak.error(factors), peak.case.source))
     rooms: dict[str, list[float]] = defaultdict(list)
     for peak in {peak.case.id: peak for peak in (*sample, *ran)}.values():
-        rooms[peak.framework].append(peak.room(factors))
+        rooms[peak.framework].append(peak.room)
     everything = [miss for part in misses.values() for miss in part]
-    pooled = max(_LEAST_SPREAD, spread_of(everything, power=_SOURCE_POWER))
-    widths = {"default": MemorySpread(pooled, pooled, 0, 0)}
+    pooled = _sides(everything)
+    widths = {"default": MemorySpread(*pooled, 0, 0)}
     for name in sorted({*misses, *rooms}):
         errors, room = misses.get(name, []), rooms.get(name, [])
-        half = _half_width(errors, pooled)
-        above = min(half, _bound(room))
-        widths[name] = MemorySpread(half, max(_LEAST_ABOVE, above), len(errors), len(room))
+        below, above = (_half_width(errors, side, all_of) for side, all_of in zip(_sides(errors), pooled, strict=True))
+        widths[name] = MemorySpread(below, max(_LEAST_ABOVE, min(above, _bound(room))), len(errors), len(room))
     return widths
+
+
+def _sides(misses: Sequence[Miss]) -> tuple[float, float]:
+    """How far above a tenth of the peaks estimates were at the least, and how far below another tenth."""
+    if not misses:
+        return 0.0, 0.0
+    over, under = ([Miss(max(0.0, sign * miss.error), miss.source) for miss in misses] for sign in (1.0, -1.0))
+    below, above = (max(_LEAST_SPREAD, spread_of(side, share=0.9, power=_SOURCE_POWER)) for side in (over, under))
+    return below, above
 
 
 def interval(peak: Peak, factors: Factors, widths: Mapping[str, MemorySpread]) -> tuple[float, float, bool]:
@@ -232,20 +235,20 @@ def interval(peak: Peak, factors: Factors, widths: Mapping[str, MemorySpread]) -
     more = UNMEASURED_MEMORY * (peak.unmeasured + (not known_framework))
     below, above = widths[known].below + more, widths[known].above + more
     value = peak.estimate(factors)
-    return value / (1.0 + below), value * (1.0 + above), peak.room(factors) >= above
+    return value / (1.0 + below), value * (1.0 + above), peak.room >= above
 
 
-def _half_width(errors: list[Miss], pooled: float) -> float:
+def _half_width(errors: Sequence[Miss], own: float, pooled: float) -> float:
     if not errors:
         return pooled
     sources = len({miss.source for miss in errors})
     trust = min(1.0, len(errors) / _FEW_ROWS) * min(1.0, sources / _FEW_SOURCES)
-    return max(_LEAST_SPREAD, blended(spread_of(errors, power=_SOURCE_POWER), pooled, trust))
+    return max(_LEAST_SPREAD, blended(own, pooled, trust))
 
 
 def _bound(room: list[float]) -> float:
     """The margin that all but a few of the runs had at least; no bound where there are not enough runs."""
-    if len(room) < _FEWEST_WITNESSES:
+    if len(room) < FEWEST_WITNESSES:
         return math.inf
     return sorted(room)[max(_FEW_CONTRADICTING, math.ceil(_CONTRADICTING * len(room)))]
 
