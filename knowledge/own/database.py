@@ -180,7 +180,11 @@ def schema_problem(is_running: bool = False) -> str:
     """What is wrong with the database's tables, and the one command that mends it; '' where nothing is. What runs on
     them already goes on when a newer Shardwise adds to them, until it is replaced by that."""
     with transaction() as connection:
-        there = connection.execute("SELECT to_regclass('shardwise_schema')").fetchone()
+        there = connection.execute(
+            "SELECT to_regclass('shardwise_schema') IS NOT NULL, getdatabaseencoding() = 'UTF8'"
+        ).fetchone()
+        if there and not there[1]:
+            return f"{shown()} is not in UTF-8, as names and texts are; {_UTF8}"
         row = there and there[0] and connection.execute("SELECT version_num FROM shardwise_schema").fetchone()
     version = row[0] if row else ""
     if version == SCHEMA or (is_running and version > SCHEMA):
@@ -191,6 +195,7 @@ def schema_problem(is_running: bool = False) -> str:
     return f"{shown()} {have}; {UPGRADE}"
 
 
+_UTF8 = "make another: createdb -E UTF8 -T template0 NAME"
 _NEWER = "run: pip install --upgrade 'shardwise[team]'"
 
 

@@ -111,6 +111,11 @@ def test_the_schema_is_refused_when_it_is_not_ours(postgres: str, monkeypatch: p
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS bare")
         connection.execute("CREATE DATABASE bare")
+        connection.execute("DROP DATABASE IF EXISTS ascii")
+        connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    monkeypatch.setenv("SHARDWISE_DATABASE", postgres.replace("/postgres?", "/ascii?"))
+    with pytest.raises(PlanError, match="is not in UTF-8, as names and texts are; make another: createdb -E UTF8"):
+        schema.upgrade()
     bare = postgres.replace("/postgres?", "/bare?")
     monkeypatch.setenv("SHARDWISE_DATABASE", bare)
     assert schema.problem().endswith("has no tables yet; run: shardwise database upgrade")
