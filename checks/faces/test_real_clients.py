@@ -1,5 +1,6 @@
-"""`shardwise mcp config` for each assistant, as the assistants that can be had here read it: Codex and the Gemini CLI
-themselves, and for most a registry of where their files are and what stands in them (a package of npm, MIT)."""
+"""`shardwise mcp config` for each assistant, as the assistants that can be had here read it: Claude Code, Codex, the
+Gemini CLI and OpenHands themselves, and for most a registry of where their files are and what stands in them (a package
+of npm, MIT)."""
 
 from __future__ import annotations
 
@@ -14,13 +15,24 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import python_of
 from npm_packages import installed
 
 from server.mcp import clients as mcp_clients
 
+_CLAUDE = "@anthropic-ai/claude-code@2.1.328"
 _CODEX = "@openai/codex@0.169.0"
 _GEMINI = "@google/gemini-cli@0.61.0"
 _REGISTRY = "@gleanwork/mcp-config-schema@5.2.0"
+_ITS_LIBRARY = """
+import asyncio, pathlib
+from fastmcp import Client
+from fastmcp.mcp_config import MCPConfig
+async def count():
+    async with Client(MCPConfig.from_file(pathlib.Path.home() / ".openhands" / "mcp.json").to_dict()) as client:
+        return len(await client.list_tools())
+print(asyncio.run(count()))
+"""
 # Ours are of a project, the registry's of a person.
 _OF_A_PROJECT = {"claude-code": ".mcp.json", "vscode": ".vscode/mcp.json"}
 _THEIR_NAMES = {"gemini-cli": "gemini"}
@@ -34,16 +46,47 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 def configured(tmp_path: Path, client: str) -> None:
+    """Its settings, which of a project are those of the folder."""
     command = [sys.executable, "-m", "tui.cli", "mcp", "config", "--client", client, "--install", "--yes"]
-    done = subprocess.run(command, env=home(tmp_path), capture_output=True, text=True, check=False)
+    env = home(tmp_path) | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def run(tmp_path: Path, package: str, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     program, *words = command
     path = installed(package) / ".bin" / program
+    return run_there(tmp_path, [str(path), *words], variables)
+
+
+def run_there(tmp_path: Path, command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     env = home(tmp_path) | variables
-    return subprocess.run([str(path), *words], env=env, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_claude_code_asks_and_then_connects(tmp_path: Path) -> None:
+    configured(tmp_path, "claude-code")
+    listed = run(tmp_path, _CLAUDE, "claude", "mcp", "list", MCP_TIMEOUT="60000")
+    assert re.search(r"shardwise: .* mcp - .*Pending approval", listed.stdout), listed.stdout + listed.stderr
+    # What a person's yes leaves in their settings.
+    file = tmp_path / ".claude.json"
+    trusted = {"hasTrustDialogAccepted": True, "enabledMcpjsonServers": ["shardwise"]}
+    settings = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(settings | {"projects": {str(tmp_path): trusted}}))
+    listed = run(tmp_path, _CLAUDE, "claude", "mcp", "list", MCP_TIMEOUT="60000")
+    assert re.search(r"shardwise: .* mcp - .*Connected", listed.stdout), listed.stdout + listed.stderr
+
+
+def test_openhands_reads_the_server_and_connects(tmp_path: Path) -> None:
+    configured(tmp_path, "openhands")
+    python = python_of("openhands")
+    listed = run_there(tmp_path, [str(python.with_name("openhands")), "mcp", "get", "shardwise"], {})
+    assert listed.returncode == 0, listed.stderr
+    assert "Transport: stdio" in listed.stdout
+    # The library by which it reads the file and connects.
+    asked = run_there(tmp_path, [str(python), "-c", _ITS_LIBRARY], {})
+    assert asked.returncode == 0, asked.stderr[-2000:]
+    assert int(asked.stdout.split()[-1]) > 20
 
 
 def test_codex_reads_the_server(tmp_path: Path) -> None:
