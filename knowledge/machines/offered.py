@@ -42,8 +42,8 @@ def _instance(text: str) -> Match[str] | None:
         return _series(text)
     fitting = [
         (instance, row)
-        for instance, row in _instances().items()
-        if instance == text or _parts(instance)[: len(parts)] == parts or _covers(parts, _parts(instance))
+        for instance, own, row in _instances()
+        if instance == text or own[: len(parts)] == parts or _covers(parts, own)
     ]
     if not fitting:
         return _sibling(text, parts)
@@ -56,7 +56,7 @@ def _instance(text: str) -> Match[str] | None:
 
 def _series(text: str) -> Match[str] | None:
     """The accelerator that all sizes of a series of Amazon's have: p4d, g6e; how many, where all have as many."""
-    sizes = [row for instance, row in _instances().items() if instance.partition(".")[0] == text and "." in instance]
+    sizes = [row for instance, _, row in _instances() if instance.partition(".")[0] == text and "." in instance]
     if len({row["accelerator"] for row in sizes}) != 1:
         return None
     counts = {int(row["count_per_node"]) for row in sizes}
@@ -67,7 +67,7 @@ def _series(text: str) -> Match[str] | None:
 def _sibling(text: str, parts: list[str]) -> Match[str] | None:
     """The accelerator of a size of a series that is not listed while others of it are: a2-ultragpu-4g, g5.24xlarge.
     Of how many devices it has only Google's and Oracle's names say something."""
-    series = [row for instance, row in _instances().items() if _is_sibling(parts, _parts(instance))]
+    series = [row for _, own, row in _instances() if _is_sibling(parts, own)]
     if len({row["accelerator"] for row in series}) != 1:
         return None
     accelerator, known = series[0]["accelerator"], series[0]["instance"]
@@ -100,13 +100,14 @@ def _parts(text: str) -> list[str]:
 
 
 @cache
-def _instances() -> dict[str, dict[str, str]]:
-    """Rentable machines that have a name of their own (of one word), by it in lower case."""
-    return {
+def _instances() -> list[tuple[str, list[str], dict[str, str]]]:
+    """Rentable machines that have a name of their own (of one word): it in lower case, its parts, and the row."""
+    named = {
         row["instance"].casefold().removeprefix("standard_"): row
         for row in rows("instances.csv")
         if re.fullmatch(r"\S*\d\S*", row["instance"]) and row["provider"] != "owned"
     }
+    return [(instance, _parts(instance), row) for instance, row in named.items()]
 
 
 def cores_of(id: str) -> int:

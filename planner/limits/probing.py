@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain, repeat
 from typing import Any
 
 from estimator.errors import PlanError
@@ -16,6 +15,8 @@ from planner.training.lightest import lightest
 from planner.training.planned import Planned, beyond_devices, plan_training
 
 Value = int | str
+# Part of what fits already by which more is asked for first.
+_FIRST_STEP = 32
 _SHOWN_PROBES = 24
 
 
@@ -146,17 +147,26 @@ def last_that_fits(trials: Trials, value_of: Callable[[int], int], marks: Sequen
     low = _bisect(lambda index: trials.fits(value_of(index)), low, marks[place + 1])
     trials.alone = value_of(low) if low >= 0 else None
     # Far ahead first: what fits there goes on further than what is just enough for the next.
-    for ahead in chain([max(1, 2 * (low + 1))], repeat(1)):
-        if low + ahead <= end and trials.confirmed(value_of(low + ahead)):
+    far = True
+    while True:
+        ahead = max(1, 2 * (low + 1)) if far else 1
+        if low + ahead <= end and trials.fits(value_of(low + ahead)):
+            low = reach(lambda index: trials.fits(value_of(index)), low + ahead, end)
+            trials.alone = value_of(low)
+        elif low + ahead <= end and trials.confirmed(value_of(low + ahead)):
             low = reach(lambda index: trials.fits_alike(value_of(index)), low + ahead, end)
-        elif ahead == 1:
+            far = False
+        elif ahead > 1:
+            far = False
+        else:
             break
     return None if low < 0 else low
 
 
 def reach(fits: Callable[[int], bool], low: int, end: int) -> int:
     """The last index up to `end` that fits, from one that does: by doubling steps, then bisection."""
-    high, step = low + 1, 1
+    step = max(1, low // _FIRST_STEP)
+    high = min(end, low + step) if low < end else end + 1
     while high <= end and fits(high):
         low, step = high, 2 * step
         high = min(end, low + step) if low < end else end + 1
