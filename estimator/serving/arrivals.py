@@ -165,7 +165,8 @@ def _turns(these: Deployments, most: Floats) -> tuple[Floats, Floats]:
     sent = np.where(np.isfinite(these.requests), these.requests, _UNENDING) / these.lanes
     turns = sent / most
     whole = np.floor(turns)
-    mean = (0.5 * whole * (whole - 1.0) + whole * (turns - whole)) / turns
+    # Of a run that is a part of a turn, however small, none is waited for.
+    mean = (0.5 * whole * (whole - 1.0) + whole * (turns - whole)) / np.maximum(turns, 1.0)
     return mean, np.floor((1.0 - 1.0 / ONE_IN) * turns)
 
 

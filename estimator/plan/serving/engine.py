@@ -207,7 +207,8 @@ def shares(
         kept = rule.fixed + rule.token * engine.max_tokens + rule.graph * graph + rule.device * tp * pp
         ranks = np.where(np.asarray(attention_dp) > 1.0, attention_dp, 0.0)
         kept = kept + rule.graph_rank * graph * ranks * np.where(graph > rule.wide_graph, _WIDE_GRAPH, 1.0)
-        return 1.0 - np.maximum(kept, rule.least) / total_bytes
+        # A byte at least: all of the memory may be reserved for others.
+        return 1.0 - np.maximum(kept, rule.least) / np.maximum(total_bytes, 1.0)
     fraction = np.full(tp.shape, engine.memory_share)
     for devices, share in engine.share_steps:
         fraction = np.where(tp >= devices, share, fraction)

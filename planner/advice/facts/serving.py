@@ -21,7 +21,10 @@ def serving_facts(served: Served) -> Facts:
     workload = job.inference
     context = workload.prompt_len + workload.output_len
     facts |= {f"time.share.{plain(name)}": served.limits.get(name, 0.0) / step_s for name in _LIMITS}
-    facts |= {f"memory.share.{name}": value / memory.capacity_bytes for name, value in memory.components.items()}
+    capacity = memory.capacity_bytes
+    facts |= {
+        f"memory.share.{name}": value / capacity if capacity else None for name, value in memory.components.items()
+    }
     facts |= {
         "workload.kind": "serving",
         "workload.kv_dtype": job.kv_dtype,
@@ -34,9 +37,9 @@ def serving_facts(served: Served) -> Facts:
         ],
         "fits": served.fits,
         "meets_slo": served.meets_slo,
-        "memory.share": memory.per_device_bytes / memory.capacity_bytes if memory.capacity_bytes else None,
+        "memory.share": memory.per_device_bytes / capacity if capacity else None,
         "memory.per_device_bytes": memory.per_device_bytes,
-        "memory.capacity_bytes": memory.capacity_bytes,
+        "memory.capacity_bytes": capacity,
         "memory.kv_tokens": memory.kv_tokens,
         "memory.max_concurrency": memory.max_concurrency,
         "memory.waits": served.queue[2],

@@ -39,8 +39,9 @@ def training_facts(planned: Planned) -> Facts:
     mfu = float(estimates.mfu[index])
     low_precision = {"fp8", "mxfp8", "mxfp4", "nvfp4"}
     facts |= {f"time.share.{plain(name)}": share for name, share in shares.items()}
-    facts |= {f"memory.share.{name}": float(values[index]) / capacity for name, values in memory.components.items()}
-    facts |= {f"memory.{name}_bytes": float(values[index]) for name, values in memory.components.items()}
+    for name, values in memory.components.items():
+        held = float(values[index])
+        facts |= {f"memory.{name}_bytes": held, f"memory.share.{name}": held / capacity if capacity else None}
     facts |= {
         "workload.kind": "training",
         "workload.adapters": job.uses_adapters,

@@ -172,6 +172,13 @@ def test_what_does_not_fit_is_helped_first() -> None:
     assert "oom-order" in {entry["id"] for entry in found["entries"]}
 
 
+@pytest.mark.parametrize("more", [{"seq_len": 4096}, {"concurrency": 8}])
+def test_a_device_whose_memory_is_all_reserved_fits_nothing(more: dict[str, Any]) -> None:
+    reserved = {"model": "gpt2", "accelerator": "mi300x", "count": 2, "reserve_gib": 20_000}
+    assert not call("check_fit", reserved | more)["fits"]
+    call("advise", reserved | more)
+
+
 def test_topics_are_kept_to() -> None:
     found = call("advise", TRAINING["wasteful"] | {"topics": ["recompute", "FP8 and FP4 training"], "all": True})
     assert {entry["topic"] for entry in found["entries"]} == {"recompute", "fp8-fp4"}
