@@ -4,7 +4,7 @@
 # make test-faces  the app in tmux, pages in Chromium, MCP's own clients, assistants, the image (installs what that takes)
 # make lint   ruff and pyright
 # make bench  accuracy against measured runs, and speed
-# make fuzz   20,000 odd inputs over tools, files and sentences, 200 kills while files are written, and the tests with
+# make fuzz   20,000 odd inputs over all tools, files and sentences, 200 kills while files are written, and the tests with
 #             all that their sweeps draw, of which `make test` takes a part (hours)
 # make sbom   what is installed, as CycloneDX, and its licences, into dist
 # make docs  the documentation as a site, a page for every command and tool, links checked, into build/docs/site
