@@ -340,7 +340,7 @@ class NameCatalogue:
             unsaid = form.numbers - numbers - entry.attributes
             if entry.base and self._leaves_its_own(entry, more, unsaid):
                 continue
-            if self._size is None and unsaid and not wanted.numbers:
+            if self._size is None and unsaid and not numbers:
                 continue  # devices are told by their numbers: 'super' is none
             cost = len(unsaid) * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
             cost += _ANOTHERS * (bool(entry.base) and self._is_anothers(entry, form, wanted))

@@ -43,10 +43,12 @@ def machine(*devices: Device, host: Host = HOST) -> Inventory:
         ("AMD Instinct MI300X VF", 196592, "mi300x"),
         ("AMD Instinct MI250X / MI250", 65520, "mi250x-gcd"),
         ("Tesla T4", 15360, "t4"),
-        # Another chip of the same name, a part of one, and one that is not there.
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", 16376, None),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", 16376, "rtx-4090-laptop"),
+        ("Quadro RTX 8000", 49152, "quadro-rtx-8000"),
+        # Another chip of a like name, a part of one, and one that is not there.
+        ("NVIDIA GeForce RTX 4050 Laptop GPU", 6141, None),
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 9984, None),
-        ("Quadro RTX 8000", 49152, None),
+        ("Quadro P6000", 24576, None),
     ],
 )
 def test_a_device_is_what_its_name_and_its_memory_agree_on(name: str, mib: int, id: str | None) -> None:
