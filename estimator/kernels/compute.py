@@ -295,7 +295,7 @@ class HeadTime:
 
 def head_time(job: Job, layouts: Layouts) -> HeadTime:
     tokens = micro_batch_tokens(job, layouts)
-    columns = job.architecture.vocab / layouts.tp
+    columns = job.head_outputs / layouts.tp
     hidden = job.architecture.hidden
     once = matmul_time(job, tokens, columns, hidden, head=True)
     backward = once

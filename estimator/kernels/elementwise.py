@@ -469,7 +469,7 @@ def loss_kind(job: Job, style: Style) -> str:
 def head_operators(job: Job, layouts: Layouts, tokens: Floats, style: Style) -> Operators:
     """The norm before the head, and the loss over the vocabulary that a rank holds."""
     cost, norm, hidden = LOSS[loss_kind(job, style)], _norm(job, style), job.architecture.hidden
-    logits = tokens * (job.architecture.vocab * job.activation_bytes / 2.0) / layouts.tp
+    logits = tokens * (job.head_outputs * job.activation_bytes / 2.0) / layouts.tp
     outside = tokens * (hidden * job.activation_bytes) / layouts.outside_split
     return Operators(
         logits * cost.forward + outside * norm.forward,

@@ -456,7 +456,7 @@ def _logits_and_loss(job: Job, layouts: Layouts, shape: StageShape) -> Floats:
     cut cross-entropy) the logits exist one chunk at a time, and the gradient of the hidden states is kept.
     """
     per_logit, columns, hidden_bytes = loss_parts(job, layouts)
-    return shape.has_head * (per_logit * columns * job.architecture.vocab / layouts.tp + hidden_bytes)
+    return shape.has_head * (per_logit * columns * job.head_outputs / layouts.tp + hidden_bytes)
 
 
 def loss_parts(job: Job, layouts: Layouts) -> tuple[Floats, Floats, Floats]:

@@ -339,13 +339,14 @@ def _loss(parts: StageParts, prefix: str) -> Account:
 
 def _logits(parts: StageParts) -> Account:
     each, tokens, _ = loss_parts(parts.job, parts.layout)
-    vocab, tp = float(parts.job.architecture.vocab), float(parts.layout.tp[0])
+    job, tp = parts.job, float(parts.layout.tp[0])
+    outputs, name = float(job.head_outputs), "head_outputs" if job.training.stage == "rm" else "model.vocab"
     return product(
         times("bytes_per_logit", float(each[0])),
         times("logit_tokens", float(tokens[0])),
-        times("model.vocab", vocab),
+        times(name, outputs),
         over("layout.tp", tp),
-        value=float((each * tokens * vocab / tp)[0]),
+        value=float((each * tokens * outputs / tp)[0]),
     )
 
 

@@ -203,7 +203,7 @@ def _moving(job: Job, name: str, phase: str, size: Floats, kernels: float) -> _O
 
 def _head(job: Job, layout: Layouts) -> Iterator[_One]:
     tokens = micro_batch_tokens(job, layout)
-    columns, hidden = job.architecture.vocab / layout.tp, float(job.architecture.hidden)
+    columns, hidden = job.head_outputs / layout.tp, float(job.architecture.hidden)
     name = ["output head"]
     yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "forward", 1.0, True)
     yield from _products(job, name, [1.0], _Product(tokens, columns, hidden, 1.0), "backward", 1.0, True)

@@ -272,8 +272,10 @@ def _extra_models(job: Job, layouts: Layouts, stage: dict[str, Floats]) -> Float
     """Forward passes of a reference (also through switched-off adapters), and PPO's reward model and trained critic."""
     forward, trained = stage["forward"], stage["forward"] + stage["backward"] + stage["recompute"]
     match job.training.stage:
-        case "dpo" | "ipo" | "kto" | "grpo":
+        case "dpo" | "ipo" | "grpo":
             return forward
+        case "kto":  # Policy and reference read prompts with other prompts' answers besides (TRL, KTOTrainer).
+            return 3.0 * forward
         case "ppo":
             return 2.0 * forward + trained
     return layouts.zeros()

@@ -153,6 +153,12 @@ class Job:
         return referenced and (self.training.stage != "grpo" or self.framework.recipe.grpo_reference)
 
     @cached_property
+    def head_outputs(self) -> int:
+        """Values that the head makes of a token: one of a reward model (TRL's RewardTrainer over transformers'
+        AutoModelForSequenceClassification with num_labels 1)."""
+        return 1 if self.training.stage == "rm" else self.architecture.vocab
+
+    @cached_property
     def fused_loss(self) -> bool:
         choice = self.training.fused_loss
         return self.framework.loss.fused if choice == "auto" else bool(choice)

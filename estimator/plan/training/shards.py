@@ -149,7 +149,9 @@ def _outside_blocks(job: Job, layouts: Layouts, shape: StageShape) -> tuple[Floa
     architecture = job.architecture
     table = architecture.vocab * architecture.hidden / layouts.tp
     head = architecture.head_parameters / layouts.tp
-    if architecture.tied:
+    if job.training.stage == "rm":
+        head = architecture.hidden * layouts.ones()
+    elif architecture.tied:
         head = head + (np.where(layouts.pp > 1, table, 0.0) if job.framework.weights.ties else table)
     first = table + architecture.position_parameters
     head = shape.has_head * head
