@@ -76,6 +76,8 @@ def answer(
     elif reading.tool in FREE:
         if reading.needs:
             return _asked(reading, [str(need) for need in reading.needs], topic)
+        if questions := _open_of_row(reading, turn.tools):
+            return _asked(reading, questions, topic | {"last": [reading.tool, reading.own]})
         wish = _free(reading, turn.plan, turn.tools, topic)
         if isinstance(wish, str):
             return _told(reading, wish, turn.topic)
@@ -152,29 +154,26 @@ def _free(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool], 
     fields = tools[tool].request.model_fields
     own = {name: value for name, value in reading.own.items() if name in fields}
     edits = {edit.field: edit.value for edit in reading.edits if edit.op == "set" and edit.field in fields}
-    return _FREE_CALLS.get(tool, _row if tool in ROWS else _as_it_is)(reading, own, edits, plan, tools, topic)
+    return _FREE_CALLS.get(tool, _as_it_is)(reading, own, edits, plan, tools, topic)
 
 
 def _as_it_is(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
     return str(reading.tool), own
 
 
-def _row(
-    reading: Reading,
-    own: dict[str, Any],
-    edits: dict[str, Any],
-    plan: Mapping[str, Any],
-    tools: Mapping[str, Tool],
-    _: Any,
-) -> Wish:
-    """A row of the person's own, or how to add one where something is missing: only their own figures may go in."""
+def _open_of_row(reading: Reading, tools: Mapping[str, Tool]) -> list[str]:
+    """What a row of the person's own still lacks: only their own figures may go in."""
     tool = str(reading.tool)
-    row = edits | own
-    missing = [
-        name for name, info in tools[tool].request.model_fields.items() if info.is_required() and name not in row
-    ]
-    unlike = tool.endswith("hardware") and not ("like" in row or "memory_gib" in row)
-    return talk.own(tool.partition("_")[2]) if missing or unlike else (tool, row)
+    if tool not in ROWS or tool not in tools:
+        return []
+    fields = tools[tool].request.model_fields
+    missing = [name for name, info in fields.items() if info.is_required() and name not in reading.own]
+    asked = [f"{name}: {str(fields[name].description).rstrip('.')}?" for name in missing]
+    if tool.endswith("price") and not any(name.endswith("usd_per_hour") for name in reading.own):
+        asked.append("usd_per_hour: what does the whole machine cost an hour, in US dollars?")
+    if tool.endswith("hardware") and not {"like", "memory_gib"} & set(reading.own):
+        asked.append("like: which accelerator of the catalogue is it like, or what are its memory, bandwidth and rate?")
+    return asked
 
 
 def _import(
@@ -196,7 +195,7 @@ def _import(
 
 
 def _results(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
-    return ("matrix_results", own) if "folder" in own else talk.WHICH_FOLDER
+    return (str(reading.tool), own) if "folder" in own else talk.WHICH_FOLDER
 
 
 def _difference(
@@ -230,6 +229,7 @@ def _list(reading: Reading, own: dict[str, Any], *_: Any) -> Wish:
 _FREE_CALLS: Mapping[str, Callable[..., Wish]] = {
     "import_config": _import,
     "matrix_results": _results,
+    "benchmark_result": _results,
     "diff_scenarios": _difference,
     "search_playbook": _search,
     "list_catalogue": _list,

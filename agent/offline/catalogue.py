@@ -47,6 +47,7 @@ class Catalogue:
     per_machine: Callable[[str], int | None]
     models_of_size: Callable[[float], list[str]]
     memory_gb: Callable[[str], float | None]
+    makers: tuple[str, ...] = ()
 
     @cached_property
     def card_numbers(self) -> frozenset[str]:
@@ -132,6 +133,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         per_machine=per_machine,
         models_of_size=of_size,
         memory_gb=memory_gb,
+        makers=tuple(dict.fromkeys(row.vendor for row in accelerators())),
     )
 
 

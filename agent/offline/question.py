@@ -41,6 +41,8 @@ _GOALS = (
     {"seq_len": "context", "micro_batch": "concurrency"},
 )
 _LIMIT_OF = {f"workload.{name}": "micro_batch" for name in ("micro_batch", "global_batch")}
+# A matrix is written as it was shown.
+_MATRICES = {"benchmark_matrix", "render_matrix"}
 # What runs the cells of a matrix, by the target that is named.
 _SCHEDULERS = {name: name for name in ("slurm", "ssh", "compose", "skypilot", "kubernetes-trainjob")} | {
     "kubernetes": "kubernetes-trainjob", "docker": "compose"}  # fmt: skip
@@ -260,6 +262,8 @@ def _wish(
             own = {name: kept[name] for name in ("over", "scenarios") if name in kept} | own
         start = {"nodes": _MOST_NODES} if tool == "project_scaling" else {}
         start |= kept if tool == before and tool != "compare" else {}
+        last, shown = topic.get("last") or (None, {})
+        start |= shown if {last, tool} <= _MATRICES else {}
         if "accelerators" in own:
             # Devices that are named are of whichever vendor.
             start.pop("vendors", None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.explain.results import Explanation
     from planner.matrix.render import WrittenMatrix
     from planner.matrix.results import MatrixResults
-    from planner.records.catalogue import AddedRow
+    from planner.records.catalogue import AddedRow, ShownRow
     from planner.records.scenarios import RenderedScenario
 
 WITHHELD = (
@@ -71,8 +71,18 @@ def report(page: WrittenReport) -> list[Block]:
     return [Prose(f"**The report is written**: {page.title}. {page.verdict}"), *_files(page.files)]
 
 
-def row(added: AddedRow | RenderedScenario) -> list[Block]:
-    return [Prose("Done."), *notes("", [file.path for file in added.files])]
+def added(row: AddedRow) -> list[Block]:
+    return [Prose(f"**{row.id} is kept**, and plans can name it."), *notes("", [file.path for file in row.files])]
+
+
+def shown(row: ShownRow) -> list[Block]:
+    """A row of one's own as it would be kept."""
+    texts = [Text(file.text, file.path) for file in row.files]
+    return [*texts, Prose("Nothing is written yet. Say *add it* to keep it.")]
+
+
+def plan_text(plan: RenderedScenario) -> list[Block]:
+    return [Text(file.text, file.path) for file in plan.files]
 
 
 def explanation(figure: Explanation) -> list[Block]:

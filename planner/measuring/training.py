@@ -259,16 +259,25 @@ def _planned(plan: Plan) -> Planned:
     is known of the devices. Raises PlanError."""
     plan = plan.patch({f"layout.{name}": 1 for name in ("pp", "cp", "ep") if getattr(plan.layout, name) is None})
     planned = plan_training(plan)
+    changes = _runnable(plan, planned)
+    stage = changes.get("layout.zero_stage", planned.plan.layout.zero_stage) or 0
+    if plan.training.framework == "auto":
+        with suppress(PlanError):
+            plan = plan.patch({**changes, "workload.framework": "fsdp2" if stage >= 2 else "ddp"})
+            planned = plan_training(plan)
+            # What is best of another framework may be what the program has not.
+            changes = _runnable(plan, planned)
+    return plan_training(plan.patch(changes)) if changes else planned
+
+
+def _runnable(plan: Plan, planned: Planned) -> dict[str, Any]:
+    """What of a chosen layout is left open and becomes what the program has instead."""
     row, changes = planned.plan.layout, dict[str, Any]()
     if plan.layout.zero_stage is None and row.zero_stage == 1:
         changes["layout.zero_stage"] = 2
     if plan.layout.recompute is None and row.recompute == "selective":
         changes["layout.recompute"] = "full"
-    stage = changes.get("layout.zero_stage", row.zero_stage) or 0
-    if plan.training.framework == "auto":
-        with suppress(PlanError):
-            return plan_training(plan.patch({**changes, "workload.framework": "fsdp2" if stage >= 2 else "ddp"}))
-    return plan_training(plan.patch(changes)) if changes else planned
+    return changes
 
 
 def _name(planned: Planned) -> str:

@@ -101,7 +101,7 @@ def test_figures_without_a_flat_name_reach_the_tools() -> None:
     ("text", "method"),
     [
         ("Llama-3.1-8B on 8 H100, dropout 0.05", "lora"),
-        ("Llama-3.1-8B on 8 H100, gptq", "qlora"),
+        ("fine-tune Llama-3.1-8B on 8 H100, gptq", "qlora"),
         ("LoRA of Llama-3.1-8B on 8 H100 with gptq weights", "qlora"),
         ("DoRA of Llama-3.1-8B on 8 H100 with dropout 0.1", "dora"),
     ],

@@ -57,22 +57,6 @@ def outside(kind: str) -> str:
     return f"{_OUTSIDE[kind]} outside what I plan, so nothing was worked out. {PLANNED}"
 
 
-def own(kind: str) -> str:
-    """How something that the catalogue lacks is added: by hand, since only the user's own figures may go in."""
-    tool = "add_model" if kind == "model" else "add_price" if kind in ("price", "rate") else "add_hardware"
-    wants = {
-        "add_model": "its id and the path of its `config.json`",
-        "add_price": "provider, instance, accelerator, devices per machine and the price per hour of the whole machine",
-        "add_hardware": "an id, and either `like` (an accelerator of the catalogue that it resembles) or its memory, "
-        "bandwidth and matrix rate",
-    }[tool]
-    return (
-        f"That is what the tool `{tool}` is for: it needs {wants}. From then on plans can name it. On the command line "
-        f"it is `shardwise call {tool} '{{…}}'`; `shardwise call {tool}` alone lists its fields, and "
-        f"`{tool.replace('add', 'preview')}` shows the file before anything is written."
-    )
-
-
 def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[str]:
     """Questions for the essentials that neither this turn nor an earlier one gave."""
     questions: list[str] = []

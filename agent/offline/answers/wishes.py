@@ -12,6 +12,7 @@ from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
 from pages.blocks import Block, Folded, Prose
 from pages.results import measured, runs
+from pages.results.of_results import blocks_of
 from planner.compare.scenarios import Comparison
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
@@ -37,6 +38,9 @@ ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "rate_run": runs.rating,
     "read_run": runs.reading,
     "describe_machine": measured.machine,
+    "render_scenario": files.plan_text,
+    **dict.fromkeys(("add_price", "add_hardware", "add_model"), files.added),
+    **dict.fromkeys(("preview_price", "preview_hardware", "preview_model"), files.shown),
 }
 # Tools whose assumptions are worth saying: they estimate.
 _ASSUMING = ("recommend_cluster", "auto_configure", "compare", "apply_strategies", "project_scaling", "peak_throughput",
@@ -54,7 +58,7 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     elif isinstance(result, Comparison):
         told = comparison.compared(result, work.figures)
     else:
-        told = ANSWERS.get(name, files.row)(result)
+        told = ANSWERS.get(name, blocks_of)(result)
     blocks = lead.short(told)
     if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))

@@ -15,14 +15,16 @@ from tools.registry import Tool
 # Tools whose question is about no plan, or about a saved one.
 ROWS = frozenset(f"{does}_{kind}" for does in ("add", "preview") for kind in ("price", "model", "hardware"))
 FREE = ROWS | {"list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "search_playbook",
-               "list_catalogue", "import_config", "matrix_results", "describe_machine"}  # fmt: skip
+               "list_catalogue", "import_config", "matrix_results", "benchmark_result", "list_runs",
+               "describe_machine"}  # fmt: skip
 # Tools that look for the hardware themselves.
 SEARCHES_HARDWARE = frozenset({"recommend_cluster", "auto_configure"})
 # Follow-ups that ask nothing ask these again.
 REPEATED = SEARCHES_HARDWARE | {"compare", "apply_strategies", "project_scaling", "peak_throughput"}
 # Every other tool that is the whole answer to a question about the plan.
 ALONE = REPEATED | {"advise", "explain", "benchmark_matrix", "render_matrix", "report", "render_report",
-                    "preview_report", "save_scenario", "render_scenario", "rate_run", "read_run"}  # fmt: skip
+                    "preview_report", "save_scenario", "render_scenario", "render_benchmark", "rate_run",
+                    "read_run"}  # fmt: skip
 # Of a search for hardware the plan's own cluster and layout are the question, not the answer.
 _CLUSTER = ("accelerator", "count", "per_node", "interconnect", "usable_gib")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))

@@ -39,6 +39,17 @@ def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
     return None
 
 
+def since(read: Mentions, now: datetime) -> str | None:
+    """The day that runs are listed from on: the last one of that date, or the first of a month that is named."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [day for _, day, _ in _days(read, now)]
+    months = (read.found.sense(at, "month") for at in range(len(read.tokens)))
+    days += [day for month in months if month and (day := _ahead(today, int(month[0].value), 1))]
+    if not days:
+        return None
+    return (days[0] if days[0] <= today else days[0].replace(year=days[0].year - 1)).date().isoformat()
+
+
 def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple[float, int, int] | None:
     """The hours of a stretch between two days, of a night or of a weekend."""
     for start, _, end in days:

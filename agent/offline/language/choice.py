@@ -11,6 +11,9 @@ from agent.offline.language.features import Context, goal_of, listed, only_chang
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asked_outright, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
+from agent.offline.language.own.pricing import NEAR_DOLLARS
+from agent.offline.language.own.rows import goes_on_with, shown_or_written
+from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.machines import side_by_side, together
@@ -58,11 +61,12 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = act.tool_of(page, context)
     if page.read.asked("outside") and not page.read.of("model"):
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
-    if about_the_answer(page):
+    if about_the_answer(page) or _only_thanks(page):
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if only := _of_hardware_alone(page) or _said_outright(page):
+    goes_on = goes_on_with(page, context.tool) or goes_on_with_runs(page, context.tool)
+    if only := goes_on or _of_hardware_alone(page) or _said_outright(page):
         return only, {only: 1.0}
     if asks_for_data(page) and has_model(page):
         return "find_limit", {"find_limit": 1.0}
@@ -84,6 +88,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     changes = page.plan and only_changes(page)
     if not page.plan and context.tool not in _FACTS and _of_practice(page, tool):
         return "search_playbook", shares
+    tool = _estimate(page) if _wishes_for_a_run(page, tool) else tool
     tool = _going_on(page, tool, context.tool) if changes else _of_what_there_is(page, tool)
     if page.plan and page.marks and tool == "sweep" and not (listed(page) or asks(page.read.found, [])):
         # 'Doubling the batch' is one step, not a range of them.
@@ -93,7 +98,14 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    return _of_runs(page, tool) if tool in _OF_ONE else tool, shares
+    return _of_runs(page, tool) if tool in _OF_ONE else shown_or_written(page, tool), shares
+
+
+def _only_thanks(page: Page) -> bool:
+    """Whether nothing is said but thanks."""
+    read = page.read
+    says = page.filled or page.kept or read.names or page.marks or read.asked("focus") or asks(read.found, [])
+    return read.asked("wish") == ["thanks"] and not says
 
 
 def _weighs(page: Page) -> bool:
@@ -275,6 +287,12 @@ def _estimate(page: Page) -> str:
     return "estimate_inference" if page.mode == SERVING else "estimate_training"
 
 
+def _is_to_be_run(page: Page) -> bool:
+    """Whether something is to run on counted devices, whatever it is: 'I'd like to train on 8 H100'."""
+    counted = any(device.count for device in page.devices)
+    return counted and bool(page.read.asked("mode")) and not page.asks_money and not page.read.asked("wish")
+
+
 def _of_no_facts(page: Page, tool: str) -> str | None:
     """The tool that estimates what seems to be a question about facts, or about a limit or devices that are said."""
     read = page.read
@@ -288,7 +306,8 @@ def _of_no_facts(page: Page, tool: str) -> str | None:
     if tool in _FACTS and page.filled and page.plan and not read.names:
         # Facts are of something that is named.
         return _estimate(page)
-    if tool == "describe_hardware" and has_model(page) and (read.asked("mode") or page.filled):
+    of_a_run = has_model(page) and (read.asked("mode") or page.filled)
+    if tool == "describe_hardware" and (of_a_run or _is_to_be_run(page)):
         # 'Is NVLink needed for a 70B on 2 A6000?'
         return _estimate(page)
     if tool == "explain" and has_model(page) and not (page.plan or explained(page)):
@@ -309,6 +328,17 @@ def _of_no_facts(page: Page, tool: str) -> str | None:
         return "check_fit"
     # 'Host Llama 405B'
     return _estimate(page) if read.asked("mode")[:1] and not read.asked("wish") else None
+
+
+def _wishes_for_a_run(page: Page, tool: str) -> bool:
+    """Whether what seems to be about a file, a measured speed or a search is about a run: 'train ./config.json', 'can I
+    hit 30 tok/s?', 'how can I make it faster?'"""
+    read, focus = page.read, page.read.asked("focus")
+    if tool == "import_config":
+        return "import" not in read.asked("wish") and any(name.text.endswith("config.json") for name in read.of("path"))
+    if tool == RATES:
+        return "fit" in focus and not read.asked("judged")
+    return tool in _CHOOSING and bool(page.plan) and "faster" in focus and "best" not in focus
 
 
 def _of_what_there_is(page: Page, tool: str) -> str:
@@ -383,7 +413,9 @@ def _of_a_price(page: Page, tool: str) -> bool:
         return False
     runs = [number.field for number in page.filled if ALL_PATHS.get(number.field, "cluster").startswith(_PARTS)]
     paid = all(value.field in ("price", "objective") for value in page.kept)
-    return paid and not runs and (tool == "estimate_cost" or "cost" in read.asked("focus"))
+    money = any(row.amounts[-1].unit("usd", *NEAR_DOLLARS) for row in read.rows) or page.kept
+    money = money or {"hourly", "rent"} & set(read.asked("wish"))
+    return paid and not runs and ("cost" in read.asked("focus") or (tool == "estimate_cost" and bool(money)))
 
 
 def _of_practice(page: Page, tool: str) -> bool:

@@ -104,6 +104,10 @@ class Found:
         """Whether a word at a token is a unit of one of these dimensions."""
         return any(sense.name in names for word in self.words.get(at, ()) for sense in word.all("unit"))
 
+    def is_asked(self, at: int, name: str) -> bool:
+        """Whether a word at a token asks for something."""
+        return any(sense.name == name for word in self.words.get(at, ()) for sense in word.all("asked"))
+
     def ends_unit(self, at: int, *names: str) -> bool:
         """Whether a unit of one of these dimensions ends right before a token."""
         starts = range(max(at - LONGEST_NAME, 0), at)

@@ -175,6 +175,9 @@ def _pointed_at(heard: Found, at: int, end: int, by_end: dict[int, Thing]) -> Th
     particle = heard.does(at, "particle") is not None
     near = range(at - 2, at) if particle else range(end, end + 2)
     points = next((step for step in near if 0 <= step < len(heard.text) and heard.does(step, "it")), None)
+    if points is not None and any(heard.is_asked(step, "write") for step in range(end, points)):
+        # 'Don't save it' refuses no setting.
+        return None
     if points is None or not (particle or heard.does(points, "it") == len(heard.text) or _closes(heard, points + 1)):
         return None
     return _setting_before(heard, at, by_end, lambda token: token.ends_sentence)

@@ -271,7 +271,7 @@ def test_cost_follows_the_layout_that_was_chosen() -> None:
         ({"tool": "save_scenario"}, "There is no plan"),
         ({"tool": "matrix_results"}, "Which folder"),
         ({"tool": "diff_scenarios"}, "There is no plan here yet"),
-        ({"tool": "add_price"}, "That is what the tool `add_price` is for"),
+        ({"tool": "add_price"}, "Before I can work that out"),
     ],
 )
 def test_what_needs_no_tool(form: dict[str, Any], starts: str) -> None:

@@ -1,19 +1,20 @@
-"""Files and folders that a turn names, saved plans, and rows of one's own."""
+"""Files and folders that a turn names, and saved plans."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.form import Need, Reading
+from agent.offline.form import Reading
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.own.pricing import NEAR_DOLLARS
 from agent.offline.language.own.searches import strategies_of
 from knowledge.scenarios import scenarios
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
+# Pairs of quotation marks, and the longest name that is looked for between them.
+_QUOTES, _LONGEST_NAME = ("''", '""', "“”", "„“", "«»", "「」", "『』"), 40
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
 
 
@@ -25,10 +26,10 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
         own["targets"] = list(dict.fromkeys(targets))
     if folder := folder_of(page):
         own["folder"] = folder
-    return own | _settings(page)
+    return own | settings(page)
 
 
-def _settings(page: Page) -> dict[str, Any]:
+def settings(page: Page) -> dict[str, Any]:
     """'Partition gpu, account nlp': the chunk behind the setting's name."""
     found: dict[str, Any] = {}
     chunks = chunks_of(page)
@@ -91,7 +92,10 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     named = [name.text for name in page.read.of("scenario")]
     new = [chunk for chunk in named or _behind_names(naming, chunks) if chunk.lower() not in known]
     if tool == "diff_scenarios":
-        both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *new]))
+        things = {name.text.lower() for name in page.read.of("model", "accelerator")}
+        written = [one for one in chunks if _is_written_as_name(one) and one.lower() not in things]
+        written += quoted(page.read.text)
+        both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *written, *new]))
         return dict(zip(("a", "b"), both, strict=False))
     if tool == "list_scenarios":
         words = [
@@ -102,6 +106,22 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
         return {"query": words[-1]} if words and words[-1].lower() not in ("me", "it", "them") else {}
     named = new or said if tool == "save_scenario" else said or new
     return {"name": named[-1] if tool == "save_scenario" else named[0]} if named else {}
+
+
+def quoted(text: str) -> list[str]:
+    """What stands between quotation marks."""
+    found: list[str] = []
+    for opens, closes in _QUOTES:
+        parts = text.split(opens) if opens == closes else [part.partition(closes)[0] for part in text.split(opens)]
+        inner = parts[1::2] if opens == closes else parts[1:]
+        found += [part for part in inner if part.strip() and len(part) <= _LONGEST_NAME]
+    return found
+
+
+def _is_written_as_name(chunk: str) -> bool:
+    """Whether a run of characters is joined as plans are called: 'q1-capacity'."""
+    parts = chunk.replace("_", "-").split("-")
+    return len(parts) > 1 and parts[0][:1].isalpha() and all(part.isalnum() for part in parts)
 
 
 def _behind_names(naming: frozenset[str], chunks: list[str]) -> list[str]:
@@ -118,6 +138,7 @@ def matrix_of(page: Page, reading: Reading) -> dict[str, Any]:
 
 
 def report_of(page: Page, reading: Reading) -> dict[str, Any]:
+    """In which form a report is, and where it goes."""
     forms = [token.norm for token in page.read.tokens if token.norm in ("pdf", "html", "markdown", "md")]
     return {"format": {"md": "markdown"}.get(forms[0], forms[0])} if forms else {}
 
@@ -126,46 +147,3 @@ def import_of(page: Page, reading: Reading) -> dict[str, Any]:
     if page.pasted:
         return {"text": page.pasted}
     return {"file_paths": page.files.configs} if page.files.configs else {"text": page.read.text}
-
-
-def results_of(page: Page, reading: Reading) -> dict[str, Any]:
-    folder = folder_of(page)
-    return {"folder": folder} if folder else {}
-
-
-def price_row(page: Page, reading: Reading) -> dict[str, Any]:
-    """A price of one's own: whose, of what, how much."""
-    own: dict[str, Any] = {}
-    fields = ("usd_per_node_hour", "usd_per_device_hour", "max_usd_per_hour")
-    hourly = next((number for name in fields for number in page.filled if number.field == name), None)
-    if hourly and hourly.row.amounts[-1].unit(*NEAR_DOLLARS):
-        # What is kept is kept in dollars.
-        said = page.read.said(hourly.row.start, hourly.row.end)
-        page.needs.append(Need("usd_per_hour", f"prices are kept in US dollars: how many are {said}?"))
-    elif hourly:
-        own["usd_per_hour"] = hourly.values[-1]
-    device = next(iter(page.devices), None)
-    if device and device.name.id:
-        each = next(iter(page.values("per_node")), None)
-        own |= {"accelerator": device.name.id, "count": device.count or int(device.per_node or each or 1)}
-        own["instance"] = f"{own['count']} x {device.name.id}"
-    for before, chunk in zip((words := [chunk for _, chunk in chunks_of(page)]), words[1:], strict=False):
-        if before.lower() in ("at", "from", "by", "with") and chunk[:1].isupper() and "provider" not in own:
-            own["provider"] = chunk
-    return own
-
-
-def device_row(page: Page, reading: Reading) -> dict[str, Any]:
-    own: dict[str, Any] = {}
-    device = next(iter(page.devices), None)
-    if device and device.name.id:
-        own["like"] = device.name.id
-    memory = [number for number in page.filled if number.row.amounts[-1].unit("bytes")]
-    if memory:
-        amount = memory[0].row.amounts[-1]
-        own["memory_gib"] = amount.value
-    words = [chunk for _, chunk in chunks_of(page)]
-    for before, two, chunk in zip(words, words[1:], words[2:], strict=False):
-        if before.lower() in ("call", "name") and two.lower() in ("it", "that", "this"):
-            own["id"] = chunk
-    return own

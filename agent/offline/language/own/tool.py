@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.form import Edit, Reading
 from agent.offline.language.assign import fields_named
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own.files import (
-    device_row,
-    files_of,
-    import_of,
-    matrix_of,
-    price_row,
-    report_of,
-    results_of,
-    scenario_of,
-)
+from agent.offline.language.own.files import files_of, import_of, matrix_of, report_of, scenario_of
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
 from agent.offline.language.own.measured import RATES
+from agent.offline.language.own.rows import ROWS, device_row, model_row, price_row
+from agent.offline.language.own.runs import benchmark_of, history_of, results_of, scenario_text
 from agent.offline.language.own.searches import (
     catalogue_of,
     facts_of,
@@ -37,8 +30,8 @@ if TYPE_CHECKING:
 _SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenarios", "list_scenarios")
 # Tools whose question is about no plan: what is named is theirs.
 FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "describe_hardware", "load_scenario",
-                  "delete_scenario", "list_scenarios", "diff_scenarios", "matrix_results", "add_price", "add_hardware",
-                  "add_model", "describe_machine"})  # fmt: skip
+                  "delete_scenario", "list_scenarios", "diff_scenarios", "matrix_results", "benchmark_result",
+                  "list_runs", "describe_machine", *ROWS})  # fmt: skip
 _WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
 
 
@@ -85,6 +78,9 @@ def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> l
     if tool in _WRITES:
         # A path is where they go.
         return [edit for edit in edits if not (edit.field == "model" and "/" in str(edit.value)[:2])]
+    if tool == "render_benchmark":
+        # 'Time 20 steps' trains no longer.
+        return [edit for edit in edits if edit.field not in ("steps", "epochs", "recompute_block")]
     if tool == "save_scenario":
         return [
             edit
@@ -102,6 +98,7 @@ def _log_of(page: Page, reading: Reading) -> dict[str, Any]:
     return {"text": page.log} if page.log else {"path": page.files.records[0]} if page.files.records else {}
 
 
+_ROWS = {"price": price_row, "hardware": device_row, "model": model_row}
 _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
     "find_limit": limit_of,
     "sweep": sweep_of,
@@ -120,12 +117,16 @@ _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
     "apply_strategies": strategies_of,
     "peak_throughput": strategies_of,
     "benchmark_matrix": matrix_of,
+    "render_matrix": matrix_of,
+    "render_benchmark": benchmark_of,
     "matrix_results": results_of,
+    "benchmark_result": results_of,
+    "list_runs": history_of,
+    "render_scenario": scenario_text,
     RATES: _speed_of,
     "read_run": _log_of,
-    "report": report_of,
+    **dict.fromkeys(("report", "preview_report"), report_of),
     "import_config": import_of,
-    "add_price": price_row,
-    "add_hardware": device_row,
+    **{tool: _ROWS[kind] for tool, kind in ROWS.items()},
     **dict.fromkeys(_SCENARIOS, scenario_of),
 }

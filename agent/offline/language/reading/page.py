@@ -106,6 +106,12 @@ class Page:
         return any(row.amounts[-1].unit("bytes") for row in self.read.rows)
 
     @property
+    def last(self) -> tuple[str, Mapping[str, Any]]:
+        """The tool that was the whole answer to the turn before, and its own arguments."""
+        tool, own = self.topic.get("last") or ("", {})
+        return tool, own
+
+    @property
     def asks_money(self) -> bool:
         """Whether it is asked what something costs."""
         return bool({"cost", "cheaper"} & set(self.read.asked("focus")))

@@ -15,6 +15,7 @@ from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
+from agent.offline.language.own.rows import ROWS
 from agent.offline.language.own.searches import hours_of_use
 from agent.offline.language.own.tool import FREE, edits_left, own_of
 from agent.offline.language.pasted import apart as apart_
@@ -56,7 +57,9 @@ def read(
     page.log = parts.log
     page.files = files_named(page.read, page.plan, tool) if not (page.pasted or page.log) else NamedFiles()
     then = left_to_ask(said, page.files, tool) if page.pasted or page.files.configs else ""
-    if page.pasted or page.files.configs:
+    if ROWS.get(tool or "") == "model":
+        page.files = NamedFiles()
+    elif page.pasted or page.files.configs:
         tool = "import_config"
     elif page.log or page.files.records:
         tool = "read_run"
@@ -163,7 +166,6 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         refs=refs,
         assumed=page.assumed,
         needs=page.needs,
-        lost=[*lost_words(page, tool), *page.beside],
         new=bool(page.read.does("new")) and not refs,
     )
     if tool == "project_mlperf" and not any(edit.field == "scenario" for edit in edits):
@@ -183,7 +185,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
     edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
-    lost = [*reading.lost, *unused_numbers(page, reading), *unused_names(page, reading)]
+    lost = [*lost_words(page, tool), *page.beside, *unused_numbers(page, reading), *unused_names(page, reading)]
     named = {str(value) for value in own.values()}
     named |= {page.read.text[slice(*edit.span)] for edit in edits if edit.field == "accelerator"}
     unknown = [words for words in unknown_words(page) if words not in named]

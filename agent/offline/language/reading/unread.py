@@ -8,6 +8,7 @@ from agent.offline.form import BESIDE, Reading
 from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.own.rows import ROWS
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.numbers import AS_OTHERS
 from agent.offline.language.reading.page import Page
@@ -134,7 +135,9 @@ def lost_words(page: Page, tool: str | None = None) -> list[str]:
     # 'From 8 -> 512' is about 512.
     left = [row for row in page.left if not _leads_on(page, row)]
     found = [page.read.said(row.start, row.end) for row in left]
-    found += [page.read.said(start, end) for start, end in (*page.refused.unread, *page.lost)]
+    # 'Don't save it yet'
+    refused = () if tool in ROWS else page.refused.unread
+    found += [page.read.said(start, end) for start, end in (*refused, *page.lost)]
     # 'Sweep it, doubling' is no change.
     found += [page.read.said(start, end) for start, end in (() if tool in ("sweep", *FREE) else _factors(page))]
     return list(dict.fromkeys(found))
