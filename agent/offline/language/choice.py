@@ -318,7 +318,7 @@ def _of_no_facts(page: Page, tool: str) -> str | None:
         return "find_limit" if "model" in read.asked("goal") and not read.of("model") else None
     if tool == "find_limit" and not page.plan and any(map(page.values, ("max_context", "seq_len"))):
         # '8k max context for Llama 8B'
-        return _estimate(page) if limit_goal(page) is None else None
+        return _estimate(page) if limit_goal(page) is None and any_goal(page) is None else None
     if tool != "describe_model":
         return None
     if _CACHE in read.asked("figure") and page.filled:

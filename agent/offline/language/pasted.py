@@ -296,7 +296,9 @@ def _lines(text: str) -> tuple[str, str] | None:
     while end < len(lines) and lines[end].strip() and _belongs(lines[end]):
         end += 1
     prose = [line for line in lines[start:end] if not _key(line) and not _belongs(line)]
-    if len(prose) > len(fields):
+    items = [line for line in lines[start:end] if line.startswith("- ") and not _key(line)]
+    if len(prose) > len(fields) or len(items) >= len(fields):
+        # A list of what somebody says is no configuration.
         return None
     return "\n".join(lines[start:end]), "\n".join([*lines[:start], *lines[end:]])
 

@@ -90,8 +90,8 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at = again
             continue
         hit = _right(found, end, by_start) if right else None
-        if hit and hit.key.startswith("number") and _brings_to(found, at, hit):
-            # 'Drop to 2' brings them there.
+        if hit and _brings_to(found, at, hit):
+            # 'Drop to 2', 'drop to tp4' bring them there.
             at = end
             continue
         if hit and hit.key.startswith("number") and (hit.start > end + 1 or less):
@@ -164,6 +164,10 @@ def _judged(heard: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
 def _named_before(heard: Found, at: int, end: int, left: int | None, by_end: dict[int, Thing]) -> Thing | None:
     """What a refusal behind it is about, unless that is of something unknown or a number."""
     following = end + (end < len(heard.text) and heard.text[end].norm in heard.lexicon.articles)
+    placed = end < len(heard.text) and heard.text[end].norm in heard.lexicon.placing
+    if _counts(heard, end + placed) and heard.does(at, "refuse_right"):
+        # 'Qwen3-32B statt auf 8 auf 16 H200' refuses no model.
+        return None
     if _is_of_a_stranger(heard, following) and (left is None or heard.sense(at, "away") is not None):
         return None
     hit = _left(heard, at, by_end)
