@@ -12,7 +12,7 @@ from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asked_outright, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.pricing import NEAR_DOLLARS
-from agent.offline.language.own.rows import goes_on_with, shown_or_written
+from agent.offline.language.own.rows import ROWS, goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.alone import OFFERS
@@ -34,6 +34,11 @@ _ASKED_FOR = ("check_fit", "best_parallelism", "list_catalogue", "import_config"
 # Tools that answer for one plan; a row of so many numbers is of as many plans.
 _OF_ONE = ("estimate_training", "estimate_inference", "check_fit")
 _ROW = 3
+# What keeps, lists or writes something of one's own, and how likely it must be.
+_OF_ONES_OWN = frozenset({*ROWS, "save_scenario", "load_scenario", "delete_scenario", "render_scenario", "list_runs",
+                          "list_scenarios", "render_benchmark", "benchmark_result", "matrix_results", "render_report",
+                          "preview_report", "benchmark_matrix", "render_matrix"})  # fmt: skip
+_LIKELY = 0.25
 _WRITES = ("write_configs", "render_configs")
 _FACTS = ("describe_model", "describe_hardware")
 # Settings that one asks about whether they pay; of others one asks which value is best.
@@ -77,7 +82,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if page.plan and _FIGURES & set(page.read.asked("focus")) and not (limit_goal(page) or any_goal(page)):
         # 'What takes the most memory?' asks for no limit.
         shares = {**shares, "find_limit": 0.0}
-    tool = max(shares, key=lambda name: shares[name])
+    tool = _surest(shares)
     if context.tool in _CHOOSING and tool == "compare" and not page.read.does("compare", "versus"):
         # 'vLLM or SGLang?' after the best way was asked for.
         return None, shares
@@ -99,6 +104,14 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
     return _of_runs(page, tool) if tool in _OF_ONE else shown_or_written(page, tool), shares
+
+
+def _surest(shares: dict[str, float]) -> str:
+    """The likeliest tool; one that keeps, lists or writes something of one's own only where that is likely enough."""
+    tool = max(shares, key=lambda name: shares[name])
+    if tool not in _OF_ONES_OWN or shares[tool] >= _LIKELY:
+        return tool
+    return max(shares, key=lambda name: shares[name] if name not in _OF_ONES_OWN else 0.0)
 
 
 def _only_thanks(page: Page) -> bool:
