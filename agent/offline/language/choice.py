@@ -103,7 +103,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    return _of_runs(page, tool) if tool in _OF_ONE else shown_or_written(page, tool), shares
+    return _in_its_way(page, tool) if tool else None, shares
 
 
 def _surest(shares: dict[str, float]) -> str:
@@ -112,6 +112,11 @@ def _surest(shares: dict[str, float]) -> str:
     if tool not in _OF_ONES_OWN or shares[tool] >= _LIKELY:
         return tool
     return max(shares, key=lambda name: shares[name] if name not in _OF_ONES_OWN else 0.0)
+
+
+def _in_its_way(page: Page, tool: str) -> str:
+    """The tool for one run or for several, that shows or that writes."""
+    return _of_runs(page, tool) if tool in _OF_ONE else shown_or_written(page, tool)
 
 
 def _only_thanks(page: Page) -> bool:

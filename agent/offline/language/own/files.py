@@ -93,7 +93,7 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     new = [chunk for chunk in named or _behind_names(naming, chunks) if chunk.lower() not in known]
     if tool == "diff_scenarios":
         things = {name.text.lower() for name in page.read.of("model", "accelerator")}
-        written = [one for one in chunks if _is_written_as_name(one) and one.lower() not in things]
+        written = [chunk for chunk in chunks if _is_written_as_name(chunk) and chunk.lower() not in things]
         written += quoted(page.read.text)
         both = list(dict.fromkeys(said if page.read.asked("of_answer") else [*said, *written, *new]))
         return dict(zip(("a", "b"), both, strict=False))
@@ -110,12 +110,12 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
 
 def quoted(text: str) -> list[str]:
     """What stands between quotation marks."""
-    found: list[str] = []
+    names: list[str] = []
     for opens, closes in _QUOTES:
         parts = text.split(opens) if opens == closes else [part.partition(closes)[0] for part in text.split(opens)]
         inner = parts[1::2] if opens == closes else parts[1:]
-        found += [part for part in inner if part.strip() and len(part) <= _LONGEST_NAME]
-    return found
+        names += [part for part in inner if part.strip() and len(part) <= _LONGEST_NAME]
+    return names
 
 
 def _is_written_as_name(chunk: str) -> bool:

@@ -10,7 +10,7 @@ from agent.offline.language.assign import Row
 from agent.offline.language.calendar import since
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.files import folder_of, settings
-from agent.offline.language.own.rows import chunks, is_id, take
+from agent.offline.language.own.given import chunks, is_id, take
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -40,18 +40,18 @@ def goes_on_with_runs(page: Page, before: str | None) -> str | None:
 def history_of(page: Page, reading: Reading) -> dict[str, Any]:
     """Which runs of one's own are listed."""
     tool, own = page.last
-    found = dict(own) if tool == "list_runs" else {}
+    chosen = dict(own) if tool == "list_runs" else {}
     if day := since(page.read, page.now):
-        found["since"] = day
+        chosen["since"] = day
     if tag := _behind(page, "tag"):
-        found["tag"] = tag
+        chosen["tag"] = tag
     programs = [str(value.value) for value in page.read.values if value.field in _OF_PROGRAMS]
     if version := _version(page) or next(iter(programs), None):
-        found["software"] = version
+        chosen["software"] = version
     for kind in ("model", "accelerator"):
         if names := [name.id for name in page.read.of(kind) if name.id]:
-            found[kind] = names[0]
-    return found
+            chosen[kind] = names[0]
+    return chosen
 
 
 def _behind(page: Page, part: str) -> str | None:
@@ -59,7 +59,7 @@ def _behind(page: Page, part: str) -> str | None:
     for _, end, name in page.read.asked_at("row_part"):
         if name == part:
             rest = page.read.text[page.read.tokens[end - 1].end :]
-            return next((one for one in chunks(rest) if one.lower() not in lexicon().ordinary), None)
+            return next((chunk for chunk in chunks(rest) if chunk.lower() not in lexicon().ordinary), None)
     return None
 
 
@@ -75,15 +75,15 @@ def _version(page: Page) -> str | None:
 def benchmark_of(page: Page, reading: Reading) -> dict[str, Any]:
     """How a plan is timed: steps, repeats, how much of the model, what runs it."""
     tool, own = page.last
-    found = dict(own) if tool == "render_benchmark" else {}
+    timing = dict(own) if tool == "render_benchmark" else {}
     for row in page.read.rows:
         if name := _counts(page, row):
-            found[name] = int(row.amounts[-1].value)
+            timing[name] = int(row.amounts[-1].value)
             take(page, [row])
     if any(name == "trace" for _, _, name in page.read.asked_at("timing")):
-        found["profile"] = True
+        timing["profile"] = True
     named = [name for name in page.read.asked("target") if name in _SCHEDULERS]
-    return found | ({"scheduler": named[0]} if named else {}) | settings(page)
+    return timing | ({"scheduler": named[0]} if named else {}) | settings(page)
 
 
 def _counts(page: Page, row: Row) -> str | None:
@@ -106,8 +106,8 @@ def _counts(page: Page, row: Row) -> str | None:
 def results_of(page: Page, reading: Reading) -> dict[str, Any]:
     """Where the results of a matrix or of a benchmark lie; a turn that does not say it means the folder before."""
     _, own = page.last
-    named = [one for one in chunks(page.read.text) if "/" in one and not (is_id(one) and _is_model(page, one))]
-    folder = next(iter(named), None) or folder_of(page) or _bare_folder(page) or own.get("folder")
+    paths = [path for path in chunks(page.read.text) if "/" in path and not (is_id(path) and _is_model(page, path))]
+    folder = next(iter(paths), None) or folder_of(page) or _bare_folder(page) or own.get("folder")
     return {"folder": folder} if folder else {}
 
 
@@ -119,8 +119,8 @@ def _bare_folder(page: Page) -> str | None:
     """'Results lie in tender-suite': a name that no word is, behind one that says where."""
     words = chunks(page.read.text)
     ordinary = lexicon().ordinary | lexicon().known
-    behind = [two for one, two in itertools.pairwise(words) if one.lower() in lexicon().into | {"for", "of"}]
-    return next((one for one in behind if one.lower() not in ordinary and not one.isdigit()), None)
+    behind = [word for before, word in itertools.pairwise(words) if before.lower() in lexicon().into | {"for", "of"}]
+    return next((word for word in behind if word.lower() not in ordinary and not word.isdigit()), None)
 
 
 def scenario_text(page: Page, reading: Reading) -> dict[str, Any]:

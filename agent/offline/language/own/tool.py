@@ -11,7 +11,8 @@ from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import files_of, import_of, matrix_of, report_of, scenario_of
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
 from agent.offline.language.own.measured import RATES
-from agent.offline.language.own.rows import ROWS, device_row, model_row, price_row
+from agent.offline.language.own.prices import price_row
+from agent.offline.language.own.rows import ROWS, device_row, model_row
 from agent.offline.language.own.runs import benchmark_of, history_of, results_of, scenario_text
 from agent.offline.language.own.searches import (
     catalogue_of,

@@ -69,6 +69,8 @@ class Page:
     """Dollars of a unit of other money, as the words say."""
     lost: list[tuple[int, int]] = field(default_factory=list)
     """Words of a change that nothing was found to change by."""
+    taken: set[int] = field(default_factory=set)
+    """Where numbers begin, in characters, that went to arguments of a tool's own."""
     added: bool = False
     """Whether machines were added or taken away with their devices."""
     rows: list[list[Edit]] = field(default_factory=list)

@@ -183,6 +183,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         # Of a run that they are not about nothing is asked.
         paths = set(ALL_PATHS.values())
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
+    edits = [edit for edit in edits if edit.span[0] not in page.taken or edit.span == (0, 0)]
     edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
     lost = [*lost_words(page, tool), *page.beside, *unused_numbers(page, reading), *unused_names(page, reading)]
