@@ -23,7 +23,7 @@ _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "lone", "long_scale", "naming", "saving",
          "unnamed", "programs", "settings", "letting_go", "pointing", "into",
          "placing", "machines", "holding", "beside_devices", "boards", "lines", "apiece", "particular", "endings",
-         "meant_for", "described", "pixels", "of_each", "sellers")  # fmt: skip
+         "meant_for", "described", "pixels", "of_each", "sellers", "makings")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -138,6 +138,7 @@ class Lexicon:
     pixels: frozenset[str]
     of_each: frozenset[str]
     sellers: frozenset[str]
+    makings: frozenset[str]
     spoken: Mapping[str, int]
     """English numbers of one word."""
 

@@ -296,6 +296,8 @@ def _network(read: Mentions) -> tuple[str, int, int] | None:
         if kind is None or at in read.named_tokens:
             continue
         end = words[0].end
+        if glued := _lanes(read, end):
+            return f"{kind}-{glued[0]}", at, glued[1]
         around = (*range(max(at - 5, 0), at), *range(end, min(end + 3, len(read.tokens))))
         speeds = [at for at in around if read.tokens[at].kind == "number" and _is_speed(read, at)]
         start = min(at, *speeds[:1]) if speeds else at
@@ -307,6 +309,15 @@ def _network(read: Mentions) -> tuple[str, int, int] | None:
             counted = speeds and start >= 2 and read.tokens[start - 1].norm in ("x", "×", "*")
             return (f"{name}x{read.tokens[start - 2].norm}", start - 2, end) if counted else (name, start, end)
     return None
+
+
+def _lanes(read: Mentions, at: int) -> tuple[str, int] | None:
+    """('400x8', token behind) of what a hyphen joins to a network's name: 'roce-400x8'."""
+    text = read.tokens[at : at + 4]
+    if len(text) < 4 or text[0].text != "-" or any(token.space for token in text) or text[2].norm != "x":
+        return None
+    numbers = text[1].kind == text[3].kind == "number"
+    return (f"{text[1].norm}x{text[3].norm}", at + 4) if numbers else None
 
 
 def _is_speed(read: Mentions, at: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon, plain_words
@@ -17,11 +18,14 @@ from agent.offline.language.names.known import (
     looked_up,
     makers,
     said_of,
+    tails,
     walked,
 )
 from agent.offline.language.tokens import Glyphs, folded
 
 _MOST_WORDS = 9
+# Tokens of a format's name from which on it is no part of a checkpoint's: 'q4_K_M', not 'FP8'.
+_BITS = 2
 
 
 def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
@@ -38,7 +42,7 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
         if exact and not _ends_glued(text, exact[0]) and (sized or _bears(text, at, exact[0])):
             return model_named(text, at, exact[0], exact[1], catalogue, whole)
         return _unknown_model(text, at, known, catalogue, whole)
-    end = max(_extent(text, at, known.heads[head]), exact[0] if exact else at + 1)
+    end = max(_extent(text, at, known.heads), exact[0] if exact else at + 1)
     sized = any(is_size(text, one) for one in range(at, end))
     if not sized and (stop := _size_behind(text, end, known)):
         # 'Llama 9 Ultra 900B' is no Llama that is known.
@@ -52,8 +56,8 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     for stop in range(end, at, -1):
         if sized and not any(is_size(text, one) for one in range(at, stop)):
             break
-        if stop < end and any(one.kind == "number" and not one.space for one in text[stop:end]):
-            # 'gpt-5' is no 'gpt'.
+        if stop < end and _is_another(text, stop, end):
+            # 'gpt-5' is no 'gpt', 'GLM-5-Air' no GLM-5.
             return model_named(text, start, end, said_of(whole, text, at, end), catalogue, whole)
         if text[stop - 1].joins or (
             stop < len(text) and not text[stop].space and text[stop].kind != "sign" and stop != end
@@ -68,6 +72,51 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
     return None
+
+
+def of_a_fine_tune(text: Sequence[Glyphs], name: Name, catalogue: Catalogue, whole: str) -> Name:
+    """A model with an owner or an end of its own, 'myorg/Llama-3.1-8B-Instruct-medical': what it is called after, which
+    is said."""
+    if name.id is None or name.problem:
+        return name
+    start, end = _owner(text, name.start), name.end
+    while end + 1 < len(text) and text[end].text in "-_" and not (text[end].space or text[end + 1].space):
+        end += 2
+    owned = start < name.start and end - name.start > 1
+    if not owned or text[start].text in "./~" or said_of(whole, text, start, end).count("/") > 1:
+        return name
+    called = said_of(whole, text, start, end)
+    id, note, options, problem = looked_up(catalogue, "model", called)
+    if problem is None and id:
+        return replace(name, start=start, end=end, text=called, id=id, note=note, options=options)
+    note = f"{called!r} is not in the catalogue: read as {name.id}, which it is called after"
+    return replace(name, start=start, end=end, text=called, note=note)
+
+
+def _owner(text: Sequence[Glyphs], at: int) -> int:
+    """Where the owner before a slash begins that ends right at a token; the token where there is none."""
+    if at < 2 or text[at - 1].text != "/" or text[at].space or text[at - 1].space:
+        return at
+    start = at - 1
+    while start > 0 and not text[start].space and (text[start - 1].joins or text[start - 1].kind in ("word", "number")):
+        start -= 1
+    return start
+
+
+def _says_format(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a weight format begins that is no part of a checkpoint's name: the 'q4_K_M' of 'llama3.1:8b-q4_K_M'."""
+    words = (word for word in lexicon().at(text, at) if word.end > at + _BITS)
+    return any(sense.name == "weight_dtype" for word in words for sense in word.all("value"))
+
+
+def _is_another(text: Sequence[Glyphs], start: int, end: int) -> bool:
+    """Whether what a name is joined to, and no such model has, makes it another one: a number, a word behind a
+    hyphen."""
+    if any(token.kind == "number" and not token.space for token in text[start:end]):
+        return True
+    glued = text[start].text == "-" and not text[start].space and start + 1 < end and not text[start + 1].space
+    words = [token.norm for token in text[start:end] if token.kind == "word"]
+    return glued and bool(words) and not set(words) & (lexicon().makings | tails())
 
 
 def _size_behind(text: Sequence[Glyphs], end: int, known: Known) -> int | None:
@@ -102,9 +151,10 @@ def _of_a_program(text: Sequence[Glyphs], end: int) -> bool:
     return behind in ("factory", "cpp", "board", "format", "trainer", "server")
 
 
-def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
-    """Where a model name that begins with a family's word ends."""
+def _extent(text: Sequence[Glyphs], start: int, heads: Mapping[str, frozenset[str]]) -> int:
+    """Where a model name that begins with a family's word ends; behind an owner's a family's may follow."""
     at = end = start + 1
+    known = heads[text[start].norm]
     sized = False
     while at < len(text) and at - start < 2 * _MOST_WORDS:
         token = text[at]
@@ -114,6 +164,8 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
         if at >= len(text) or (joined and text[at].space):
             break
         token = text[at]
+        if joined and _says_format(text, at):
+            break
         if token.kind == "number":
             if is_size(text, at):
                 if sized and token.space and not joined:
@@ -131,6 +183,7 @@ def _extent(text: Sequence[Glyphs], start: int, known: frozenset[str]) -> int:
             continue
         if token.kind != "word":
             break
+        known |= heads.get(token.norm, frozenset())
         following = text[at + 1] if at + 1 < len(text) else None
         versioned = bool(following and following.kind == "number" and not following.space)
         glued = versioned and joined and not token.space

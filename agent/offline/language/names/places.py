@@ -25,8 +25,14 @@ def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Na
     ):
         end += 1
     for stop in range(end, at + 1, -1):
-        if one := known.instances.get(said_of(whole, text, at, stop).lower()):
-            return Name("instance", at, stop, said_of(whole, text, at, stop), one.accelerator, instance=one)
+        if machine := known.instances.get(said_of(whole, text, at, stop).lower()):
+            return Name("instance", at, stop, said_of(whole, text, at, stop), machine.accelerator, instance=machine)
+    series = said_of(whole, text, at, end).lower()
+    sizes = [row for name, row in known.instances.items() if name.startswith(f"{series}-")] if "-" in series else []
+    if sizes and len({row.accelerator for row in sizes}) == 1:
+        # 'a3-ultragpu' is its whole machine.
+        whole_machine = max(sizes, key=lambda row: row.count)
+        return Name("instance", at, end, series, whole_machine.accelerator, instance=whole_machine)
     return None
 
 

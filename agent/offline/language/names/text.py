@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.names.cards import card_at
 from agent.offline.language.names.known import Known, Name, known_names
-from agent.offline.language.names.models import model_at
+from agent.offline.language.names.models import model_at, of_a_fine_tune
 from agent.offline.language.names.places import instance_at, paths_in, place_at, provider_at, saved_in
 from agent.offline.language.tokens import Glyphs
 
@@ -38,9 +38,10 @@ def _at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, who
     touches = at > 0 and not text[at].space and text[at - 1].kind == "word" and text[at - 1].norm not in ("x",)
     if touches:
         return None
+    model = model_at(text, at, known, catalogue, whole)
     return (
         instance_at(text, at, known, whole)
-        or model_at(text, at, known, catalogue, whole)
+        or (of_a_fine_tune(text, model, catalogue, whole) if model else None)
         or card_at(text, at, known, catalogue, whole)
         or provider_at(text, at, known, whole)
         or place_at(text, at, known, whole)
