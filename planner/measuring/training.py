@@ -263,10 +263,10 @@ def _planned(plan: Plan) -> Planned:
     stage = changes.get("layout.zero_stage", planned.plan.layout.zero_stage) or 0
     if plan.training.framework == "auto":
         with suppress(PlanError):
-            plan = plan.patch({**changes, "workload.framework": "fsdp2" if stage >= 2 else "ddp"})
-            planned = plan_training(plan)
+            named = plan.patch({**changes, "workload.framework": "fsdp2" if stage >= 2 else "ddp"})
+            planned = plan_training(named)
             # What is best of another framework may be what the program has not.
-            changes = _runnable(plan, planned)
+            plan, changes = named, _runnable(named, planned)
     return plan_training(plan.patch(changes)) if changes else planned
 
 
