@@ -330,7 +330,11 @@ def test_tokens_of_an_identity_provider(tokens: Path, provider: tuple[str, type[
         # Whoever takes the name of somebody in the file is not them.
         bob = f"bob-{database.user()}"
         assert status(ours, subject=bob, additional_claims={"preferred_username": bob, "email": bob}) == 200
-        assert rows(f"SELECT count(*) FROM audit WHERE who = 'oidc:{bob}'") == [(1,)]
+        # The log is written behind the answer.
+        end = time.monotonic() + 20
+        while not (noted := rows(f"SELECT who FROM audit WHERE who = 'oidc:{bob}'")) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert noted == [(f"oidc:{bob}",)]
         refused = httpx.post(f"{live.url}/mcp", json={})
         where = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
         told = httpx.get(where).json()
