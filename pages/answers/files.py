@@ -78,7 +78,7 @@ def added(row: AddedRow) -> list[Block]:
 def shown(row: ShownRow) -> list[Block]:
     """A row of one's own as it would be kept."""
     texts = [Text(file.text, file.path) for file in row.files]
-    return [*texts, Prose("Nothing is written yet. Say *add it* to keep it.")]
+    return [Prose(f"**{row.id}**, not written yet. Say *add it* to keep it."), *texts]
 
 
 def plan_text(plan: RenderedScenario) -> list[Block]:

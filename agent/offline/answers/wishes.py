@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.offline.answers.outcomes import joined, last_answered, refused, without_method
 from agent.offline.calls.training import method_taken
+from agent.offline.calls.wishes import ROWS
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import advice, assumptions, clusters, comparison, facts, files, lead, scenarios
@@ -59,7 +60,8 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         told = comparison.compared(result, work.figures)
     else:
         told = ANSWERS.get(name, blocks_of)(result)
-    blocks = lead.short(told)
+    # Of a row that is shown its text is the answer.
+    blocks = lead.short(told, 2 if name.startswith("preview_") and name in ROWS else 1)
     if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))
     elif work.shared_format and len(outcomes) > 1:
