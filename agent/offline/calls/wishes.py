@@ -12,11 +12,12 @@ from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
 
+# The tools that show and add rows of one's own, with the kind of row.
+ROWS = {f"{does}_{kind}": kind for does in ("add", "preview") for kind in ("price", "hardware", "model")}
 # Tools whose question is about no plan, or about a saved one.
-ROWS = frozenset(f"{does}_{kind}" for does in ("add", "preview") for kind in ("price", "model", "hardware"))
-FREE = ROWS | {"list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "search_playbook",
-               "list_catalogue", "import_config", "matrix_results", "benchmark_result", "list_runs",
-               "describe_machine"}  # fmt: skip
+FREE = frozenset({"list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "search_playbook",
+                  "list_catalogue", "import_config", "matrix_results", "benchmark_result", "list_runs",
+                  "describe_machine", *ROWS})  # fmt: skip
 # Tools that look for the hardware themselves.
 SEARCHES_HARDWARE = frozenset({"recommend_cluster", "auto_configure"})
 # Follow-ups that ask nothing ask these again.

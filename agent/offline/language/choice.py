@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.offline.calls.wishes import ROWS
 from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.assign import single
@@ -12,7 +13,7 @@ from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.own.limits import any_goal, asked_outright, asks_for_data, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.pricing import NEAR_DOLLARS
-from agent.offline.language.own.rows import ROWS, goes_on_with, shown_or_written
+from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import explained, strategies_named
 from agent.offline.language.reading.alone import OFFERS

@@ -38,11 +38,15 @@ def _at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, who
     touches = at > 0 and not text[at].space and text[at - 1].kind == "word" and text[at - 1].norm not in ("x",)
     if touches:
         return None
-    model = model_at(text, at, known, catalogue, whole)
     return (
         instance_at(text, at, known, whole)
-        or (of_a_fine_tune(text, model, catalogue, whole) if model else None)
+        or _model(text, at, known, catalogue, whole)
         or card_at(text, at, known, catalogue, whole)
         or provider_at(text, at, known, whole)
         or place_at(text, at, known, whole)
     )
+
+
+def _model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
+    name = model_at(text, at, known, catalogue, whole)
+    return of_a_fine_tune(text, name, catalogue, whole) if name else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
 from agent.offline.language.assign import Row, single
+from agent.offline.language.devices import Devices
 from agent.offline.language.measures import Amount
 from agent.offline.language.mentions import Value
 from agent.offline.language.own.given import chunks, name_behind, name_joined, name_unknown, span_of, take
@@ -46,7 +47,7 @@ def price_row(page: Page, reading: Reading) -> dict[str, Any]:
     device = next((each for each in page.devices if each.name.id), None)
     if device and price.accelerator not in (None, device.name.id):
         price = OwnPrice()
-    price = _of_machine(page, price)
+    price = _of_machine(page, price, device)
     provider = next((name.id for name in page.read.of("provider")), None) or name_unknown(page)
     price = replace(
         price,
@@ -67,9 +68,9 @@ def price_row(page: Page, reading: Reading) -> dict[str, Any]:
     return {name: value for name, value in asdict(price).items() if value is not None}
 
 
-def _of_machine(page: Page, price: OwnPrice) -> OwnPrice:
+def _of_machine(page: Page, price: OwnPrice, device: Devices | None) -> OwnPrice:
     """The price with the machine that it is of."""
-    if device := next((each for each in page.devices if each.name.id), None):
+    if device:
         counts = [*page.values("per_node"), *(number.values[0] for number in single(page.filled, "count"))]
         count = device.count or device.per_node or next(iter(counts), price.count or 1)
         price = replace(price, accelerator=str(device.name.id), count=int(count))
@@ -105,13 +106,17 @@ def _rates(page: Page, price: OwnPrice) -> Mapping[str, float]:
 
 def _again(page: Page, price: OwnPrice) -> Mapping[str, float]:
     """'Er sagt jetzt 60': the same price anew, in what it was said in."""
-    bare = [row for row in page.read.rows if not (row.amounts[-1].units or row.amounts[-1].per)]
-    bare = [row for row in bare if row.start not in page.read.named_tokens]
+    bare = [row for row in _bare(page) if row.start not in page.read.named_tokens]
     if not (bare and price.usd_per_hour):
         return {}
     take(page, bare[-1:])
     value = bare[-1].amounts[-1].value
     return {"usd_per_hour": value * (_CENT_USD if value > 1 > price.usd_per_hour else 1)}
+
+
+def _bare(page: Page) -> list[Row]:
+    """Numbers without a unit."""
+    return [row for row in page.read.rows if not (row.amounts[-1].units or row.amounts[-1].per)]
 
 
 def _with_cents(page: Page, row: Row) -> float | None:
@@ -132,9 +137,10 @@ def _is_hourly(amount: Amount) -> bool:
 
 def _bare_tiers(page: Page, rates: Mapping[str, float]) -> dict[str, float]:
     """'19.20 $/h on demand, 14 reserved': a number of no unit beside how it is had."""
-    bare = [row for row in page.read.rows if not (row.amounts[-1].units or row.amounts[-1].per)]
     tiers = {value.start: _argument(value) for value in page.read.values if value.field == "price"}
-    beside = [(row, tiers[row.end]) for row in bare if tiers.get(row.end) in _TIERS and tiers[row.end] not in rates]
+    beside = [
+        (row, tiers[row.end]) for row in _bare(page) if tiers.get(row.end) in _TIERS and tiers[row.end] not in rates
+    ]
     take(page, [row for row, _ in beside])
     return {name: row.amounts[-1].value for row, name in beside}
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from agent.offline.calls.wishes import ROWS
 from agent.offline.form import Reading
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
@@ -19,14 +20,10 @@ from tools.registry import registry
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-# Tools by the kind of row.
-ROWS = {f"{does}_{kind}": kind for does in ("add", "preview") for kind in ("price", "hardware", "model")}
 _DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp4", "int8", "int4")
 # Tokens between a rate and its number format, between a price and how it is had.
 _NEAR = 4
 _GIB, _TERA = 1e9, 1e12
-
-
 # Of what else is shown before it is written.
 _SHOWN = {"render_matrix": "benchmark_matrix", "preview_report": "report"}
 _WRITTEN = {**_SHOWN, **{f"preview_{kind}": f"add_{kind}" for kind in ROWS.values()}}

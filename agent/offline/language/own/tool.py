@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agent.offline.calls import wishes as calls
 from agent.offline.form import Edit, Reading
 from agent.offline.language.assign import fields_named
 from agent.offline.language.mentions import SERVING
@@ -12,7 +13,7 @@ from agent.offline.language.own.files import files_of, import_of, matrix_of, rep
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
 from agent.offline.language.own.measured import RATES
 from agent.offline.language.own.prices import price_row
-from agent.offline.language.own.rows import ROWS, device_row, model_row
+from agent.offline.language.own.rows import device_row, model_row
 from agent.offline.language.own.runs import benchmark_of, history_of, results_of, scenario_text
 from agent.offline.language.own.searches import (
     catalogue_of,
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
 _SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenarios", "list_scenarios")
-# Tools whose question is about no plan: what is named is theirs.
-FREE = frozenset({"search_playbook", "list_catalogue", "describe_model", "describe_hardware", "load_scenario",
-                  "delete_scenario", "list_scenarios", "diff_scenarios", "matrix_results", "benchmark_result",
-                  "list_runs", "describe_machine", *ROWS})  # fmt: skip
+# Tools whose question is about no plan: what is named is theirs. What is imported has a plan.
+FREE = (calls.FREE - {"import_config"}) | {"describe_model", "describe_hardware"}
 _WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
 
 
@@ -128,6 +127,6 @@ _OF_TOOL: Mapping[str, Callable[[Any, Reading], dict[str, Any]]] = {
     "read_run": _log_of,
     **dict.fromkeys(("report", "preview_report"), report_of),
     "import_config": import_of,
-    **{tool: _ROWS[kind] for tool, kind in ROWS.items()},
+    **{tool: _ROWS[kind] for tool, kind in calls.ROWS.items()},
     **dict.fromkeys(_SCENARIOS, scenario_of),
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from agent.offline.calls.wishes import ROWS
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
@@ -15,7 +16,6 @@ from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
-from agent.offline.language.own.rows import ROWS
 from agent.offline.language.own.searches import hours_of_use
 from agent.offline.language.own.tool import FREE, edits_left, own_of
 from agent.offline.language.pasted import apart as apart_

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from agent.offline.calls.wishes import ROWS
 from agent.offline.form import BESIDE, Reading
 from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.own.rows import ROWS
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.numbers import AS_OTHERS
 from agent.offline.language.reading.page import Page
