@@ -260,7 +260,7 @@ class NameCatalogue:
         cheapest = [candidate for candidate in candidates if candidate.cost == candidates[0].cost]
         bases = {candidate.architecture for candidate in cheapest}
         if len(bases) == 1 and (candidates[0].cost < _NUMBER_UNSAID or self._settled(candidates, wanted)):
-            return cheapest[0], _BY_WORDS
+            return max(cheapest, key=lambda candidate: candidate.version), _BY_WORDS
         if self._settled(candidates, wanted):
             newest = max(candidate.version for candidate in cheapest)
             latest = [candidate for candidate in cheapest if candidate.version == newest]

@@ -9,6 +9,8 @@
     embedding_norm
     parallel_block       attention and MLP read the same input;  qk_norm per_head | full_width | per_head_layernorm
     attention_sinks      a learned logit per head;  attention_output_gate: q_proj is twice as wide (MLA: a g_proj)
+    fused_query_gate     MLA: q_b_proj makes a gate of the output too, from queries before and after their norm
+    gated_norm_rank      width of the gate behind norms of attention and experts (A.X-K2)
     swa_*                head counts and widths of sliding layers, where they differ
     sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
@@ -313,7 +315,7 @@ def _block(fields: Fields, layer: _Layer) -> Block:
     return Block(
         feed=layer.feed,
         matrices=mixed.matrices + feed + per_layer,
-        vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _hyper_connections(fields, layer.norms),
+        vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _around_sublayers(fields, layer),
         borrows_cache=layer.borrows_cache and layer.mixer != "ssm",
         norms=layer.norms,
         gated=flag(fields, "mlp_gated", True),
@@ -324,13 +326,15 @@ def _block(fields: Fields, layer: _Layer) -> Block:
     )
 
 
-def _hyper_connections(fields: Fields, sublayers: int) -> int:
-    """Parameters that mix `hc_mult` residual streams around each sublayer (DeepSeek-V4 inference code, hc_split)."""
-    streams = count(fields, "hc_mult")
+def _around_sublayers(fields: Fields, layer: _Layer) -> int:
+    """Parameters beside norms: what mixes `hc_mult` residual streams (DeepSeek-V4 inference code, hc_split), and gates
+    of `gated_norm_rank` behind the norms of attention and of experts (transformers AXK2GatedRMSNorm)."""
+    hidden, streams = whole(fields, "hidden_size"), count(fields, "hc_mult")
+    gates = 2 * count(fields, "gated_norm_rank") * hidden * (2 if layer.feed == "moe" else 1)
     if streams < 2:
-        return 0
+        return gates
     mixed = (2 + streams) * streams
-    return sublayers * (mixed * streams * whole(fields, "hidden_size") + mixed + 3)
+    return gates + layer.norms * (mixed * streams * hidden + mixed + 3)
 
 
 def _mixed(fields: Fields, layer: _Layer) -> Mixed:

@@ -122,7 +122,9 @@ def latent_attention(fields: Fields, window: int | None = None, chooses: bool = 
     matrices: list[WeightMatrix] = []
     if q_rank:
         matrices.append(_matrix("q_a_proj", hidden, q_rank, "attention", "none", bias))
-        matrices.append(_matrix("q_b_proj", q_rank, heads * (nope + rope), "attention", "column"))
+        fused = flag(fields, "fused_query_gate")
+        read, made = (2 * q_rank, nope + rope + v_head_dim) if fused else (q_rank, nope + rope)
+        matrices.append(_matrix("q_b_proj", read, heads * made, "attention", "column"))
     else:
         matrices.append(_matrix("q_proj", hidden, heads * (nope + rope), "attention", "column"))
     matrices.append(_matrix("kv_a_proj_with_mqa", hidden, kv_rank + rope, "attention", "none", bias))

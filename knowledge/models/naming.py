@@ -59,7 +59,7 @@ def model_form(name: str) -> Form:
         text = text.replace("_", "-")  # what parts the words; beside other marks it is a point: Llama-3_3
     text = _POINT.sub(".", _DASHED.sub(r"\1.\2", _REVISION.sub("", text)))
     text = _GROUP.sub(lambda match: " int4" if match[1] else "", text)
-    held = {_formats()[re.sub("-", "_", match)] for match in _format_pattern().findall(text)}
+    held = _formats_said(_format_pattern().findall(text))
     plain = _format_pattern().sub(" ", text)
     plain = re.sub(r"(?<=\d)_(?=\d)", ".", plain)
     plain = re.sub(r"(?<=\d)\s+(billion|b)\b", "b", plain)
@@ -74,6 +74,14 @@ def model_form(name: str) -> Form:
     rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
     form = form_of(rest)
     return Form(form.words, form.numbers, frozenset(tuned | held), frozenset(held), owner)
+
+
+def _formats_said(words: list[str]) -> set[str]:
+    """The formats that words say; what only a kind of file or a way to make one means counts where no other word says
+    it: Q5_K_M-GGUF, bnb-8bit."""
+    keys = [word.replace("-", "_") for word in words]
+    plain = [key for key in keys if key not in _words()["containers"]]
+    return {_formats()[key] for key in plain or keys}
 
 
 def tag_format(name: str) -> str:
@@ -152,7 +160,7 @@ def _words() -> dict[str, dict[str, str]]:
 
 @cache
 def _formats() -> dict[str, str]:
-    return _words()["formats"]
+    return _words()["formats"] | _words()["containers"]
 
 
 @lru_cache(maxsize=1)

@@ -67,7 +67,7 @@ MODELS_SAID = {
     "oss 120b": "openai/gpt-oss-120b",
     "scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
     "magistral small": "mistralai/Magistral-Small-2509",
-    "nemotron super 49b": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    "nemotron super 49b": "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5",
     "ISTA-DASLab/gemma-3-27b-it-GPTQ-4b-128g": "google/gemma-3-27b-it",
     "deepseek 70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B",
 }

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from estimator.errors import PlanError
+from knowledge.data_files import document
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import architecture_row, checkpoints, find_model, models
+from knowledge.models.naming import model_form
 
 _FILE = Path(__file__).parents[1] / "data" / "names_written.csv"
 _ROWS = list(csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitlines() if line[0] != "#"))
@@ -63,6 +65,20 @@ def test_the_name_of_every_checkpoint_is_found_however_it_is_parted(written) -> 
     names = [(id, written(tail)) for id, tail in _names() if not re.search(r"\d-\d(?!\d)(-|$)", tail)]
     wrong = [(name, _architecture(name)) for id, name in names if _architecture(name) != architecture_row(id)]
     assert len(wrong) <= 2, wrong  # GLM-4-9B is two architectures under one name
+
+
+def test_the_kind_of_a_file_does_not_hide_its_format() -> None:
+    words = document("name_words.yaml")
+    for container, usual in words["containers"].items():
+        assert find_model(f"Qwen2.5-7B-Instruct-{container}").value.weight_format == usual
+        for written, held in words["formats"].items():
+            name = f"Qwen2.5-7B-Instruct-{container}:{written}"
+            assert model_form(name).formats == {held}, name
+
+
+def test_of_versions_that_cost_the_same_the_newest_is_meant() -> None:
+    assert find_model("devstral small").value.id == "mistralai/Devstral-Small-2507"
+    assert find_model("magistral small").value.id == "mistralai/Magistral-Small-2509"
 
 
 def test_a_version_may_have_a_dash_for_its_point() -> None:

@@ -15,7 +15,7 @@ from planner.estimates import estimate_plan
 
 FILE = Path(__file__).parents[2] / "data" / "verified_pairs.csv"
 LEAST_SHARE = 0.95
-NOT_PLANNED = ["Ascend 950PR", "Arc Pro B70"]
+NOT_PLANNED = ["Ascend 950PR"]
 OTHERS = ["openai/whisper-large-v3", "zai-org/GLM-Image", "nvidia/Cosmos3-Super", "Lightricks/LTX-2.5-Diffusers"]
 
 
