@@ -174,7 +174,8 @@ class Architecture:
     """A whole model: `blocks` are the distinct kinds, `pattern[i]` is the kind of layer i.
 
     `position_parameters` are learned positions; `extra_parameters` whatever stands outside the blocks besides
-    embedding, head and positions (final norm, embedding norm, projections). A tied head is counted once, in the
+    embedding, head and positions (final norm, embedding norm, projections); of these `layer_embedding_parameters` are
+    tables of embeddings that each layer reads for itself. A tied head is counted once, in the
     embedding. `weight_format` names what its published checkpoint holds ('' for 16 bits, or where it is not known),
     `held` the bits of its very file where that was read. `vision` is what reads its images, counted in no other field
     (None: it sees none, or none is known).
@@ -190,6 +191,7 @@ class Architecture:
     head_bias: bool = False
     position_parameters: int = 0
     extra_parameters: int = 0
+    layer_embedding_parameters: int = 0
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     gemma_norm: bool = False
     activation: str = "silu"

@@ -102,7 +102,8 @@ def build(fields: Fields, id: str = "") -> Architecture:
     norm = norm_parameters(norm_type, hidden)
     extra = norm if flag(fields, "final_norm", True) else 0
     extra += norm if flag(fields, "embedding_norm") else 0
-    extra += count(fields, "embedding_extra_rows") * hidden + _layer_embeddings(fields, len(layers))
+    tables, beside = _layer_embeddings(fields, len(layers))
+    extra += count(fields, "embedding_extra_rows") * hidden + tables + beside
     if (streams := count(fields, "hc_mult")) > 1:
         extra += streams * streams * hidden + streams + 1  # DeepseekV4HyperHead
     if isinstance(crossing := fields.get("cross_attention_layers"), list):
@@ -121,6 +122,7 @@ def build(fields: Fields, id: str = "") -> Architecture:
         head_bias=flag(fields, "lm_head_bias"),
         position_parameters=(context + count(fields, "position_offset")) * hidden if learned else 0,
         extra_parameters=extra,
+        layer_embedding_parameters=tables,
         norm="rmsnorm" if norm_type == "rmsnorm" else "layernorm",
         gemma_norm=flag(fields, "gemma_norm"),
         activation=word(fields, "hidden_act", "silu"),
@@ -172,12 +174,12 @@ def _layers(fields: Fields) -> list[_Layer]:
     ]
 
 
-def _layer_embeddings(fields: Fields, layers: int) -> int:
-    """Parameters outside the blocks of the embedding that each layer has of its own (Gemma 4's
-    `embed_tokens_per_layer`, `per_layer_model_projection` and its norm)."""
+def _layer_embeddings(fields: Fields, layers: int) -> tuple[int, int]:
+    """Parameters outside the blocks of the embedding that each layer has of its own: its table, and the rest (Gemma 4's
+    `embed_tokens_per_layer`; `per_layer_model_projection` and its norm)."""
     width = count(fields, "hidden_size_per_layer_input")
-    rows = count(fields, "vocab_size_per_layer_input") + whole(fields, "hidden_size")
-    return rows * layers * width + width
+    table = count(fields, "vocab_size_per_layer_input") * layers * width
+    return table, whole(fields, "hidden_size") * layers * width + width
 
 
 def _compress_ratios(fields: Fields, layers: int) -> Sequence[int | None]:

@@ -13,7 +13,15 @@ def layers_of(architecture: Architecture, first: int, last: int, outside: bool) 
     part = replace(architecture, pattern=architecture.pattern[first:last])
     if outside:
         return part
-    return replace(part, vocab=0, head_bias=False, position_parameters=0, extra_parameters=0, vision=None)
+    return replace(
+        part,
+        vocab=0,
+        head_bias=False,
+        position_parameters=0,
+        extra_parameters=0,
+        layer_embedding_parameters=0,
+        vision=None,
+    )
 
 
 def without_experts(architecture: Architecture, layers: int) -> Architecture:

@@ -63,6 +63,7 @@ def weight_bytes(weights: WeightFormat, architecture: Architecture) -> float:
             matrices += size
             bits += size * per_role.get(matrix.role, weights.bits)
     embedding, head = architecture.embedding_parameters, architecture.head_parameters
+    embedding += architecture.layer_embedding_parameters
     vectors = architecture.parameters - matrices - embedding - head
     bits += embedding * weights.embedding_bits + head * weights.head_bits + vectors * weights.vector_bits
     return bits / BITS_PER_BYTE

@@ -172,7 +172,10 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
         table = head if tied else 0.0
     both = (0.0 if tied else head) + table
     ends = np.where(these.pp > 1, max(table, head), both) / np.where(job.engine.splits_embedding, tp, 1.0)
-    outside = (job.architecture.position_parameters + job.architecture.extra_parameters) * job.wide_bytes
+    tables = job.architecture.layer_embedding_parameters
+    outside = (job.architecture.position_parameters + job.architecture.extra_parameters - tables) * job.wide_bytes
+    if not job.engine.embedding_on_host:
+        outside += tables * job.weights.embedding_bits / BITS_PER_BYTE
     tower = job.architecture.vision
     seeing = {} if tower is None or not job.loads_tower else {"vision": tower.parameters * _TOWER_BYTES / tp}
     return seeing | {

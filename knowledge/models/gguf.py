@@ -173,7 +173,7 @@ def _class(name: str, shape: tuple[int, ...], layers: int | None) -> TensorClass
         return "other"
     if name.startswith(("rope_", "v.", "mm.", "a.")):
         return "tower" if not name.startswith("rope_") else "other"
-    if name.startswith("token_embd."):
+    if name.startswith(("token_embd.", "per_layer_token_embd.")):
         return "embedding"
     if name == "output.weight":
         return "head"

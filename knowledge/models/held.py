@@ -81,6 +81,7 @@ def _weights(model: Architecture) -> Counter[TensorClass]:
                 "expert" if matrix.role == "expert" else "router" if matrix.role == "router" else "plain"
             )
             counts[role] += times * matrix.copies * matrix.inputs * matrix.outputs
-    counts["embedding"], counts["head"] = model.embedding_parameters, model.head_parameters
+    counts["embedding"] = model.embedding_parameters + model.layer_embedding_parameters
+    counts["head"] = model.head_parameters
     counts["vector"] = model.parameters - counts.total()
     return counts

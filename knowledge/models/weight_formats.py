@@ -192,8 +192,9 @@ def _mean_bits(rules: Rules, model: Architecture, experts: bool) -> float:
 
 
 def _known_as(name: str, block: Block) -> str:
-    """What llama.cpp's rules know a matrix by: a fused q, k and v has the rule of v, and so has kv_b of MLA."""
-    if name == "kv_b_proj" or (block.fused_qkv and name in ("q_proj", "k_proj")):
+    """What llama.cpp's rules know a matrix by: a fused q, k and v has the rule of v, that of linear
+    attention too, and so has kv_b of MLA."""
+    if name in ("kv_b_proj", "in_proj_qkv") or (block.fused_qkv and name in ("q_proj", "k_proj")):
         return "v_proj"
     return name.removeprefix("shared_")
 

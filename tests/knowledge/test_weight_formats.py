@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import csv
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -16,6 +19,8 @@ from knowledge.models.catalogue import architecture, models
 from knowledge.models.weight_formats import matrix_bits, weight_format, weight_formats, weight_rules
 
 GIB = 2**30
+_SIZES = Path(__file__).parents[1] / "data" / "gguf_sizes.csv"
+GGUF_FILES = list(csv.DictReader(line for line in _SIZES.read_text().splitlines() if not line.startswith("#")))
 
 # Bits per weight of the files of Llama-3.1-8B (llama.cpp tools/quantize/README.md @311c2c9f). Those of iq4 were made
 # without an importance matrix, which ours have: 0.6 to 0.8 % more.
@@ -69,6 +74,27 @@ def test_size_of_a_70b_file(kind: str, gib: float) -> None:
 @pytest.mark.parametrize(("model", "name", "engine", "gigabytes"), CHECKPOINTS)
 def test_size_of_published_checkpoints(model: str, name: str, engine: str, gigabytes: float) -> None:
     assert weight_bytes(*held_by(name, model, engine)) / 1e9 == pytest.approx(gigabytes, rel=0.006)
+
+
+@pytest.mark.parametrize("row", GGUF_FILES, ids=lambda row: f"{row['model']}-{row['format']}")
+def test_size_of_a_gguf_file(row: dict[str, str]) -> None:
+    held, model = held_by(row["format"], row["model"], "llamacpp")
+    printed = 0.5 * 10.0 ** -len(row["gb"].partition(".")[2])
+    most = 0.02 if model.layer_embedding_parameters else 0.01
+    assert weight_bytes(held, model) / 1e9 == pytest.approx(float(row["gb"]), abs=most * float(row["gb"]) + printed)
+
+
+def test_tables_of_each_layer_are_held_as_the_embedding() -> None:
+    """Not as vectors: they are more than a third of Gemma 4 E4B."""
+    held, model = held_by("q8_0", "google/gemma-4-E4B-it", "llamacpp")
+    bare = replace(
+        model,
+        extra_parameters=model.extra_parameters - model.layer_embedding_parameters,
+        layer_embedding_parameters=0,
+    )
+    tables = weight_bytes(held, model) - weight_bytes(held, bare)
+    assert model.layer_embedding_parameters > model.parameters / 3
+    assert tables * 8 == pytest.approx(model.layer_embedding_parameters * held.embedding_bits)
 
 
 def test_every_format_of_a_plan_is_known() -> None:
