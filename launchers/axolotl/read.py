@@ -73,7 +73,7 @@ def _stage(keys: Keys, findings: Findings) -> None:
         findings.put("workload.stage", "rm", reward)
     elif pretraining is not None:
         findings.put("workload.stage", "pretrain", pretraining)
-    elif types and set(types) == {"completion"}:
+    elif types and all(kind == "completion" for kind in types):
         findings.put("workload.stage", "pretrain", keys.items["datasets"])
     else:
         findings.default("workload.stage", "sft", "neither rl nor reward_model is there")

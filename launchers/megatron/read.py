@@ -41,6 +41,8 @@ _SPECIAL = (
 
 # Words of tokenizers that come with Megatron (megatron/core/tokenizers; GPT-2's and Llama 2's own).
 _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
+# The least and the most that tokenizers in use have: Llama 2's and Gemma's (their config.json, vocab_size).
+_VOCABULARY_SIZES = (32000, 262144)
 # Scripts that take Megatron's arguments and do something else.
 _OTHER = re.compile(
     r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp"
@@ -287,6 +289,10 @@ def _experts(keys: Keys, findings: Findings) -> None:
 
 def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
     """The catalogue's model that the tokenizer is of, if its dimensions agree; else a model of these dimensions."""
+    if (heads := keys.take("attention_head_type")) is not None and heads.value == "multiquery":
+        # bigcode-project/Megatron-LM megatron/arguments.py: all heads share one of keys and values.
+        keys.put("num_query_groups", 1, heads.line)
+        keys.put("group_query_attention", True, heads.line)
     items = {name: item for name in _DIMENSIONS if (item := keys.take(name)) is not None}
     tokenizer, kind = keys.take("tokenizer_model"), keys.take("tokenizer_type")
     switches = {name: is_set(keys.take(name)) for name in (*_SWITCHES, *_SPECIAL) if name in keys}
@@ -307,7 +313,9 @@ def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
     elif any((numbers.get(name) or 0) <= 0 for name in needed):
         findings.block("model", origin, "layers, width and heads are not all known")
     elif not numbers.get("vocab_size"):
-        findings.block("model", origin, "the size of the vocabulary is in the tokenizer's files; name the model")
+        why = "the size of the vocabulary is in the tokenizer's files"
+        models = (_inline(numbers | {"vocab_size": size}, items, switches) for size in _VOCABULARY_SIZES)
+        findings.one_of("model", tuple(models), origin, why)
     else:
         findings.put("model", _inline(numbers, items, switches), origin)
 

@@ -79,6 +79,10 @@ class Findings:
         """How many devices the plan in a comment of ours has, and how many servers they are."""
         self.either: dict[str, Either] = {}
         self.refers: dict[str, str] = {}
+        # Commands that are no run, as sentences.
+        self.idle: list[str] = []
+        # Files of shards that are named only where it runs, as sentences.
+        self.nameless: list[str] = []
         """Files that were named and not given, each with what it would say."""
 
     def put(self, field: str, value: Any, item: Item) -> bool:
@@ -152,7 +156,8 @@ class Findings:
             # Of a folder that is known only where it runs.
             path = name
         if not is_certain(path):
-            self.block("layout.zero_stage", item, f"names the file of {what} only where it runs")
+            self.leave(item, f"names the file of {what} only where it runs")
+            self.nameless.append(f"{item.origin}: names the file of {what} only where it runs")
         else:
             self.refers.setdefault(path, f"{item.origin}: {what}")
 

@@ -30,11 +30,7 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
             findings.warn(f"{item.origin}: {why}, and has no place in a Plan")
         elif any(re.fullmatch(pattern, item.key) for row in rows for pattern in row.get("neutral", ())):
             findings.leave(item, _NEUTRAL)
-        elif (
-            not serves
-            and (field := _field_of(item.key)) is not None
-            and (field == "workload.stage" or not findings.has(field))
-        ):
+        elif not serves and (field := _field_of(item.key, findings)) is not None:
             findings.block(field, item, "is not known here, and may change it")
         else:
             findings.leave(item, "not known here")
@@ -43,13 +39,21 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
     keys.items = {}
 
 
-def _field_of(key: str) -> str | None:
-    """The field of a plan that an unknown key's words speak of."""
+def _field_of(key: str, findings: Findings) -> str | None:
+    """The field of a plan that an unknown key's words speak of, and that nothing known says."""
     words = " " + " ".join(re.split(r"[\W_]+", key.lower())) + " "
     if any(f" {role} " in words for role in _OTHER_ROLES):
         return None
-    rows = ((field, phrase) for field, phrases in table("data/unknown_words").items() for phrase in phrases)
-    return next((field for field, phrase in rows if f" {phrase} " in words), None)
+    fields = dict(table("data/unknown_words"))
+    always = fields.pop("always")
+    implied = {field for field, _, _ in findings.implied}
+    for row, counts in ((always, True), (fields, False)):
+        for field, phrases in row.items():
+            if any(f" {phrase} " in words for phrase in phrases) and (
+                counts or not (findings.has(field) or field in implied)
+            ):
+                return field
+    return None
 
 
 def _is_on(value: Any) -> bool:

@@ -61,7 +61,18 @@ def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
 
 
+# What scripts do besides training, by a word of their names.
+_NO_TRAINING = re.compile(
+    r"(^|[^a-z])(convert\w*|export\w*|merge\w*|eval\w*|infer\w*|generat\w*|prepar\w*|preprocess\w*|tokeniz\w*|"
+    r"download\w*|quantiz\w*)([^a-z]|$)"
+)
+
+
 def _unknown(start: Program, setting: ScriptSetting) -> str:
+    name = str(start.name.value).rpartition("/")[2]
+    if (does := _NO_TRAINING.search(name.lower().replace("_", "-"))) and not re.search("train|tun", name.lower()):
+        why = f"{start.name.origin}: {name} is no training by its name ({does[2]})"
+        setting.findings.idle.append(why)
     keys, _ = options(setting.file, start.words)
     for word in start.words:
         if word.text.endswith(CONFIGS) and word.known:

@@ -18,6 +18,7 @@ from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format
 from launchers.reading.programs import read_start
+from launchers.reading.published import read_published
 from launchers.reading.recognition import WHAT_HELPS, config, is_python, is_script
 from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
@@ -38,8 +39,22 @@ _FRAMEWORKS = {
     "litgpt": "litgpt", "unsloth": "unsloth", "ms-swift": "ms-swift", "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
 _TRAINER = "TRL or transformers Trainer arguments"
+# What trains on the Trainer and says nothing of how it is started: accelerate's settings may shard it.
+_UNSTARTED = frozenset(
+    {
+        _TRAINER,
+        "Trainer arguments in sections of their own",
+        "Python script on TRL",
+        "Python script on the transformers Trainer",
+        "settings of a script",
+        "config that its program ships",
+        "Python",
+    }
+)
 # Configs that a script may open and that what it starts reads itself.
 _OF_OTHERS = ("DeepSpeed", "accelerate")
+# Programs that train on rows as they are where packing is off.
+_UNPACKED = frozenset({"llamafactory", "trl", "trainer", "axolotl", "torchtune", "unsloth", "ms-swift"})
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
@@ -153,6 +168,7 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
     _refuse_unread(sets)
     for path in [path for path in findings.refers if _base(path) in sets.texts]:
         del findings.refers[path]
+    read_published(findings)
     return _settled(findings, arguments or {})
 
 
@@ -228,6 +244,7 @@ def _read_scripts(sets: _FileSet) -> None:
     """Scripts that start others come before those; what one writes in itself is a file of the set."""
     findings = sets.findings
     known: dict[str, str] = {}
+    begun = 0
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
@@ -236,6 +253,7 @@ def _read_scripts(sets: _FileSet) -> None:
         setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
+        begun += len(starts)
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if _base(other) in setting.sourced}
         sets.scripts = [row for row in sets.scripts if _base(row[0]) not in setting.sourced]
@@ -254,6 +272,8 @@ def _read_scripts(sets: _FileSet) -> None:
         findings.formats[path] = (
             before if before and kind in ("script", *before.split(": ")) else (f"{before}: {kind}" if before else kind)
         )
+    if len(findings.idle) == begun > 0:
+        findings.blocked.setdefault("workload", findings.idle[0])
 
 
 def _read_python(sets: _FileSet) -> None:
@@ -320,12 +340,8 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.defaults.pop("workload.packing", None)
         findings.read = [row for row in findings.read if row.field != "workload.packing"]
     _framework(findings)
-    for path, what in findings.refers.items():
-        findings.warn(f"{what} stand in {path}, which is not given")
-        if "DeepSpeed" in what or "sharding" in what:
-            findings.blocked.setdefault("layout.zero_stage", f"{path} says it, and is not given") if (
-                "layout.zero_stage" not in findings.values
-            ) else None
+    _longest(findings, stage)
+    _shards_not_given(findings)
     if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs):
         for name in _ONE_DEVICE:
             findings.default(name, 1, "no file splits the model this way")
@@ -384,6 +400,26 @@ def _tidy(rows: list[Read], arguments: Mapping[str, Any]) -> list[Read]:
     )
 
 
+def _shards_not_given(findings: Findings) -> None:
+    """Files that say what shards the states, and are named and not given."""
+    if findings.nameless and "layout.zero_stage" not in findings.values:
+        findings.blocked.setdefault("layout.zero_stage", findings.nameless[0])
+    for path, what in findings.refers.items():
+        findings.warn(f"{what} stand in {path}, which is not given")
+        if ("DeepSpeed" in what or "sharding" in what) and "layout.zero_stage" not in findings.values:
+            findings.blocked.setdefault("layout.zero_stage", f"{path} says it, and is not given")
+
+
+def _longest(findings: Findings, stage: str | None) -> None:
+    """Rows that are not joined are as long as the data's: a file says the most that is kept of one."""
+    packed = findings.values.get("workload.packing", getattr(findings.defaults.get("workload.packing"), "value", None))
+    if findings.longest or stage == "pretrain" or packed or _UNPACKED.isdisjoint(findings.programs):
+        return
+    row = next((row for row in findings.read if row.field == "workload.seq_len"), None)
+    if row is not None:
+        findings.longest = f"{row.origin}: rows are at most {row.value} tokens and not packed"
+
+
 def _framework(findings: Findings) -> None:
     """The framework, from the program and from what holds the shards of its states."""
     if findings.has("workload.framework") or serves(findings) or not findings.programs:
@@ -408,7 +444,7 @@ def _framework(findings: Findings) -> None:
         return
     findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
-        if program in ("trl", "trainer") and set(findings.formats.values()) <= {_TRAINER}:
+        if program in ("trl", "trainer") and set(findings.formats.values()) <= _UNSTARTED:
             why = (
                 "no file says how the Trainer is started and its states are sharded: give accelerate's or DeepSpeed's, "
                 "or layout.zero_stage (0 where every device holds all)"
@@ -425,7 +461,7 @@ def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[s
     known = findings.values.get("workload.framework") in frameworks_known()
     if count == 1:
         findings.either.pop("layout.zero_stage", None)
-    if count == 1 and findings.formats and set(findings.formats.values()) <= {_TRAINER}:
+    if count == 1 and findings.formats and set(findings.formats.values()) <= _UNSTARTED:
         findings.blocked.pop("layout.zero_stage", None)
     stages = framework(findings.values["workload.framework"]).limits.zero_stages if known else (0,)
     if count == 1 and row is not None and "layout.zero_stage" not in findings.values and 0 in stages:

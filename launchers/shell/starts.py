@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from launchers.accelerate import read as accelerate
@@ -91,19 +91,9 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         elif name == "ray":
             # ray job submit … -- COMMAND
             words = words[next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words)) :]
-        elif name in ("bash", "sh", "source", ".") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
-            if name in ("bash", "sh") and (at := _command_text(words)) is not None:
-                outside = setting.known | {key: word.text for key, word in environment.items() if word.known}
-                inner = script(setting.file, words[at].text, outside)
-                setting.written |= inner.files
-                moved = [
-                    ShellCommand(
-                        [Word(word.text, words[at].line) for word in inner_command.words],
-                        environment | inner_command.environment,
-                    )
-                    for inner_command in inner.commands
-                ]
-                return [start for inner_command in moved for start in peeled(inner_command, setting, depth + 1)]
+        elif name in ("bash", "sh", "source", ".", "eval") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
+            if (text := _text_of(name, words)) is not None:
+                return _inside(text, environment, setting, depth)
             rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
             if rest and (serving := _serving(rest, environment, setting)):
                 return serving
@@ -120,6 +110,18 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         else:
             return _program(name, words, environment, setting)
     return []
+
+
+def _inside(text: Word, environment: Mapping[str, Word], setting: ScriptSetting, depth: int) -> list[Program]:
+    """The programs of a command that a shell is given as text, with what the script exports to it."""
+    exported = {**setting.variables, **environment}
+    inner = script(setting.file, text.text, setting.known | {name: word.text for name, word in exported.items()})
+    setting.written |= inner.files
+    moved = [
+        ShellCommand([Word(word.text, text.line) for word in command.words], {**environment, **command.environment})
+        for command in inner.commands
+    ]
+    return [start for command in moved for start in peeled(command, setting, depth + 1)]
 
 
 def _wrapped(name: str, words: Sequence[Word]) -> list[Word]:
@@ -139,6 +141,14 @@ def _after_dashes(words: Sequence[Word]) -> list[Word] | None:
     if place is None or place + 1 >= len(words) or not _is_program(words[place + 1].text):
         return None
     return list(words[place + 1 :])
+
+
+def _text_of(name: str, words: Sequence[Word]) -> Word | None:
+    """The commands that bash -c and eval are given as text."""
+    if name == "eval":
+        return Word(" ".join(word.text for word in words[1:]), words[0].line)
+    at = _command_text(words) if name in ("bash", "sh") else None
+    return None if at is None else words[at]
 
 
 def _command_text(words: Sequence[Word]) -> int | None:
@@ -244,14 +254,22 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
     return _script(module, rest, environment, setting)
 
 
+# Programs under whatever name, told by words that only they take.
+_BY_WORDS = {
+    "slime": {"--rollout-batch-size", "--hf-checkpoint"},
+    "verl": {"data.train_files", "actor_rollout_ref.model.path"},
+    "verl-sft": {"data.train_files", "model.partial_pretrain"},
+}
+
+
 def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """A Python script: Megatron's by its arguments, TRL's and LlamaFactory's by name, others as the Trainer's."""
     text, item = path.text, Item(setting.file, "command", path.text, path.line)
     if (inner := _handed_on(rest, environment, setting)) is not None:
         return inner
     has = {word.text.partition("=")[0] for word in rest}
-    if {"--rollout-batch-size", "--hf-checkpoint"} <= has:
-        return [Program("slime", rest, item, environment)]
+    if kind := next((kind for kind, needed in _BY_WORDS.items() if needed <= has), None):
+        return [Program(kind, rest, item, environment)]
     dashed = {name.replace("_", "-") for name in has}
     if dashed & {"--tensor-model-parallel-size", "--micro-batch-size"} or {"--num-layers", "--hidden-size"} <= dashed:
         return [Program("megatron", rest, item, environment)]

@@ -34,6 +34,8 @@ from planner.training.run import run_of
 
 _ONE = "config"
 _SHARDS = "layout.zero_stage"
+# Rows of few tokens: what has no room with these has none with any.
+_SHORT_ROW = 64
 
 
 class ImportRequest(EitherRequest):
@@ -192,11 +194,19 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
         return _either(reading.either, whole)
     outcome = _estimated(whole)
     figures = outcome.figures
-    if reading.longest and figures.fits is False and figures.high_bytes and figures.capacity_bytes:
+    if reading.longest and figures.fits is False and figures.high_bytes and figures.capacity_bytes and _has_room(whole):
         most = f"up to {figures.high_bytes / GIB:.1f} of {figures.capacity_bytes / GIB:.1f} GiB a device"
         why = f"{reading.longest}; with such rows it takes {most}: how long are they? (--seq-len)"
         return _Outcome([Missing(field="workload.seq_len", why=why)])
     return outcome
+
+
+def _has_room(whole: Mapping[str, Any]) -> bool:
+    """Whether it fits where rows are short."""
+    rows: dict[str, Any] = {"workload.seq_len": _SHORT_ROW}
+    if get(whole, "workload.response_len"):
+        rows["workload.response_len"] = _SHORT_ROW // 2
+    return _estimated(merge(whole, nested(rows))).figures.fits is True
 
 
 def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
@@ -254,7 +264,9 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
         architecture(name)
         return name, None
     except PlanError:
-        last = re.sub(r"(-unsloth)?-bnb-4bit$", "", name.rstrip("/").rpartition("/")[2])
+        cached = re.search(r"(?:^|/)models--[^/]+?--([^/]+)", name)
+        last = cached[1] if cached else name.rstrip("/").rpartition("/")[2]
+        last = re.sub(r"(-unsloth)?-bnb-4bit$", "", last)
     try:
         known = find_model(last).value.id
     except PlanError:
@@ -280,6 +292,7 @@ def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     rows = [Missing(field=name, why=why) for name, why in reading.blocked.items()]
     told = {row.field for row in rows}
     cluster = whole.get("cluster", {})
+    told |= {row.field for row in reading.either}
     if whole.get("model") is None and "model" not in told:
         where = f"; {', '.join(reading.refers)} may, and is not given" if reading.refers else ""
         rows.append(Missing(field="model", why=f"no file names the model (--model){where}"))

@@ -1,0 +1,101 @@
+"""What files of others leave to a question: how a run is started, how long rows are, files that stand elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from launchers.reading.sets import read
+from launchers.tables import table
+from planner.files.importing import imported
+
+_EIGHT = {"cluster.accelerator": "h100-sxm", "cluster.count": 8}
+_MEGATRON = (
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 "
+    "--micro-batch-size 4 --global-batch-size 256 --bf16 --tensor-model-parallel-size 2"
+)
+
+
+@pytest.mark.parametrize("path", [path for path in table("data/published") if "params" not in path])
+def test_a_config_that_a_program_ships_is_known_by_its_name(path: str):
+    command = "--config_file" if path.endswith(".yaml") else "--deepspeed"
+    launch = f"accelerate launch {command} x/{path} train.py" if path.endswith(".yaml") else "torchrun train.py"
+    tail = "" if path.endswith(".yaml") else f"--deepspeed x/{path}"
+    text = f"{launch} --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 1 --max_length 512 {tail}\n"
+    found = read({"train.sh": text})
+    assert not found.refers
+    stage = table("data/published")[path].get("zero_optimization.stage")
+    if stage is not None:
+        assert found.plan["layout"]["zero_stage"] == stage
+    if "autotp" not in path:
+        assert "layout.zero_stage" not in found.blocked
+
+
+def test_what_is_trained_on_whole_copies_without_room_may_be_sharded():
+    source = (
+        "from transformers import AutoModelForCausalLM, TrainingArguments\nfrom trl import SFTTrainer, SFTConfig\n"
+        "args = SFTConfig(per_device_train_batch_size=1, max_length=4096, packing=True, bf16=True)\n"
+        'SFTTrainer(model="meta-llama/Meta-Llama-3-8B", args=args)\n'
+    )
+    found = imported({"sft.py": source}, _EIGHT)
+    assert found.fits is None
+    assert [row.field for row in found.missing] == ["layout.zero_stage"]
+
+
+def test_rows_that_are_not_packed_are_no_longer_than_the_data():
+    text = (
+        "base_model: meta-llama/Llama-3.1-8B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nsequence_len: 8192\n"
+        "micro_batch_size: {}\ngradient_checkpointing: true\nsample_packing: {}\n"
+        "datasets:\n  - path: x\n    type: alpaca\n"
+    )
+    packed = imported({"a.yml": text.format(64, "true")}, _EIGHT)
+    loose = imported({"a.yml": text.format(64, "false")}, _EIGHT)
+    assert packed.fits is False
+    assert [row.field for row in loose.missing] == ["workload.seq_len"]
+    assert imported({"a.yml": text.format(1, "false")}, _EIGHT).fits is True
+    hopeless = imported(
+        {"a.yml": text.format(64, "false").replace("8B", "405B").replace("adapter: lora\n", "")}, _EIGHT
+    )
+    assert hopeless.fits is False
+
+
+def test_the_size_of_a_vocabulary_is_asked_for_only_where_it_decides():
+    text = f"torchrun --nproc_per_node 8 pretrain_gpt.py {_MEGATRON} --tokenizer-type TokenizerFromFile\n"
+    assert imported({"a.sh": text}, _EIGHT).fits is True
+    wide = text.replace("--num-layers 24", "--num-layers 47").replace("--hidden-size 1024", "--hidden-size 8192")
+    assert imported({"a.sh": wide}, _EIGHT).fits is False
+
+
+@pytest.mark.parametrize("start", ["eval $CMD", "bash -c '$CMD'", 'bash -c "$CMD"'])
+def test_commands_that_a_shell_makes_of_text(start: str):
+    text = f'export CMD="torchrun --nproc_per_node 8 $HERE/pretrain_gpt.py {_MEGATRON} --vocab-size 50257"\n{start}\n'
+    found = read({"a.sh": text})
+    assert found.plan["layout"]["tp"] == 2
+    assert not found.blocked
+
+
+def test_a_script_that_converts_is_no_run():
+    config = '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\nsteps = 10\n'
+    convert = "torchrun --nproc_per_node 8 convert_checkpoint.py --job.config_file llama3.toml\n"
+    assert "workload" in read({"convert.sh": convert, "llama3.toml": config}).blocked
+    train = "torchrun --nproc_per_node 8 train.py --job.config_file llama3.toml\n"
+    assert "workload" not in read({"train.sh": train, "llama3.toml": config}).blocked
+    assert "workload" not in read({"train.sh": train + convert, "llama3.toml": config}).blocked
+
+
+@pytest.mark.parametrize("key", ["dpo.beta", "orpo.alpha"])
+def test_a_section_of_another_stage_leaves_the_stage_open(key: str):
+    section, name = key.split(".")
+    own = "base_model: Qwen/Qwen3-8B\nper_device_train_batch_size: 1\nlearning_rate: 1.0e-5\nmax_length: 512\n"
+    text = f"{own}{section}:\n  {name}: 0.1\n"
+    assert "workload.stage" in read({"a.yaml": text}).blocked
+
+
+def test_verl_under_the_name_of_another_package():
+    text = (
+        "torchrun --standalone --nproc_per_node=4 -m mine.sft data.train_files=a.parquet data.max_length=2048 "
+        "data.train_batch_size=128 data.micro_batch_size_per_gpu=4 "
+        "model.partial_pretrain=models--Qwen--Qwen3-8B/snapshots/b968826d9c46\n"
+    )
+    found = imported({"a.sh": text}, {"cluster.accelerator": "h100-sxm"})
+    assert found.plan["workload"]["framework"] == "verl"
+    assert found.fits is not None
