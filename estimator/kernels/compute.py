@@ -122,10 +122,10 @@ _DECISIVE = ("tp", "sequence_parallel", "cp", "ep", "etp", "zero_stage", "micro_
 
 
 def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
-    alike, place = layouts.runs(_DECISIVE)
-    passes = _block_passes(job, block, alike)
-    if place is not None:
-        spread: list[Any] = [np.asarray(values)[place] if np.ndim(values) else values for values in passes]
+    alike = layouts.runs(_DECISIVE)
+    passes = _block_passes(job, block, alike.layouts if alike else layouts)
+    if alike:
+        spread: list[Any] = [alike.spread(np.asarray(values)) if np.ndim(values) else values for values in passes]
         passes = _Passes(*spread)
     matmul_share, core_share = repeated(job, layouts)
     # What is computed in tiles runs forward once more, in the backward pass of each tile (DeepSpeed, TiledMLP).

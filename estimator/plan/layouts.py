@@ -123,18 +123,23 @@ class Layouts:
     def _memo(self) -> dict[tuple[Hashable, ...], Any]:
         return {}
 
-    def runs(self, names: tuple[str, ...]) -> tuple[Layouts, Ints | None]:
-        """(Of neighbours that are alike in the fields `names` one each, which of these each candidate is); all
-        candidates and None where there are few, or that would save little. What a search lists varies slowly."""
+    def runs(self, names: tuple[str, ...]) -> Runs | None:
+        """Of neighbours that are alike in the fields `names` one each; None where there are few candidates, or that
+        would save little. What a search lists varies slowly."""
 
-        def alike() -> tuple[Layouts, Ints | None]:
+        def alike() -> Runs | None:
             new = np.ones(len(self), dtype=bool)
             columns = [getattr(self, name) for name in names]
             new[1:] = reduce(np.bitwise_or, [column[1:] ^ column[:-1] for column in columns]) != 0
             starts = np.flatnonzero(new)
-            return (self, None) if 2 * len(starts) > len(self) else (self.take(starts), np.cumsum(new) - 1)
+            return None if 2 * len(starts) > len(self) else Runs(self.take(starts), starts, np.cumsum(new) - 1)
 
-        return (self, None) if len(self) <= FEW else self.memoised(("runs", names), alike)
+        return None if len(self) <= FEW else self.memoised(("runs", names), alike)
+
+    @cached_property
+    def accumulates(self) -> np.ndarray:
+        """Where a step has several micro-batches."""
+        return self.grad_accum > 1
 
     def take(self, index: NDArray[Any]) -> Layouts:
         """The candidates that `index` (integers or a mask) selects; the only one is itself, memo included."""
@@ -188,6 +193,20 @@ class Layouts:
         return ", ".join(parts)
 
 
+@dataclass(frozen=True)
+class Runs:
+    """Neighbouring candidates that are alike, one each: `layouts`, where they start, and `place`: which of them every
+    candidate is."""
+
+    layouts: Layouts
+    starts: Ints
+    place: Ints
+
+    def spread(self, values: Floats) -> Floats:
+        """What was computed of one each, for every candidate; a constant stays one."""
+        return np.broadcast_to(values[:1], self.place.shape) if values.strides == (0,) else values[self.place]
+
+
 def either(mask: np.ndarray, taken: Callable[[], Floats], otherwise: Callable[[], Floats]) -> Floats:
     """np.where of two results of shape (n,), where what no candidate takes is not computed."""
     if mask.all():
@@ -207,9 +226,7 @@ def unsplit() -> Layouts:
 
 def _constant(value: float, count: int) -> Floats:
     """`count` times `value`. It is shared, so that writing to it is an error."""
-    array = np.full(count, value)
-    array.flags.writeable = False
-    return array
+    return np.broadcast_to(np.float64(value), (count,))
 
 
 def recompute_code(name: str) -> tuple[int, int]:

@@ -169,10 +169,17 @@ def _joined(parts: Sequence[Entries]) -> Entries:
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], dict):
             shared = [key for key in values[0] if all(key in value for value in values)]
-            joined[field.name] = {key: np.concatenate([value[key] for value in values]) for key in shared}
+            joined[field.name] = {key: _end_to_end([value[key] for value in values]) for key in shared}
         else:
-            joined[field.name] = np.concatenate(values)
+            joined[field.name] = _end_to_end(values)
     return type(first)(**joined)
+
+
+def _end_to_end(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays laid end to end; a constant stays one."""
+    if all(value.strides == (0,) and value[:1] == values[0][:1] for value in values):
+        return np.broadcast_to(values[0][:1], (sum(map(len, values)),))
+    return np.concatenate(values)
 
 
 def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:

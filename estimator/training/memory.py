@@ -307,6 +307,8 @@ def _places(choice: np.ndarray, count: int) -> list[tuple[int, np.ndarray]]:
 def _picked(values: list[Floats], places: list[tuple[int, np.ndarray]]) -> Floats:
     """For each candidate the value that it chose, the first where it is in no place."""
     picked = values[0]
+    if all(value is picked for value in values):
+        return picked
     for index, mask in places:
         picked = np.where(mask, values[index], picked)
     return picked

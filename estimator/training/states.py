@@ -7,7 +7,7 @@ candidate; sizes are bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -46,7 +46,21 @@ class States:
 
 def model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
     """The states of one pipeline stage of every candidate."""
-    return of_stage("states", job, layouts, lambda: _model_states(job, layouts, shape))
+    return of_stage("states", job, layouts, lambda: _alike_states(job, layouts, shape))
+
+
+# Fields of a layout on which states depend; what is recomputed and how large micro-batches are do not matter to them.
+_DECISIVE = ("tp", "sequence_parallel", "pp", "vpp", "schedule", "cp", "ep", "etp", "dp", "zero_stage", "shard_group",
+             "offload", "accumulates")  # fmt: skip
+
+
+def _alike_states(job: Job, layouts: Layouts, shape: StageShape) -> States:
+    """The states, computed once for neighbours that have the same."""
+    alike = shape.alike(layouts, _DECISIVE)
+    if alike is None:
+        return _model_states(job, layouts, shape)
+    states = _model_states(job, alike.layouts, shape.of(alike.starts))
+    return States(**{field.name: alike.spread(getattr(states, field.name)) for field in fields(States)})
 
 
 def _model_states(job: Job, layouts: Layouts, shape: StageShape) -> States:

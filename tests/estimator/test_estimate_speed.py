@@ -56,6 +56,29 @@ def test_few_candidates_get_the_figures_they_get_among_many(model: str) -> None:
         assert (values == theirs.memory.components[name][: len(few)]).all(), name
 
 
+@pytest.mark.parametrize("model", [DENSE, EXPERTS])
+@pytest.mark.parametrize("framework", ["megatron-lm", "deepspeed", "torchtitan"])
+def test_what_neighbours_share_is_what_each_has_alone(model: str, framework: str) -> None:
+    """Candidates in their own order, where neighbours are alike, and mixed up, where none are."""
+    job = job_of(model, framework)
+    layouts = candidates(job)
+    layouts = layouts.take(np.resize(np.arange(len(layouts)), max(len(layouts), 4 * FEW)))
+    mixed = np.random.default_rng(7).permutation(len(layouts))
+    ours, theirs = estimate(job, layouts), estimate(job, layouts.take(mixed))
+    for of in (lambda found: found.memory.total, lambda found: found.step.seconds, lambda found: found.fullest_stage):
+        assert (of(ours)[mixed] == of(theirs)).all()
+
+
+def test_stages_of_one_candidate_are_not_taken_for_one_another() -> None:
+    job = open_job(model=DENSE, cluster_count=64, workload_framework="megatron-lm")
+    one = candidates(job).take(np.array([0]))
+    many = one.take(np.zeros(4 * FEW, dtype=np.int64))
+    many = replace(many, pp=np.full(4 * FEW, 32))
+    stages = np.resize(np.arange(32), 4 * FEW)
+    few = many.take(np.arange(32))
+    assert (stage_memory(job, many, stages).total[:32] == stage_memory(job, few, stages[:32]).total).all()
+
+
 def test_the_fullest_stage_is_as_full_as_it_is_alone() -> None:
     job = job_of(EXPERTS)
     layouts = candidates(job)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from estimator.model.architecture import Architecture, Block, WeightMatrix
-from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Floats, Ints, Layouts
+from estimator.plan.layouts import RECOMPUTE, SCHEDULES, Floats, Ints, Layouts, Runs
 from estimator.plan.training.job import Job
 
 T = TypeVar("T")
@@ -32,6 +32,21 @@ class StageShape:
     @property
     def layer_count(self) -> Floats:
         return sum_of(self.layers)
+
+    def of(self, index: Ints) -> StageShape:
+        """The stages of these candidates."""
+        ends = (values[index] for values in (self.has_embedding, self.has_head, self.visited))
+        return StageShape(self.stage[index], tuple(count[index] for count in self.layers), *ends)
+
+    def alike(self, layouts: Layouts, names: tuple[str, ...]) -> Runs | None:
+        """As Layouts.runs, where the stages are those of the same candidates."""
+        return same_stages(layouts, self.stage, names)
+
+
+def same_stages(layouts: Layouts, stage: Ints, names: tuple[str, ...]) -> Runs | None:
+    """Neighbours that are alike in `names` and of which the same stage is meant; None where some are not."""
+    alike = layouts.runs(names)
+    return alike if alike and (stage[alike.starts][alike.place] == stage).all() else None
 
 
 def mean_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
@@ -57,6 +72,10 @@ def stage_shape(architecture: Architecture, layouts: Layouts, stage: Ints) -> St
         return layouts.memoised(
             ("only stage", architecture.pattern, len(architecture.blocks)), lambda: _only_stage(architecture, layouts)
         )
+    if alike := same_stages(layouts, stage, ("pp", "schedule")):
+        shape = stage_shape(architecture, alike.layouts, stage[alike.starts])
+        ends = (alike.spread(values) for values in (shape.has_embedding, shape.has_head, shape.visited))
+        return StageShape(stage, tuple(alike.spread(count) for count in shape.layers), *ends)
     first, last = stage == 0, stage == layouts.pp - 1
     if layouts.max_of("schedule") < _FIRST_DOUBLE:
         counts = _dealt(architecture, layouts.pp, stage)
