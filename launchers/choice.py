@@ -13,13 +13,15 @@ from launchers.targets import TARGETS
 
 
 def usual_targets(plan: Plan) -> tuple[str, ...]:
-    """What is written for a plan when no target is named: its framework's or engine's usual program, and Slurm."""
-    return (usual_program(plan), "slurm")
+    """What is written for a plan when no target is named: its framework's or engine's usual program, and Slurm where
+    that can start it."""
+    program = usual_program(plan)
+    return (program, "slurm") if _can_say(plan, "slurm") else (program,)
 
 
 def usual_program(plan: Plan) -> str:
-    """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, or the
-    first of all. Raises PlanError where there is none."""
+    """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, else
+    any program that can, or the first of the list. Raises PlanError where there is none."""
     programs = table("data/programs")
     if isinstance(plan.workload, Inference):
         field, name, known = "workload.engine", plan.workload.engine, programs["engines"]
@@ -28,12 +30,17 @@ def usual_program(plan: Plan) -> str:
     if name not in known:
         raise PlanError(field, f"no launch target starts {name}", list(known))
     candidates: list[str] = known[name]
-    return next((target for target in candidates if _can_say(plan, target)), candidates[0])
+    kind = "inference" if isinstance(plan.workload, Inference) else "training"
+    others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
+    return next((target for target in (*candidates, *others) if _can_say(plan, target)), candidates[0])
 
 
 def _can_say(plan: Plan, target: str) -> bool:
     try:
-        check(launch_of(plan, chosen(plan, [target])), target)
+        names = chosen(plan, [target])
+        launch = launch_of(plan, names)
+        for name in names:
+            check(launch, name)
     except PlanError:
         return False
     return True

@@ -14,6 +14,7 @@ from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.kin import kin_price
+from launchers.render import able_targets
 from planner.clock import today
 from planner.clusters.request import Asked, Sort
 from planner.clusters.results import ClusterOption, OtherOffer, Why
@@ -24,6 +25,7 @@ from planner.money.purchase import purchase
 from planner.money.results import OwnedCost
 from planner.money.terms import CostTerms
 from planner.serving.prices import offered
+from planner.training.planned import Planned
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,13 @@ class ClusterChoice:
 
     option: ClusterOption
     estimate: PlanEstimate
+    candidate: Candidate
+
+    @property
+    def launched_by(self) -> Iterator[str]:
+        """The launch targets that write the plan with all that was chosen."""
+        estimate = self.estimate
+        yield from able_targets(estimate.settled_plan if isinstance(estimate, Planned) else estimate.plan)
 
     @property
     def within(self) -> bool:

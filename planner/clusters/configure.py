@@ -12,7 +12,6 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
-from launchers.render import able_targets
 from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
     Recommended,
@@ -22,6 +21,7 @@ from planner.clusters.recommend import (
     duration_of,
     recommended,
     sort_of,
+    written_first,
 )
 from planner.clusters.request import Asked, Where, asked
 from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason, from_whom
@@ -111,7 +111,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, tried, last, field, assumptions)),
         considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=[*able_targets(estimate.plan)],
+        launch_targets=[*choice.launched_by],
         assumptions=assumptions,
         warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
         evidence=evidence_of(estimate.job),
@@ -147,7 +147,7 @@ def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Attempt]:
         try:
             recommendation = recommended(asking, sort, _LISTED)
             if sort == "cost" and recommendation.satisfied:
-                recommendation = _settled(recommendation)
+                recommendation = _settled(asking, recommendation)
             attempt = Attempt(name, asking, recommendation, None)
         except PlanError as error:
             # With one left the plan itself is what cannot be.
@@ -159,7 +159,7 @@ def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Attempt]:
             return
 
 
-def _settled(recommendation: Recommended) -> Recommended:
+def _settled(ask: Asked, recommendation: Recommended) -> Recommended:
     """Of the options that cost about as little as the cheapest first the quickest: estimates are no closer than that.
     Devices that were measured come before others."""
     listed = [choice for choice in recommendation.choices if choice.option.usd_per_hour is not None]
@@ -172,7 +172,8 @@ def _settled(recommendation: Recommended) -> Recommended:
         near = option.usd_per_hour is not None and cost_of(option) <= _NEAR * least
         return not near, near and not option.measured, duration_of(option) if near else cost_of(option)
 
-    return replace(recommendation, choices=sorted(recommendation.choices, key=place))
+    choices, ahead = written_first(ask, sorted(recommendation.choices, key=place), _LISTED, place)
+    return replace(recommendation, choices=choices, ahead=ahead)
 
 
 def _missing(attempt: Attempt) -> str:

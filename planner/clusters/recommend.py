@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from estimator.search.fleet import balance, front
 from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
-from launchers.render import able_targets
 from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Refusal, missed, rank
 from planner.clusters.request import Asked, Sort, Where, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why, from_whom
@@ -66,7 +65,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     result = recommended(ask, sort, request.limit)
     options = [choice.option for choice in result.choices]
     for choice in result.choices[:_WRITTEN]:
-        choice.option.launch_targets = [*able_targets(choice.estimate.plan)]
+        choice.option.launch_targets = [*choice.launched_by]
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
         plan=first.estimate.complete_plan if first else None,
@@ -113,15 +112,12 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
         within = [choice for choice in choices if choice.within] or choices
         satisfied = any(choice.within for choice in within)
     _score(within, ask.unhurried_h)
-    if satisfied:
-        ordered = sorted(within, key=lambda choice: _key(choice.option, sort, ask.unhurried_h))
-    else:
-        ordered = sorted(
-            within, key=lambda choice: (_missed(ask, choice.option), _key(choice.option, sort, ask.unhurried_h))
-        )
-    written = (place for place, choice in enumerate(ordered[:limit]) if _is_written(choice))
-    ahead = next(written, 0) if satisfied and limit > 1 else 0
-    ordered = [*ordered[ahead : ahead + 1], *ordered[:ahead], *ordered[ahead + 1 :]]
+
+    def place(choice: ClusterChoice) -> tuple[Any, ...]:
+        missed = 0.0 if satisfied else _missed(ask, choice.option)
+        return missed, _key(choice.option, sort, ask.unhurried_h)
+
+    ordered, ahead = written_first(ask, sorted(within, key=place), limit, place)
     refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
     front_options = [choice.option for choice in within if choice.option.pareto]
     rejected = [*_grouped(refused), *ask.rejected]
@@ -132,9 +128,31 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     )
 
 
-def _is_written(choice: ClusterChoice) -> bool:
-    """Whether some launch target writes the plan."""
-    return any(True for _ in able_targets(choice.estimate.plan))
+def written_first(
+    ask: Asked, choices: list[ClusterChoice], limit: int, key: Callable[[ClusterChoice], Any]
+) -> tuple[list[ClusterChoice], int]:
+    """The best option that a launch target writes comes first, if need be in a layout or framework that it can say; and
+    how many are better by `key`, and cannot be launched. Options that miss a limit are not put before others."""
+    helpless: set[str] = set()
+    able: list[tuple[ClusterChoice, int]] = []
+    for place, choice in enumerate(choices[:limit]):
+        if choice.within != choices[0].within:
+            break
+        if any(True for _ in choice.launched_by):
+            able.append((choice, place))
+            break
+        device = choice.option.accelerator
+        if not able and device not in helpless and not isinstance(ask.plan.workload, Inference):
+            other = training_option(ask, choice.candidate, writable=True)
+            helpless |= {device} if other is None else set()
+            if other is not None and other.within == choice.within:
+                other.option.balanced_score = choice.option.balanced_score
+                able.append((other, place))
+    if not able:
+        return choices, 0
+    first, place = min(able, key=lambda row: key(row[0]))
+    others = [*choices[:place], *choices[place + 1 :]]
+    return [first, *others], sum(key(choice) < key(first) for choice in others[:limit])
 
 
 def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Plan, merge
 from launchers.pieces import Rendered
+from launchers.tables import table
 from planner.estimates import PlanEstimate, estimate_plan
 from planner.fields import value_at
+from planner.partial import get
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -33,7 +35,8 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expre
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run
-    the plan. Raises the PlanError of what the user gave.
+    the plan. Where what the user gave is refused and a framework is not part of it, others are tried. Raises the
+    PlanError of what the user gave.
     """
     stated, changes = plan.given(), list[Assumption]()
     while True:
@@ -42,11 +45,34 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expre
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
             if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
-                raise
+                return _by_another_program(stated, refused, render)
             plan = _other(plan, stated, refused)
             value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
+
+
+def _by_another_program(
+    stated: Mapping[str, Any], refused: PlanError, render: Callable[[PlanEstimate], Rendered]
+) -> Expressed:
+    """The best of what other frameworks' files say of the plan as it was given. Raises `refused` where none does."""
+    if get(stated, "workload.framework") not in (None, "auto") or get(stated, "workload.kind") == "inference":
+        raise refused
+    made: list[tuple[bool, float, Expressed]] = []
+    for name in table("data/programs")["frameworks"]:
+        if name == "auto":
+            continue
+        try:
+            estimate = estimate_plan(Plan.parse(merge(stated, {"workload": {"framework": name}})))
+            change = Assumption(
+                field="workload.framework", value=name, why=f"whose files can say it: {refused.problem}"
+            )
+            made.append((not estimate.fits, estimate.score, Expressed(estimate, render(estimate), [change])))
+        except PlanError:
+            continue
+    if not made:
+        raise refused
+    return min(made, key=lambda row: row[:2])[2]
 
 
 def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> Plan:

@@ -27,7 +27,7 @@ def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
         served = plan_serving(ask.plan.patch(changes), ask.statistic)
     if not served.fits or served.meets_slo is False:
         return None
-    return ClusterChoice(_option(ask, candidate, served, changes), served)
+    return ClusterChoice(_option(ask, candidate, served, changes), served, candidate)
 
 
 def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str, Any]) -> ClusterOption:

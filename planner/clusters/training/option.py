@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from knowledge.jobs.training import job_of
+from launchers.choice import usual_targets
+from launchers.pieces import Rendered
+from launchers.render import render
 from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.clusters.training.screening import chosen
+from planner.estimates import PlanEstimate
+from planner.files.expressible import expressible
 from planner.money.offers import offer, offers
 from planner.training.planned import Planned, best_layout, memory_of, plan_training
 from planner.training.run import run_of
 
 
-def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
-    """The option as an estimate of the very plan that its patch makes; None where it does not fit after all."""
+def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> ClusterChoice | None:
+    """The option as an estimate of the very plan that its patch makes; None where it does not fit after all.
+
+    `writable`: with a layout and a framework that some launch target can say, None where there is none.
+    """
     shape = candidate.shape
     price = candidate.best.price if candidate.best else None
     usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
+    if writable:
+        expressed = _expressed(ask.plan.patch(shape.changes | network))
+        if expressed is None:
+            return None
+        network |= expressed
     job, layout = best_layout(ask.plan.patch(shape.changes | network))
     changes = shape.changes | network | chosen(job, layout.row(0), int(layout.micro_batch[0]))
     if price is not None:
@@ -27,7 +42,21 @@ def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
     planned = plan_training(ask.plan.patch(changes))
     if not planned.fits:
         return None
-    return ClusterChoice(_option(ask, candidate, planned, changes), planned)
+    return ClusterChoice(_option(ask, candidate, planned, changes), planned, candidate)
+
+
+def _expressed(plan: Plan) -> dict[str, Any] | None:
+    """What has to be chosen otherwise so that a launch target writes the plan."""
+    try:
+        return {row.field: row.value for row in expressible(plan, _rendered).changes}
+    except PlanError:
+        return None
+
+
+def _rendered(estimate: PlanEstimate) -> Rendered:
+    assert isinstance(estimate, Planned)
+    plan = estimate.settled_plan
+    return render(plan, usual_targets(plan), model_id=estimate.job.architecture.id)
 
 
 def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[str, Any]) -> ClusterOption:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
+from planner.clusters.configure import ConfigureRequest, auto_configure
+from planner.files.render import RenderRequest, render_configs
 from tools.registry import find
 
 BASE: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}
@@ -55,3 +57,28 @@ def test_what_was_given_is_refused(given: dict[str, Any], field: str) -> None:
     with pytest.raises(PlanError) as caught:
         rendered(**given)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("accelerator", ["mi100", "v100-sxm-32gb", "t4", "arc-b580", "h100-sxm"])
+@pytest.mark.parametrize("workload", [{"stage": "sft"}, {"stage": "dpo", "method": "lora"}])
+def test_without_a_framework_some_program_is_written(accelerator: str, workload: dict[str, Any]):
+    plan = {
+        "model": "Qwen/Qwen3-8B",
+        "workload": workload | {"dataset_tokens": 1e8},
+        "cluster": {"accelerator": accelerator, "count": 8},
+    }
+    assert render_configs(RenderRequest(plan=plan)).files
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"model": "Qwen/Qwen3-8B", "stage": "grpo", "dataset_samples": 5000},
+        {"model": "Qwen/Qwen3-30B-A3B", "stage": "dpo", "dataset_tokens": 2e8},
+        {"model": "openai/gpt-oss-120b", "dataset_tokens": 1e8},
+    ],
+)
+def test_what_is_configured_is_written_as_it_is(wanted: dict[str, Any]):
+    found = auto_configure(ConfigureRequest.model_validate(wanted))
+    assert found.launch_targets
+    assert render_configs(RenderRequest(plan=found.plan)).files
