@@ -19,6 +19,11 @@ def usual_targets(plan: Plan) -> tuple[str, ...]:
     return (program, "slurm") if _can_say(plan, "slurm") else (program,)
 
 
+def frameworks_started() -> list[str]:
+    """Frameworks that some target starts, by name."""
+    return [name for name in table("data/programs")["frameworks"] if name != "auto"]
+
+
 def usual_program(plan: Plan) -> str:
     """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, else
     any program that can, or the first of the list. Raises PlanError where there is none."""

@@ -8,11 +8,10 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
+from launchers.choice import frameworks_started
 from launchers.pieces import Rendered
-from launchers.tables import table
 from planner.estimates import PlanEstimate, estimate_plan
 from planner.fields import value_at
-from planner.partial import get
 from planner.result import Assumption
 
 # Choices given up for one set of files, and values tried for each.
@@ -56,12 +55,10 @@ def _by_another_program(
     stated: Mapping[str, Any], refused: PlanError, render: Callable[[PlanEstimate], Rendered]
 ) -> Expressed:
     """The best of what other frameworks' files say of the plan as it was given. Raises `refused` where none does."""
-    if get(stated, "workload.framework") not in (None, "auto") or get(stated, "workload.kind") == "inference":
+    if value_at(stated, "workload.framework") not in (None, "auto") or value_at(stated, "workload.kind") == "inference":
         raise refused
     made: list[tuple[bool, float, Expressed]] = []
-    for name in table("data/programs")["frameworks"]:
-        if name == "auto":
-            continue
+    for name in frameworks_started():
         try:
             estimate = estimate_plan(Plan.parse(merge(stated, {"workload": {"framework": name}})))
             change = Assumption(
