@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
+from launchers.devices import FIELD
 from launchers.launch.of_plan import launch_of
 from launchers.rules import check
 from launchers.tables import table
@@ -16,7 +17,7 @@ def usual_targets(plan: Plan) -> tuple[str, ...]:
     """What is written for a plan when no target is named: its framework's or engine's usual program, and Slurm where
     that can start it."""
     program = usual_program(plan)
-    return (program, "slurm") if _can_say(plan, "slurm") else (program,)
+    return (program,) if _refusal(plan, "slurm") and not _refusal(plan, program) else (program, "slurm")
 
 
 def frameworks_started() -> list[str]:
@@ -25,8 +26,9 @@ def frameworks_started() -> list[str]:
 
 
 def usual_program(plan: Plan) -> str:
-    """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, else
-    any program that can, or the first of the list. Raises PlanError where there is none."""
+    """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, or the
+    first of all; where none of them is for the plan's devices, any program that can. Raises PlanError where there is
+    none."""
     programs = table("data/programs")
     if isinstance(plan.workload, Inference):
         field, name, known = "workload.engine", plan.workload.engine, programs["engines"]
@@ -35,20 +37,24 @@ def usual_program(plan: Plan) -> str:
     if name not in known:
         raise PlanError(field, f"no launch target starts {name}", list(known))
     candidates: list[str] = known[name]
-    kind = "inference" if isinstance(plan.workload, Inference) else "training"
-    others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
-    return next((target for target in (*candidates, *others) if _can_say(plan, target)), candidates[0])
+    refusals = {target: _refusal(plan, target) for target in candidates}
+    if all(refused is not None and refused.field == FIELD for refused in refusals.values()):
+        kind = "inference" if isinstance(plan.workload, Inference) else "training"
+        others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
+        return next((target for target in others if _refusal(plan, target) is None), candidates[0])
+    return next((target for target in candidates if refusals[target] is None), candidates[0])
 
 
-def _can_say(plan: Plan, target: str) -> bool:
+def _refusal(plan: Plan, target: str) -> PlanError | None:
+    """Why a target, or what its files refer to, cannot say the plan."""
     try:
         names = chosen(plan, [target])
         launch = launch_of(plan, names)
         for name in names:
             check(launch, name)
-    except PlanError:
-        return False
-    return True
+    except PlanError as refused:
+        return refused
+    return None
 
 
 def chosen(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
