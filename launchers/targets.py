@@ -168,6 +168,9 @@ TARGETS: dict[str, Target] = {
         "program",
         "NeMo AutoModel YAML: SFT with FSDP2 or DDP, tensor and context parallelism; full, LoRA, QLoRA, DoRA",
     ),
+    "nanotron": Target(
+        "nanotron", "program", "nanotron YAML: pretraining of Llama architectures with TP, PP, CP and ZeRO-1"
+    ),
     "primus": Target("primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"),
     "vllm": Target(
         "engines/vllm",

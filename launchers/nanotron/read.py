@@ -1,7 +1,38 @@
-"""Files of the program, by the table of its fields."""
+"""Files of the program, by the table of its fields; a catalogue's model where the tokenizer is of it."""
 
 from __future__ import annotations
 
-from launchers.reading.mapped import mapped_format
+from dataclasses import replace
 
-FORMATS = (mapped_format("nanotron"),)
+from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture
+from launchers.reading.documents import Item, Keys
+from launchers.reading.findings import Findings
+from launchers.reading.formats import Format
+from launchers.reading.mapped import mapped_format, read_mapped
+
+_FORMAT = mapped_format("nanotron")
+_CONFIG = "model.model_config"
+# What tells a model from others of its family, by the architecture's own names.
+_DIMENSIONS = {"hidden_size": "hidden", "num_hidden_layers": "layers", "vocab_size": "vocab"}
+
+
+def read(keys: Keys, findings: Findings) -> None:
+    tokenizer = keys.items.get("tokenizer.tokenizer_name_or_path")
+    if tokenizer is not None and _is_of(tokenizer, keys):
+        findings.put("model", tokenizer.value, tokenizer)
+        for name in list(keys.below(_CONFIG)):
+            keys.take(name)
+    read_mapped("nanotron", keys, findings)
+
+
+def _is_of(tokenizer: Item, keys: Keys) -> bool:
+    """Whether the model that the tokenizer is of has the file's dimensions."""
+    try:
+        model = architecture(str(tokenizer.value))
+    except PlanError:
+        return False
+    return all(keys.look(f"{_CONFIG}.{name}") == getattr(model, field) for name, field in _DIMENSIONS.items())
+
+
+FORMATS: tuple[Format, ...] = (replace(_FORMAT, read=read),)

@@ -194,6 +194,10 @@ SETS = {
         tp=st.sampled_from([1, 1, 2]), cp=st.sampled_from([1, 1, 2]), precision=st.sampled_from(["bf16", "fp8"]),
         optimizer=st.sampled_from(["adamw", "sgd"]), offload=st.sampled_from(["none", "none", "params"]),
     ),
+    "nanotron": plans(
+        "nanotron", **pretraining, tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
+        zero=st.sampled_from([0, 1]), optimizer=st.sampled_from(["adamw", "sgd"]), fused_loss=st.just("auto"),
+    ),
     "primus": plans(
         "primus", "mi300x", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([0, 1]),

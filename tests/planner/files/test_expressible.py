@@ -67,7 +67,7 @@ def test_without_a_framework_some_program_is_written(accelerator: str, workload:
         "workload": workload | {"dataset_tokens": 1e8},
         "cluster": {"accelerator": accelerator, "count": 8},
     }
-    assert render_configs(RenderRequest(plan=plan)).files
+    assert render_configs(RenderRequest.model_validate({"plan": plan})).files
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_without_a_framework_some_program_is_written(accelerator: str, workload:
 def test_what_is_configured_is_written_as_it_is(wanted: dict[str, Any]):
     found = auto_configure(ConfigureRequest.model_validate(wanted))
     assert found.launch_targets
-    assert render_configs(RenderRequest(plan=found.plan)).files
+    assert render_configs(RenderRequest.model_validate({"plan": found.plan})).files
