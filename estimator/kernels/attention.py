@@ -81,7 +81,11 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     calls = layouts.cp.astype(np.float64)
     rate = job.machine.accelerator.peak_flops.get(kernel.rate) if kernel.rate != "bf16" else job.head_peak_flops
     peak = (rate or job.head_peak_flops) * job.calibration.device.attention
-    forward, backward = flash_share(kernel, block, keys / calls, rows, windowed)
+    shares = flash_share(kernel, block, keys / calls, rows, windowed)
+    if (other := job.calibration.device.split_kernel) is not None and layouts.max_of("cp") > 1:
+        alone = flash_share(other, block, keys / calls, rows, windowed)
+        shares = tuple(np.where(layouts.cp > 1, split, usual) for split, usual in zip(alone, shares, strict=True))
+    forward, backward = shares
     merged, merged_back = _merged(job, block, tokens / layouts.tp, calls - 1.0)
     return CoreTime(
         forward=flop / (peak * forward) + merged,

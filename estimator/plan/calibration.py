@@ -80,6 +80,8 @@ class DeviceFactors:
     surface: bool
     runs: int
     source: str
+    split_kernel: AttentionKernel | None = None
+    """What runs in place of `attention_kernel` where context parallelism splits sequences; None for the same."""
 
 
 # Runs of one framework that must have run before they bound how far above its estimate a peak can be.

@@ -71,7 +71,9 @@ def _least_attention_s(job: Job, block: Block) -> float:
     device = job.calibration.device
     keys = np.array([keys_seen(block, float(job.seq_len))])
     windowed = block.window is not None and block.window < job.seq_len
-    forward, backward = flash_share(device.attention_kernel, block, keys, np.array([_MANY_ROWS]), windowed)
+    kernels = [kernel for kernel in (device.attention_kernel, device.split_kernel) if kernel is not None]
+    shares = [flash_share(kernel, block, keys, np.array([_MANY_ROWS]), windowed) for kernel in kernels]
+    forward, backward = (np.max(part, axis=0) for part in zip(*shares, strict=True))
     flop, backward_flop = core_flop(block, block.heads * keys)
     peak = job.head_peak_flops * device.attention
     return float((flop / forward + backward_flop / backward * job.trained_layer_share)[0] / peak)

@@ -226,10 +226,12 @@ def calibration(
     accelerator: Accelerator | None = None,
     attention: str = "flash",
     eight_bits: bool = False,
+    split: str = "",
 ) -> Calibration:
     """The factors for an accelerator and a framework; the nearest measured kin or defaults stand in, and say so.
 
-    A blank name gives the defaults. `attention` is the plan's setting, with `eight_bits` for its operands.
+    A blank name gives the defaults. `attention` is the plan's setting, with `eight_bits` for its operands,
+    and `split` another one where sequences are split.
     """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
@@ -254,6 +256,7 @@ def calibration(
             scans=scan_kernels(),
             network=network_factors(accelerator),
             surface=matmuls["bf16"]["points"] > 0,
+            split_kernel=attention_kernel(family, framework_name, split) if split else None,
             **device,
         ),
         framework=FrameworkFactors(framework=framework_name, **factors),

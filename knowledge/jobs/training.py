@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.errors import PlanError
-from estimator.machine.hardware import Machine
+from estimator.machine.hardware import Accelerator, Machine
 from estimator.model.architecture import Architecture
 from estimator.plan.assumptions import Assumption
+from estimator.plan.calibration import Calibration
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import USUAL_SEQ_LEN, UsualRun, fill, fill_adapters
@@ -70,16 +71,14 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     facts = optimizer(training.optimizer)
     profile = _profile(filled, facts, cluster)
     filled, adapters = fill_adapters(filled, profile)
-    eight_bits = _eight_bit_attention(filled, profile, architecture)
+    factors, assumed = _calibrated(filled, profile, architecture, accelerator.value, assumed)
     job = Job(
         plan=filled,
         architecture=architecture,
         machine=cluster,
         framework=profile,
         optimizer=facts,
-        calibration=calibration(
-            accelerator.value.family, profile.name, accelerator.value, training.attention, eight_bits
-        ),
+        calibration=factors,
         assumptions=(*assumptions, *assumed, *generated, *adapters),
         rollout=_rollout(filled),
     )
@@ -133,6 +132,25 @@ def _sharding(plan: Plan, count: int) -> tuple[Plan, list[Assumption]]:
 def _shards_more(plan: Plan) -> bool:
     """Whether gradients or weights are asked to be sharded, which some frameworks do with another implementation."""
     return (plan.layout.zero_stage or 0) >= 2
+
+
+def _calibrated(
+    plan: Plan, profile: Framework, architecture: Architecture, accelerator: Accelerator, assumed: list[Assumption]
+) -> tuple[Calibration, list[Assumption]]:
+    """The factors of a plan, and its assumptions with the attention said that sequences are split with where the
+    framework does that with one kernel alone and the plan names none."""
+    kernel, family, eight = (
+        plan.training.attention,
+        accelerator.family,
+        _eight_bit_attention(plan, profile, architecture),
+    )
+    alone = "" if "attention" in plan.training.model_fields_set else profile.limits.split_attention
+    factors = calibration(family, profile.name, accelerator, kernel, eight, alone)
+    if not alone:
+        return factors, assumed
+    more = f"; {alone} where sequences are split, which {profile.name} does with it alone"
+    field = "workload.attention"
+    return factors, [replace(each, why=each.why + more) if each.field == field else each for each in assumed]
 
 
 def _eight_bit_attention(plan: Plan, profile: Framework, architecture: Architecture) -> bool:

@@ -261,6 +261,8 @@ class Limits:
     """Whether tp and cp are tried unasked; false where they are for plans that ask for them alone."""
     splits_sharded: bool
     """Whether tp and cp come with sharded weights alone: ZeRO-2 and 3."""
+    split_attention: str
+    """The attention of a plan that context parallelism works with alone; '' for the usual one."""
     sequence_parallel: bool
     """Whether tp cuts sequences in norms and residuals too (Korthikanti et al. 2022, section 4.2.2)."""
     offloads: tuple[str, ...]

@@ -18,6 +18,19 @@ def test_hf_trainer_splits_a_sequence_through_accelerate() -> None:
     assert found["plan"]["layout"]["cp"] == 8
 
 
+def test_accelerate_splits_a_sequence_with_the_attention_that_it_works_with() -> None:
+    """Published: 364 to 380 s with checkpoints on the host (huggingface/trl pulls 6845 and 6846)."""
+    run = LONG | {"framework": "hf-trainer", "fused_loss": True, "recompute": "full", "offload": "activations"}
+    found = call("estimate_training", run)
+    assert 350 < found["time"]["step_s"] < 390
+    assert "sdpa where sequences are split" in str(found["assumptions"])
+    named = call("estimate_training", run | {"attention": "sdpa"})
+    assert named["time"]["step_s"] == found["time"]["step_s"]
+    short = run | {"seq_len": 4096, "global_batch": 64, "cp": 1}
+    times = [call("estimate_training", short | {"attention": kernel})["time"]["step_s"] for kernel in ("flash", "sdpa")]
+    assert call("estimate_training", short)["time"]["step_s"] == times[0] != times[1]
+
+
 def test_megatron_shards_weights_where_zero_3_is_asked_for() -> None:
     plan = {"model": "meta-llama/Llama-3.1-8B", "count": 8, "stage": "pretrain", "seq_len": 4096, "micro_batch": 1,
             "global_batch": 128, "tp": 1, "pp": 1, "cp": 1, "recompute": "selective"}  # fmt: skip
