@@ -25,8 +25,6 @@ from tools.registry import registry
 
 CASES = part(1_000, 20_000)
 MOST_S = 2.0
-# What asks six tools, or a hundred plans, has twice as long.
-MANY = ("render_report", "preview_report", "report", "find_limit")
 MOST_BYTES = 500 * 10**6
 # Two changes of shape of a value, so that what is right of a call is reached as well as what is wrong.
 ODD = st.one_of(
@@ -125,7 +123,7 @@ def finite(value: Any) -> bool:
 
 def called(name: str, arguments: dict[str, Any]) -> None:
     error = ""
-    with within(2 * MOST_S if name in MANY else MOST_S):
+    with within(MOST_S):
         try:
             answer = registry()[name](arguments)
             assert finite(answer), answer
@@ -256,7 +254,7 @@ def searched() -> None:
 @drawn(CASES // 5, words=st.lists(st.one_of(WORDS, st.text(max_size=12)), min_size=1, max_size=14))
 def test_odd_sentences(piece: int, words: list[str]) -> None:
     try:
-        with within(2 * MOST_S):
+        with within(MOST_S):
             answer = ask(" ".join(words), approve=False, model="offline")
     except PlanError:
         return

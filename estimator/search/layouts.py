@@ -11,6 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import RECOMPUTE, Floats, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
+from estimator.plan.training.options import asked_for
 from estimator.search.bounds import least_resident, least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
 from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated, leanest
@@ -74,35 +75,47 @@ def search_whole(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Sea
 @dataclass(frozen=True)
 class Least:
     """Memory per device of the layout that needs least of those that `search_whole` looks at, and whether that is one
-    that offloads unasked. `space` has all layouts of the first space in which one fits, or of the last."""
+    that offloads unasked. `space` is the first in which one fits, or the last, where `last`; `fitting` are the lightest
+    of its bases that fit."""
 
     bytes: float
     offloads: bool
-    space: Enumerated
+    space: Space
+    fitting: Layouts
+    last: bool
 
     def hopeful(self, job: Job) -> Layouts:
-        """All layouts of the bases of which the leanest fit; what fits is among them."""
-        return self.space.layouts(_hopeful(job, self.space)[0])
+        """The extremes of the bases of which the leanest fit: of what fits none takes less of the host."""
+        every = _extremes(job, self.space)
+        return every.layouts(_hopeful(job, every)[0])
 
 
 def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Least:
     """The least memory that a layout takes, without any times. Raises PlanError where no layout is valid."""
     least, refusal = None, None
-    for each in spaces(job, space, offload):
+    wider = list(spaces(job, space, offload))
+    for each in wider:
         try:
-            every = enumerated(job, each)
+            every = _extremes(job, each)
         except PlanError as error:
             refusal = refusal or error
             continue
-        total = totals(job, lightest_layouts(job, every)).min()
+        light = lightest_layouts(job, every)
+        total = totals(job, light)
+        fitting = np.flatnonzero(fits(job, total))
         unasked = job.plan.layout.offload is None and each.offloads != space.offloads
-        least = Least(float(total), unasked, every)
-        if fits(job, total):
+        least = Least(float(total.min()), unasked, each, light.take(fitting), each is wider[-1])
+        if len(fitting):
             break
     if least is None:
         assert refusal
         raise refusal
     return least
+
+
+def _extremes(job: Job, space: Space) -> Enumerated:
+    """Of all layouts those that can be the leanest of their base; what a plan asks for may leave neither extreme."""
+    return enumerated(job, replace(space, extremes=not asked_for(job)))
 
 
 def roomy(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Layouts:

@@ -43,10 +43,12 @@ class Space:
     parallelism, experts split like all else or not at all, sharding over all devices or one node, recompute of
     everything, of what is cheap, or of nothing. With `splits` tensors and sequences are split by frameworks too for
     which a plan usually has to ask (Limits, searches_splits). `schedules` are those of a pipeline beside interleaving
-    (None: 1F1B, and in the whole space what else the framework has), `offloads` names of OFFLOAD.
+    (None: 1F1B, and in the whole space what else the framework has), `offloads` names of OFFLOAD. With `extremes` there
+    are of each base the smallest and the largest micro-batch alone, and blocks are all recomputed or none.
     """
 
     whole: bool = False
+    extremes: bool = False
     splits: bool = False
     offloads: tuple[str, ...] = ("none",)
     schedules: tuple[str, ...] | None = None
@@ -213,6 +215,13 @@ def _context_sizes(job: Job, space: Space, least_tokens: int) -> list[int]:
     return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
 
 
+def same_cuts(first: Job, second: Job) -> bool:
+    """Whether the sequences of two jobs on as many devices can be cut in the same ways."""
+    return all(
+        _context_sizes(first, WHOLE, tokens) == _context_sizes(second, WHOLE, tokens) for tokens in (_FEWER_TOKENS, 1)
+    )
+
+
 def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
     """Expert-parallel sizes divide the experts; each expert is split over all tensor-parallel ranks, some or none."""
     layout, experts = job.plan.layout, job.architecture.experts
@@ -311,6 +320,10 @@ def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
         # Gradients that are freed at once are not summed over micro-batches (torchtune, full_finetune_distributed.py).
         sizes = _choices(job.training.micro_batch, np.unique(per_replica).tolist() or [1])
         dealt = per_replica[:, None] == np.array(sizes)
+    if space.extremes:
+        place = np.arange(len(sizes))
+        first, last = dealt.argmax(axis=1), len(sizes) - 1 - dealt[:, ::-1].argmax(axis=1)
+        dealt = dealt & ((place == first[:, None]) | (place == last[:, None]))
     rows = _crossed(rows, {"micro_batch": sizes}, dealt)
     return rows | {"grad_accum": job.global_batch // (rows.pop("dp") * rows["micro_batch"])}
 
@@ -382,7 +395,7 @@ def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     codes = [recompute_code(mode) for mode in modes]
     columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}
     pp = rows.pop("pp")
-    if recompute or not (space.whole and partly):
+    if recompute or space.extremes or not (space.whole and partly):
         return _crossed(rows, columns)
     layers = block_quarters(job, pp, rows["vpp"])
     new = (np.diff(layers, axis=1, prepend=0) > 0) & (layers < -(-job.architecture.layers // pp)[:, None])

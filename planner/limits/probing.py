@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import architecture
+from knowledge.offers import choices
 from planner.results import LimitProbe
+from planner.training.ladder import Grower, told_of, way_beyond
 from planner.training.lightest import lightest
-from planner.training.planned import Planned, beyond_devices, plan_training
+from planner.training.planned import (
+    Planned,
+    first_that_fits,
+    plan_to_fit,
+    plan_training,
+)
 
 Value = int | str
 # Part of what fits already by which more is asked for first.
@@ -69,7 +77,9 @@ class Trials:
     narrow: Mapping[str, Any]
     tried: dict[Value, Trial] = field(default_factory=dict)
     searched: set[Value] = field(default_factory=set)
-    way: dict[str, Any] = field(default_factory=dict)
+    framework: str | None = None
+    conceded: dict[str, Any] = field(default_factory=dict)
+    grower: Grower = field(default_factory=Grower)
     alone: Value | None = None
     """The last that fits on the devices alone, with nothing given up for it."""
 
@@ -78,32 +88,58 @@ class Trials:
             self.tried[value] = self._try(value, self.narrow, verdict=False)
         return self.tried[value].fits
 
+    @property
+    def way(self) -> dict[str, Any]:
+        """In which the last value was `confirmed`: its framework, and what was conceded."""
+        return {"workload.framework": self.framework, **self.conceded} if self.framework else {}
+
     def confirmed(self, value: Value) -> bool:
         """As `fits`, where a refusal is that of `plan_to_fit`."""
         if not self.fits(value) and value not in self.searched:
             self.searched.add(value)
             self.tried[value] = self._try(value, {}, verdict=True)
-            if self.tried[value].fits and (planned := self.tried[value].planned):
-                conceded = {item.field: item.value for item in planned.conceded}
-                self.way = {"workload.framework": planned.job.framework.name} | conceded
         return self.tried[value].fits
 
     def fits_alike(self, value: Value) -> bool:
-        """Whether it fits in the way in which the last value was `confirmed`: its framework, and what was conceded."""
+        """Whether it fits in the way of the last value that was `confirmed`."""
         if value not in self.tried or not self.tried[value].fits:
-            self.tried[value] = self._try(value, self.way, verdict=True)
+            self.tried[value] = self._alike(value)
         return self.tried[value].fits
+
+    def _alike(self, value: Value) -> Trial:
+        """The trial of a value in the way of the last that was `confirmed`, with host memory if need be."""
+        try:
+            plan = self.plan_at(value).patch({**self.way, "goal.objective": "memory"})
+            light = self.grower.lightest(job_of(plan), self.conceded)
+        except PlanError as error:
+            return Trial(value, False, None, str(error))
+        if light is None:
+            return Trial(value, False, None, None)
+        return Trial(value, light.holds, light.bytes, None)
+
+    def settled(self, value: Value) -> Planned:
+        """The plan of a value as a verdict has it. Of one beyond the devices alone that is in the way of the last that
+        was `confirmed`; where that way is none of the usual ones a verdict would come to it again, step by step."""
+        plan = self.plan_at(value)
+        if self.framework and value != self.alone and plan.training.framework == "auto":
+            machine = job_of(plan).machine
+            usual = [name for name, _ in choices(plan, machine.accelerator, machine.count)]
+            odd = self.conceded or self.framework not in usual
+            if odd and (planned := first_that_fits(plan, self.conceded, [self.framework])):
+                return replace(planned, conceded=told_of(self.conceded))
+        return plan_to_fit(plan, past_errors=True)
 
     def _try(self, value: Value, patch: Mapping[str, Any], verdict: bool) -> Trial:
         """One value with `patch`, on the devices alone or, for a verdict, with what `plan_to_fit` does beyond them."""
         try:
             plan = self.plan_at(value).patch({**patch, "goal.objective": "memory"})
             light = lightest(plan)
-            more = beyond_devices(plan, light.framework) if verdict and not light.fits else None
+            way = way_beyond(plan, light.framework, self.grower) if verdict and not light.fits else None
         except PlanError as error:
             return Trial(value, False, None, str(error))
-        if more:
-            return Trial(value, True, float(more.estimates.memory.total[more.index]), None, lambda: more)
+        if way:
+            self.framework, self.conceded = way.light.framework, dict(way.changes)
+            return Trial(value, True, way.light.bytes, None)
         return Trial(
             value, light.fits, light.bytes, None, partial(plan_training, plan, past_errors=True, offload=False)
         )

@@ -12,6 +12,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import Plan
+from estimator.plan.serving.job import ServingJob
 from estimator.search.layouts import divisors
 from estimator.serving.memory import ServingMemory, serving_memory
 from estimator.serving.space import Deployments, deployments
@@ -24,12 +25,13 @@ from planner.limits.probing import nearest_probes
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
 from planner.serving.planned import choice, memory_of, plan_serving
-from planner.serving.pool import slo_of
-from planner.serving.sizing import most_clients
+from planner.serving.pool import Slo, slo_of
+from planner.serving.sizing import most_clients, serves
 from planner.serving.warnings import warnings_of
 
 _LONGEST = 100_000_000
-_POINTS = 33
+# Values tried in each call: memory alone is told of many as soon as of few, latencies are not.
+_POINTS, _TIMED_POINTS = 33, 7
 _MOST_DEVICES = 65_536
 
 
@@ -87,6 +89,35 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
     )  # fmt: skip
 
 
+@dataclass
+class _Timed:
+    """Which deployments (n,) keep the limits with so many clients at all lengths tried so far, and what each of the
+    others failed by: whatever is too slow for less is too slow for more."""
+
+    slo: Slo
+    clients: int
+    fast: np.ndarray
+    reasons: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reasons = np.full(len(self.fast), "", dtype=object)
+
+    def able(self, job: ServingJob, candidates: Deployments, held: np.ndarray) -> np.ndarray:
+        """Of those that are `held` (k, n), for ascending lengths, which keep the limits."""
+        asked = np.flatnonzero(held & self.fast)
+        able, why = np.zeros(held.size, dtype=bool), np.full(held.size, "", dtype=object)
+        if len(asked):
+            able[asked], why[asked] = serves(job, candidates.take(asked), self.slo, self.clients)
+        able, why = able.reshape(held.shape), why.reshape(held.shape)
+        for row, reasons in zip(able, why, strict=True):
+            failed = ~row & (reasons != "") & (self.reasons == "")
+            self.reasons[failed] = reasons[failed]
+        passed = np.logical_and.accumulate(able.any(axis=1))
+        if passed[0]:
+            self.fast = able[np.flatnonzero(passed)[-1]]
+        return able
+
+
 def _longest(plan: Plan, prompt: bool) -> _Furthest:
     """The longest prompt, or request of prompt and output, by halving what is left between fits and does not.
 
@@ -102,20 +133,17 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     probes: dict[int, LimitProbe] = {}
     slow: dict[int, str] = {}
     slo = slo_of(plan.inference, "mean")
+    timed = _Timed(slo, clients, np.ones(len(deployments(job)), dtype=bool))
 
     def fits(values: Floats) -> np.ndarray:
         lengths = values if prompt else values - output
         candidates = deployments(job, [{"input_len": float(length)} for length in lengths])
         memory = serving_memory(job, candidates)
-        holds = memory.fits & (memory.max_concurrency >= clients)
-        able = holds.reshape(len(values), -1)
+        able = (memory.fits & (memory.max_concurrency >= clients)).reshape(len(values), -1)
         if slo.limits_any:
-            in_time, reasons = most_clients(job, candidates, slo)
-            prompt_too_long = able.any(axis=1) & ~(holds & (in_time >= clients)).reshape(able.shape).any(axis=1)
-            named = np.asarray(reasons).reshape(able.shape)
-            for place in np.flatnonzero(prompt_too_long):
-                slow[int(values[place])] = str(named[place][able[place]][0])
-            able = (holds & (in_time >= clients)).reshape(able.shape)
+            held, able = able, timed.able(job, candidates, able)
+            for place in np.flatnonzero(held.any(axis=1) & ~able.any(axis=1)):
+                slow[int(values[place])] = str(timed.reasons[held[place]][0])
         least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
         fitting = np.asarray(able.any(axis=1))
         for value, ok, size in zip(values.tolist(), fitting.tolist(), least_bytes, strict=True):
@@ -125,7 +153,7 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     def plan_at(value: Any) -> Plan:
         return _with_prompt(plan, value if prompt else value - int(output))
 
-    value = _last(fits, least, max(least, most))
+    value = _last(fits, least, max(least, most), _TIMED_POINTS if slo.limits_any else _POINTS)
     unit = "tokens of prompt" if prompt else "tokens of prompt and output"
     each = f"{clients} requests at once" if clients > 1 else "one request"
     shown = list(probes.values())
@@ -148,11 +176,11 @@ def _with_prompt(plan: Plan, value: int) -> Plan:
     return plan.patch({"workload.input_len": max(1, value), "workload.max_context": None})
 
 
-def _last(fits: Callable[[Floats], np.ndarray], low: int, high: int) -> int | None:
-    """The last whole number in [low, high] for which the monotone `fits` holds, many tried in each call."""
+def _last(fits: Callable[[Floats], np.ndarray], low: int, high: int, points: int) -> int | None:
+    """The last whole number in [low, high] for which the monotone `fits` holds, several tried in each call."""
     good: int | None = None
     while True:
-        step = np.linspace(low, high, _POINTS) if high - low < 1000 else np.geomspace(low, high, _POINTS)
+        step = np.linspace(low, high, points) if high - low < 1000 else np.geomspace(low, high, points)
         values = np.unique(np.round(step))
         able = fits(values)
         if not able[0]:

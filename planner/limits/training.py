@@ -17,7 +17,7 @@ from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes, reach
 from planner.results import Assumption, Limit, NextValue
-from planner.training.planned import Planned, choice, memory_of, plan_to_fit, warnings_of
+from planner.training.planned import Planned, choice, memory_of, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
 
@@ -214,7 +214,7 @@ _UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "mo
 
 def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     value = furthest.value
-    at = plan_to_fit(furthest.trials.plan_at(furthest.first if value is None else value), past_errors=True)
+    at = furthest.trials.settled(furthest.first if value is None else value)
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
     nearest = beyond or Trial(furthest.first, at.fits, 0.0, None, lambda: at)

@@ -223,34 +223,45 @@ def most_rate(job: ServingJob, candidates: Deployments, slo: Slo, known: Loads) 
 
 def most_clients(job: ServingJob, candidates: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
     """The most requests in flight of one replica within the limits: no more than run at once."""
-    memory = serving_memory(job, candidates)
-    lane = most_running(job, candidates, memory)
-    most = np.floor(np.minimum(1e7, lane * candidates.lanes))
-    by_memory = lane < candidates.max_batch
-
-    def meets(loads: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
-        """Of loads (k, m) of deployments `which`, ascending: which meet the limits, and what the first fails by."""
-        many = candidates.take(np.tile(which, len(loads)))
-        # A benchmark's requests are as many times its clients.
-        finite = np.isfinite(many.requests)
-        run = np.where(finite, np.where(finite, many.requests, 0.0) / many.concurrency * loads.ravel(), np.inf)
-        many = replace(many, concurrency=loads.ravel(), requests=run)
-        return _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, len(loads))
-
+    most, usual = _most_held(job, candidates)
     points = int(np.ceil(np.log2(max(2.0, float(most.max()))))) + 1
     loads = np.minimum(2.0 ** np.arange(points)[:, None], most)
-    met, failing = meets(loads, np.arange(len(candidates)))
+    met, failing = _under_load(job, candidates, slo, loads)
     limit, beyond = np.max(np.where(met, loads, 0.0), axis=0), np.min(np.where(met, np.inf, loads), axis=0)
     for _ in range(_DIVISIONS):
         which = np.flatnonzero((limit > 0.0) & np.isfinite(beyond) & (beyond > limit + 1.0))
         if not len(which):
             break
         between = np.round(limit[which] + (beyond - limit)[which] * _PARTS[:, None])
-        met, _ = meets(between, which)
+        met, _ = _under_load(job, candidates.take(which), slo, between)
         limit[which] = np.maximum(limit[which], np.max(np.where(met, between, 0.0), axis=0))
         beyond[which] = np.minimum(beyond[which], np.min(np.where(met, np.inf, between), axis=0))
-    usual = ["kv memory" if short else "throughput" for short in by_memory]
     return limit, [reason or other for reason, other in zip(failing, usual, strict=True)]
+
+
+def serves(job: ServingJob, candidates: Deployments, slo: Slo, clients: float) -> tuple[np.ndarray, list[str]]:
+    """(Which keep the limits with so many requests in flight of one replica, what each fails by)."""
+    most, usual = _most_held(job, candidates)
+    met, failing = _under_load(job, candidates, slo, np.minimum(clients, most)[None])
+    return met[0] & (most >= clients), [reason or other for reason, other in zip(failing, usual, strict=True)]
+
+
+def _most_held(job: ServingJob, candidates: Deployments) -> tuple[Floats, list[str]]:
+    """(The most requests that run at once, what keeps it from being more)."""
+    lane = most_running(job, candidates, serving_memory(job, candidates))
+    usual = ["kv memory" if short else "throughput" for short in lane < candidates.max_batch]
+    return np.floor(np.minimum(1e7, lane * candidates.lanes)), usual
+
+
+def _under_load(job: ServingJob, candidates: Deployments, slo: Slo, loads: Floats) -> tuple[np.ndarray, list[str]]:
+    """Of loads (k, n), ascending: which meet the limits, and what the first fails by."""
+    many = candidates.take(np.tile(np.arange(len(candidates)), len(loads)))
+    # Of what holds no request at all the limits are those of one. A benchmark's requests are as many times its clients;
+    # of what comes at a rate there are as many as there are.
+    asked, counted = np.maximum(loads.ravel(), 1.0), np.isfinite(many.requests) & np.isfinite(many.concurrency)
+    each = np.divide(many.requests, many.concurrency, out=np.ones(len(many)), where=counted)
+    many = replace(many, concurrency=asked, requests=np.where(counted, each * asked, many.requests))
+    return _met(pool_of([(job, estimate(job, many), np.full(loads.size, np.nan))]), slo, len(loads))
 
 
 def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:

@@ -13,6 +13,8 @@ from estimator.plan.layouts import OFFLOAD, RECOMPUTE
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import Least, least_bytes, roomy
+from estimator.search.space import same_cuts
+from estimator.training.estimates import totals
 from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, choices
@@ -46,7 +48,64 @@ class Lightest:
     def hosted(self) -> bool:
         """Whether hosts may have the memory that it takes there to fit, as far as that is known: of most plans that
         they cannot hold this says so before any layout is timed."""
-        return not self.offloads or holds_any(self.job, self.least.hopeful(self.job))
+        job, least = self.job, self.least
+        return not self.offloads or holds_any(job, least.fitting) or holds_any(job, least.hopeful(job))
+
+    @cached_property
+    def holds(self) -> bool:
+        """Whether it fits with host memory that there is, as far as that is known: what the search comes to for it,
+        before any layout is timed."""
+        if not (self.fits and self.offloads):
+            return self.fits
+        job = self.job
+        if holds_any(job, self.least.fitting):
+            return True
+        hopeful = self.least.hopeful(job)
+        return holds_any(job, hopeful) and holds_any(job, hopeful.take(np.flatnonzero(fits(job, totals(job, hopeful)))))
+
+    def grows_into(self, job: Job) -> bool:
+        """Whether `job` is this one with longer sequences or more of them in every micro-batch, and nothing else: it
+        has the same layouts then, and none of them takes less memory."""
+        ours, theirs = self.job.training, job.training
+        if self.job.framework.name != job.framework.name or (ours.micro_batch is None) != (theirs.micro_batch is None):
+            return False
+        grown = {
+            f"workload.{name}": getattr(theirs, name)
+            for name in ("seq_len", "micro_batch", "global_batch")
+            if getattr(theirs, name) != getattr(ours, name)
+        }
+        few, many = ours.micro_batch or 1, theirs.micro_batch or 1
+        return (
+            many >= few
+            and job.seq_len >= self.job.seq_len
+            and many * self.job.global_batch == few * job.global_batch
+            and self.job.plan.patch(grown) == job.plan
+            and same_cuts(self.job, job)
+        )
+
+    def grown(self, job: Job) -> Lightest | None:
+        """The same of a job that this one grows into, looked for among the layouts that fit here; None where wider
+        spaces may have others."""
+        least = self.least
+        if not self.fits:
+            return replace(self, job=job) if least.last else None
+        layouts = least.fitting
+        if micro := job.training.micro_batch:
+            layouts = replace(layouts, micro_batch=np.full(len(layouts), micro))
+        total = totals(job, layouts)
+        inside = np.flatnonzero(fits(job, total))
+        if not len(inside):
+            beyond = float(total.min())
+            return (
+                Lightest(job, replace(least, bytes=beyond), beyond * (1.0 + job.memory_above), False)
+                if least.last
+                else None
+            )
+        layouts = layouts.take(inside)
+        if least.offloads and not holds_any(job, layouts):
+            return None
+        least = replace(least, bytes=float(total.min()), fitting=layouts)
+        return Lightest(job, least, least.bytes * (1.0 + job.memory_above), True)
 
 
 def lightest(plan: Plan, offload: bool = False) -> Lightest:

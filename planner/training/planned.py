@@ -25,7 +25,7 @@ from estimator.training.timeline import memory_by_moment, step_by_stage
 from estimator.units import GIB
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
-from knowledge.offers import able_frameworks, check_offered, choices
+from knowledge.offers import check_offered, choices
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -38,9 +38,10 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
-from planner.training.concessions import CONCEDED, CONCESSIONS
+from planner.training.concessions import CONCESSIONS
 from planner.training.host import HostNeeds, host_needs, hosted_first
-from planner.training.lightest import Lightest, any_hosted, lightest, lightest_of, may_fit
+from planner.training.ladder import Grower, names_of, rungs, told_of
+from planner.training.lightest import Lightest, any_hosted, lightest
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -273,44 +274,25 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
 def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | None:
     """The plan with the least given up with which it fits, on `framework` rather than others; None where nothing is
     enough."""
-    first = job_of(plan)
-    names = list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
-    for concession in CONCESSIONS:
-        if not (concession.same_training and concession.left_open(_named(plan))):
-            continue
-        told = tuple(Assumption(field=path, value=value, why=CONCEDED) for path, value in concession.changes.items())
+    names, grower = names_of(plan, framework), Grower()
+    for changes in rungs(plan):
         beyond_devices = []
-        for light in _hopeful(plan, concession.changes, names):
+        for light in grower.hopeful(plan, changes, names):
             if not light.offloads and (chosen := _first_that_fits([light], offload=False)):
-                return replace(chosen, conceded=told)
+                return replace(chosen, conceded=told_of(changes))
             beyond_devices.append(light)
-        if not concession.changes and any_hosted(plan):
+        if not changes and any_hosted(plan):
             hosted = _of_usual(plan, every_framework, offload=True)[0]
             if hosted and hosted.fits and hosted.has_host_memory:
                 return hosted
         if chosen := _first_that_fits(beyond_devices, offload=True):
-            return replace(chosen, conceded=told)
+            return replace(chosen, conceded=told_of(changes))
     return None
-
-
-def _named(plan: Plan) -> set[str]:
-    """Fields of the workload that the plan has a wish about."""
-    return {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
 
 
 def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Planned | None:
     """Of these frameworks the first that has the changed plan and on which it fits, hosts included."""
-    return _first_that_fits(_hopeful(plan, changes, names), offload=True)
-
-
-def _hopeful(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Iterator[Lightest]:
-    """The lightest layouts of the changed plan on those of the frameworks on whose devices it fits with as much in host
-    memory as helps."""
-    for name in names:
-        with suppress(PlanError):
-            job = job_of(plan.patch(changes), (name, "more usual ones do not fit"))
-            if may_fit(job) and (light := lightest_of(job, offload=True)).fits:
-                yield light
+    return _first_that_fits(Grower().hopeful(plan, changes, list(names)), offload=True)
 
 
 def _first_that_fits(hopeful: Iterable[Lightest], offload: bool) -> Planned | None:

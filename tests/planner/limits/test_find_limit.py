@@ -77,10 +77,24 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(arguments: dict[str,
     assert not fits(arguments | {"micro_batch": found["value"] + 1})
 
 
-@pytest.mark.parametrize("goal", ["seq_len", "micro_batch"])
-def test_a_limit_with_the_framework_open_takes_no_longer_than_a_glance(goal: str) -> None:
-    with within(3.0):  # half of it on a quiet machine
-        call("find_limit", EIGHT | {"goal": goal})
+LARGE: dict[str, Any] = {"model": "deepseek-v3", "count": 64}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({**EIGHT, "goal": goal} for goal in ("seq_len", "micro_batch")),
+        *({**LARGE, "accelerator": "b200", "goal": goal} for goal in ("seq_len", "micro_batch", "devices")),
+        LARGE | {"accelerator": "rtx 4090", "goal": "context", "concurrency": 64, "request_rate": 0.1,
+                 "ttft_slo_ms": 1},
+        LARGE | {"accelerator": "b200", "goal": "input_len", "ttft_slo_ms": 500},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_limit_with_the_framework_open_takes_no_longer_than_a_glance(arguments: dict[str, Any]) -> None:
+    call("find_limit", arguments)
+    with within(2.0):
+        call("find_limit", arguments)
 
 
 def test_a_given_global_batch_is_kept_and_can_be_what_limits() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from estimator.errors import PlanError
+from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
+from estimator.search.layouts import least_bytes
+from estimator.search.space import enumerated
+from estimator.training.estimates import totals
+from estimator.training.host import host_memory
+from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
+from knowledge.machines.host import host_facts
 from knowledge.offers import able_frameworks
 from planner.fit.training import fit_of
+from planner.training.ladder import Grower
 from planner.training.lightest import lightest_of, may_fit
 from planner.training.planned import plan_training
 
@@ -69,3 +78,40 @@ def test_what_is_known_before_a_search_refuses_nothing_that_fits(model: str, acc
             assert may_fit(planned.job)
             assert lightest_of(planned.job, offload=True).hosted
     assert found
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+@pytest.mark.parametrize("framework", ["deepspeed", "fsdp2", "megatron-lm", "torchtune", "nemo-automodel"])
+@pytest.mark.parametrize("workload", [{}, {"seq_len": 65_536}, {"micro_batch": 8}], ids=str)
+def test_no_layout_between_the_extremes_takes_less_of_a_host(
+    framework: str, count: int, workload: dict[str, object]
+) -> None:
+    try:
+        job = job_of(plan_of("qwen2.5-7b", "rtx-4090", count, framework=framework, **workload))
+        least = least_bytes(job)
+    except PlanError:
+        return
+    if not least.offloads:
+        return
+    every, extremes = enumerated(job, least.space).layouts(), least.hopeful(job)
+
+    def peak(layouts: Layouts) -> float:
+        inside = layouts.take(np.flatnonzero(fits(job, totals(job, layouts))))
+        return float(host_memory(job, inside, host_facts(framework)).peak.min(initial=np.inf))
+
+    assert peak(extremes) == pytest.approx(peak(every))
+
+
+def test_what_grows_is_told_as_if_it_were_asked_for_alone() -> None:
+    """Larger micro-batches and longer sequences, on the devices, in host memory and beyond both."""
+    grower, told = Grower(), 0
+    for seq_len, micro_batch in [(4096, 1), (4096, 64), (4096, 96), (131_072, 2), (131_072, 4), (262_144, 4)]:
+        for framework in ("deepspeed", "megatron-lm", "torchtitan"):
+            job = job_of(plan_of("qwen2.5-7b", "h100-sxm", 2, framework=framework, seq_len=seq_len,
+                                 micro_batch=micro_batch))  # fmt: skip
+            known, alone = grower.lightest(job, {}), lightest_of(job, offload=True)
+            assert known
+            assert (known.fits, known.holds) == (alone.fits, alone.holds)
+            assert not alone.fits or known.bytes == pytest.approx(alone.bytes)
+            told += known.least.fitting is not alone.least.fitting
+    assert told

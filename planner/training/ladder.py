@@ -1,0 +1,95 @@
+"""The ladder that a plan goes down which does not fit on its devices with the usual framework: less usual frameworks,
+host memory, concessions. Told by memory alone, without the times of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from knowledge.jobs.training import job_of
+from knowledge.offers import able_frameworks
+from planner.results import Assumption
+from planner.training.concessions import CONCEDED, CONCESSIONS
+from planner.training.lightest import Lightest, lightest_of, may_fit
+
+
+@dataclass
+class Grower:
+    """`lightest_of` with host memory, sooner known of jobs that grow from one asked for before. By what was changed,
+    the largest that fits and the smallest that does not."""
+
+    fitting: dict[tuple[str, str], Lightest] = field(default_factory=dict)
+    refused: dict[tuple[str, str], Lightest] = field(default_factory=dict)
+
+    def lightest(self, job: Job, changes: Mapping[str, Any]) -> Lightest | None:
+        """None where weights and states alone leave no chance. Raises PlanError where no layout is valid."""
+        way = (job.framework.name, repr(changes))
+        before = (each.get(way) for each in (self.fitting, self.refused))
+        known = (light.grown(job) for light in before if light and light.grows_into(job))
+        light = next(filter(None, known), None)
+        if light is None and may_fit(job):
+            light = lightest_of(job, offload=True)
+        if light:
+            (self.fitting if light.fits else self.refused)[way] = light
+        return light
+
+    def hopeful(self, plan: Plan, changes: Mapping[str, Any], names: list[str]) -> Iterator[Lightest]:
+        """The lightest layouts of the changed plan on those of the frameworks on whose devices it fits with as much in
+        host memory as helps. A name is dropped where weights and states alone are too large: no rung changes those."""
+        for name in list(names):
+            with suppress(PlanError):
+                job = job_of(plan.patch(changes), (name, "more usual ones do not fit"))
+                light = self.lightest(job, changes)
+                if light is None:
+                    names.remove(name)
+                elif light.fits:
+                    yield light
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a plan fits that does not on its devices with a usual framework."""
+
+    light: Lightest
+    changes: Mapping[str, Any]
+
+
+def names_of(plan: Plan, framework: str) -> list[str]:
+    """The frameworks that a plan can be moved to, this one first."""
+    first = job_of(plan)
+    return list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
+
+
+def rungs(plan: Plan) -> list[Mapping[str, Any]]:
+    """What may be given up of the plan, the least first."""
+    named = {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
+    return [each.changes for each in CONCESSIONS if each.same_training and each.left_open(named)]
+
+
+def told_of(changes: Mapping[str, Any]) -> tuple[Assumption, ...]:
+    return tuple(Assumption(field=path, value=value, why=CONCEDED) for path, value in changes.items())
+
+
+def way_beyond(plan: Plan, framework: str, grower: Grower) -> Way | None:
+    """Whether a plan that does not fit on its devices alone does with what it leaves open, on `framework` rather than
+    others: the first way down the ladder. None where nothing is enough."""
+    if plan.layout.offload is not None:
+        return None
+    if plan.training.framework != "auto":
+        light = grower.lightest(job_of(plan), {})
+        return Way(light, {}) if light and light.holds else None
+    names = names_of(plan, framework)
+    for changes in rungs(plan):
+        hosted: list[Lightest] = []
+        for light in grower.hopeful(plan, changes, names):
+            if not light.offloads:
+                return Way(light, changes)
+            hosted.append(light)
+        if light := next((light for light in hosted if light.holds), None):
+            return Way(light, changes)
+    return None
