@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
 from estimator.search.layouts import valid_tp
-from knowledge.machines.catalogue import find_accelerator, machine
-from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture
+from knowledge.machines.catalogue import machine
+from knowledge.machines.counted import find_devices
+from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, find_model
 from knowledge.models.weight_formats import plan_format
+from knowledge.names import Match
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price
 from launchers.needs import model_needs
@@ -38,6 +43,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
     """Describe a model."""
     architecture, why = find_architecture(request.model)
     facts = facts_of(architecture.id)
+    match = _match(request.model) if facts else None
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
     tower = architecture.vision
     moe = max(architecture.blocks, key=lambda block: block.experts)
@@ -66,9 +72,17 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         image_tokens=image(tower.rule, *_IMAGE).tokens if tower else None,
         license=facts.license if facts else None,
         source=facts.source if facts else None,
+        name_score=round(match.score, 2) if match else 1.0,
+        name_runner_up=match.runner_up if match else None,
         assumptions=[Assumption(field="model", value=architecture.id, why=why)] if why else [],
         notes=[*_published(facts), *architecture.notes, *rejected_rows_of(model=architecture.id)],
     )
+
+
+def _match(model: str | Mapping[str, Any]) -> Match[ModelFacts] | None:
+    """How a name was read; None for what is no name."""
+    with suppress(PlanError):
+        return find_model(model) if isinstance(model, str) else None
 
 
 def _published(facts: ModelFacts | None) -> list[str]:
@@ -92,8 +106,8 @@ class HardwareQuestion(BaseModel):
 
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     """Describe an accelerator."""
-    match = find_accelerator(request.accelerator)
-    device = match.value
+    named = find_devices(request.accelerator)
+    match, device = named.match, named.match.value
     offers = [offer(price, price.count, 1.0) for price in prices(device.id) if price.provider != "owned"]
     kin = kin_price(device)
     return HardwareDescription(
@@ -117,22 +131,25 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         cores=device.cores,
         announced=device.announced,
         break_even=_bought_or_rented(device),
-        bill=_bill(device, request),
+        bill=_bill(device, request, named.count),
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
         kin=list(kin.kin) if kin else [],
         source=device.source,
+        name_devices=named.count,
+        name_score=round(match.score, 2),
+        name_runner_up=match.runner_up,
         assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )
 
 
-def _bill(device: Accelerator, request: HardwareQuestion) -> HardwareBill | None:
+def _bill(device: Accelerator, request: HardwareQuestion, named: int | None) -> HardwareBill | None:
     """What so many devices cost for so long, where either is asked."""
     if request.count is None and request.hours is None:
         return None
     terms = CostTerms.model_validate({"usd_per_kwh": request.usd_per_kwh, "region": request.region})
-    return hardware_bill(device, request.count or 1, request.hours or 1.0, terms)
+    return hardware_bill(device, request.count or named or 1, request.hours or 1.0, terms)
 
 
 def _bought_or_rented(device: Accelerator) -> list[BreakEven]:

@@ -329,6 +329,8 @@ class ModelDescription(Result):
     image_tokens: int | None = Field(None, description="Tokens of one image of 1024x1024 pixels.")
     license: str | None
     source: str | None
+    name_score: float = Field(1.0, description="How surely the name means it: 1 for an exact name.")
+    name_runner_up: str | None = Field(None, description="What the name could mean else.")
     assumptions: list[Assumption]
     notes: list[str]
 
@@ -361,6 +363,9 @@ class HardwareDescription(Result):
     break_even: list[BreakEven] = Field(default_factory=list, description="Of a node, bought or reserved.")
     bill: HardwareBill | None = Field(None, description="Of the count and hours that were asked about.")
     source: str
+    name_devices: int | None = Field(None, description="How many of it the name stands for.")
+    name_score: float = Field(1.0, description="How surely the name means it: 1 for an exact name.")
+    name_runner_up: str | None = Field(None, description="What the name could mean else.")
     assumptions: list[Assumption]
     notes: list[str]
 

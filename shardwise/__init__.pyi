@@ -776,9 +776,9 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     targets: list[str] | None
     """What to write; by default the usual program of the plan's framework or engine, and Slurm. Of: deepspeed,
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
-    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, primus, vllm, sglang, trtllm, llamacpp,
-    mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-lws,
-    kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, torchx, skypilot, dstack, ssh,
+    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, vllm, sglang, trtllm,
+    llamacpp, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-
+    lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, torchx, skypilot, dstack, ssh,
     compose."""
 
 class _WriteRequest(_RenderRequest, total=False):

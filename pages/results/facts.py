@@ -54,6 +54,17 @@ def _heads(row: ModelDescription) -> str:
     return f"{row.heads}, of {row.head_dim}; {row.kv_heads} for keys and values"
 
 
+def _reading(row: ModelDescription | HardwareDescription) -> str:
+    """How surely the name that was given means this, what it could mean else, and how many of it it stands for."""
+    if row.name_score >= 1.0:
+        return NONE
+    stands = row.name_devices if isinstance(row, HardwareDescription) else None
+    parts = [f"{row.name_score:.0%} sure"]
+    parts += [f"for {stands} of it"] if stands else []
+    parts += [f"it could also be {row.name_runner_up}"] if row.name_runner_up else []
+    return "; ".join(parts)
+
+
 def _images(row: ModelDescription) -> str:
     if row.vision_parameters is None:
         return NONE
@@ -68,7 +79,7 @@ _MODEL: tuple[Column, ...] = (
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),
     ("context", lambda row: f"{shown('context', row.context)} tokens" if row.context else NONE),
-    "vocab", ("TP sizes", "valid_tp"), "license", "source",
+    "vocab", ("TP sizes", "valid_tp"), "license", "source", ("read from the name", _reading),
 )  # fmt: skip
 
 
@@ -165,7 +176,7 @@ def _kin(row: HardwareDescription) -> str:
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
     "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
-    ("no provider known; similar devices cost", _kin), "source",
+    ("no provider known; similar devices cost", _kin), "source", ("read from the name", _reading),
 )  # fmt: skip
 
 
