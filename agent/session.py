@@ -46,6 +46,7 @@ from agent.wire import Call, calls_of, storable, turn_outcomes, turn_start
 from estimator.credentials import without_credentials
 from estimator.errors import PlanError
 from knowledge.own.files import working_folder
+from knowledge.own.home import expanded
 from pages.rendering.clean import plain
 from tools.registry import OnDemand, Tool
 
@@ -260,7 +261,7 @@ def open_session(
         raise PlanError("openai_model", "is not set, or neither an address nor a key is", ways)
     if session_id is not None:
         find_session(session_id)
-    root = (working_folder() / Path(output or ".").expanduser()).resolve()
+    root = (working_folder() / expanded(output or ".")).resolve()
     if root.exists() and not root.is_dir():
         raise PlanError("output", f"{str(output)!r} is not a folder")
     if now is not None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular, refusal
+from knowledge.own.home import expanded
 from launchers.pieces import File, Rendered
 from launchers.placing import Placed, handed_over
 
@@ -35,7 +36,7 @@ def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Wri
     '..', through a symbolic link), when other content is there and `overwrite` is false, or when the folder cannot be
     written.
     """
-    root = Path(folder).expanduser()
+    root = expanded(folder)
     try:
         return _write(rendered.files, root, overwrite)
     except OSError as error:

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from estimator.errors import PlanError
 from knowledge.own import database
 from knowledge.own.files import stamp_of_all
+from knowledge.own.home import expanded
 from planner.files.render import written_below
 from server import workers
 from server.places import Places
@@ -110,11 +111,7 @@ class Calls:
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> CallAnswer:
         """The answer of a tool. Raises Busy."""
-        if (
-            not keep
-            or FOLDER in arguments
-            or any(os.path.exists(os.path.expanduser(path)) for _, path in named_paths(arguments))
-        ):
+        if not keep or FOLDER in arguments or any(os.path.exists(expanded(path)) for _, path in named_paths(arguments)):
             return await self._compute(tool, arguments)
         stamp = self._stamp() if not database.address() else [database.user(), await self.other(stamp_of_all)]
         key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
@@ -260,7 +257,7 @@ def refuse_paths(arguments: Mapping[str, Any], root: Path | None) -> None:
 
 def _inside(text: str, root: Path) -> bool:
     try:
-        return Path(text).expanduser().resolve().is_relative_to(root)
+        return expanded(text).resolve().is_relative_to(root)
     except (OSError, RuntimeError, ValueError):
         return False
 

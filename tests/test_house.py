@@ -235,3 +235,10 @@ def test_one_meaning_for_each_class_name() -> None:
     # A result's assumption is the estimator's as it leaves the house.
     assert shared.pop("Assumption") == ["estimator.plan.assumptions", "planner.result"]
     assert shared == {}
+
+
+def test_home_folders_are_looked_up_in_one_place() -> None:
+    """Not every user has one, and of the others not every name that somebody types."""
+    asks = re.compile(r"\bPath\.home\(|\.expanduser\(\)")
+    found = [str(path) for path in modules().values() if asks.search(path.read_text(encoding="utf-8"))]
+    assert [path for path in found if not path.endswith("knowledge/own/home.py")] == []

@@ -11,13 +11,13 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import merge
 from knowledge.machines.counted import find_devices
 from knowledge.own.files import parsed, read_stream, read_text
+from knowledge.own.home import expanded
 from knowledge.scenarios import find_scenario
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, flag_of
 from tools.registry import find
@@ -275,7 +275,7 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
 def read_plan(source: str, field: str = "--plan") -> dict[str, Any] | str:
     """The plan in a file (- is standard input), or the name of a saved one."""
     try:
-        path = Path(source).expanduser()
+        path = expanded(source)
         if source != "-" and not path.is_file() and path.suffix.lower() not in _FILES and "/" not in source:
             saved_plan(source, field)
             return source

@@ -18,6 +18,7 @@ from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from knowledge.own.files import write_file
+from knowledge.own.home import expanded
 from tools.registry import find
 from tui import themes
 from tui.actions import ACTIONS, every_key
@@ -209,7 +210,7 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
         return
     ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
     name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
-    path = Path(" ".join(words) or name).expanduser()
+    path = expanded(" ".join(words) or name)
     path = path if path.is_absolute() else Path(app.talk.output or ".") / path
     if what == "plan":
         text = await asyncio.to_thread(_plan_text, _changed(app, []), path.suffix == ".json")

@@ -33,6 +33,7 @@ from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, may_read, read_text, stamp
+from knowledge.own.home import expanded
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
@@ -359,7 +360,7 @@ def _config_path(spec: str) -> Path | None:
         return None
     path = Path(spec)
     try:
-        path = path.expanduser()
+        path = expanded(path)
         if not may_read(path):
             return None
         if path.is_dir() and (path / "config.json").is_file():
@@ -476,7 +477,7 @@ def own_facts(entry: Own[ModelRow]) -> ModelFacts:
 def _followed_config(place: str, folder: Path) -> dict[str, Any]:
     """The config that a row of the user's names, from the folder of its file."""
     try:
-        path = folder / Path(place).expanduser()
+        path = folder / expanded(place)
         path = path / "config.json" if path.is_dir() else path
     except (OSError, RuntimeError, ValueError):
         raise PlanError("model", f"{place[:60]!r} is not a path") from None

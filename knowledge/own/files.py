@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, TextIO
 
 from estimator.errors import PlanError
 from knowledge.own import database
+from knowledge.own.home import NOWHERE, expanded, platform_folder
 
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
@@ -100,6 +101,8 @@ def data_folder() -> Path:
     except OSError as error:
         field = variable or "SHARDWISE_DATA"
         problem = f"{folder} cannot be used as the data folder: {refusal(error)}"
+        if folder == NOWHERE:
+            problem = "this user has no home folder to keep data in"
         raise PlanError(field, problem, ["SHARDWISE_DATA=a folder that you may write to"]) from None
     return folder
 
@@ -117,10 +120,10 @@ def scenario_folders() -> tuple[Path, ...]:
 def user_folder() -> Path:
     """Where the user's rows are kept for all projects."""
     if folder := os.environ.get("SHARDWISE_CONFIG"):
-        return _absolute(folder)
+        return expanded(folder).absolute()
     if home := os.environ.get("SHARDWISE_HOME"):
-        return _absolute(home)
-    return _platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
+        return expanded(home).absolute()
+    return platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
 
 
 def own_folder() -> Path:
@@ -440,23 +443,8 @@ def _place(new: Path, path: Path, text: str) -> None:
 def _data_folder() -> Path:
     for name in ("SHARDWISE_DATA", "SHARDWISE_HOME"):
         if folder := os.environ.get(name):
-            return _absolute(folder)
-    return _platform_folder("data", os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
-
-
-def _absolute(text: str) -> Path:
-    try:
-        return Path(text).expanduser().absolute()
-    except RuntimeError:
-        return Path(text).absolute()
-
-
-@lru_cache(maxsize=16)
-def _platform_folder(what: str, *_surroundings: str | None) -> Path:
-    """The platform's folder for Shardwise's files, which depends on the variables that are passed beside it."""
-    from platformdirs import user_config_path, user_data_path
-
-    return (user_config_path if what == "config" else user_data_path)("shardwise", appauthor=False)
+            return expanded(folder).absolute()
+    return platform_folder("data", os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
 
 
 def _stamp_of(folder: Path) -> Stamp:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from knowledge.models.catalogue import architecture, facts_of, find_model, read_config
 from knowledge.models.fields import canonical
+from knowledge.own.home import expanded
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 
@@ -20,7 +20,7 @@ def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if isinstance(spec, Mapping):
         return canonical(spec)
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     if facts_of(spec) is None:
         if (path / "config.json").is_file():
             return canonical(read_config(path / "config.json"))
@@ -35,7 +35,7 @@ def _config_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
         return spec
     if facts_of(spec) is not None:
         return None
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     file = path if path.is_file() else path / "config.json"
     return read_config(file) if file.is_file() else None
 

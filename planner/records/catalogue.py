@@ -24,6 +24,7 @@ from knowledge.models.catalogue import (
     read_config,
 )
 from knowledge.own.files import file_stem, own_folder, project_folder, trust, trusted, write_file
+from knowledge.own.home import expanded
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
 from knowledge.prices.age import is_stale
@@ -344,7 +345,7 @@ def _model_shown(request: ModelToShow) -> ShownRow:
 
 def _config_of(config_path: str) -> dict[str, Any]:
     try:
-        path = Path(config_path).expanduser()
+        path = expanded(config_path)
         return read_config(path / "config.json" if path.is_dir() else path)
     except PlanError as error:
         raise PlanError("config", error.problem) from None

@@ -27,6 +27,7 @@ from knowledge.own.files import (
     trusted,
     write_file,
 )
+from knowledge.own.home import expanded
 from knowledge.own.rows import Own, PriceRow, validated
 from knowledge.prices import book
 from knowledge.prices.age import age_days, is_stale
@@ -176,7 +177,7 @@ def _texts(source: str) -> list[tuple[str, str]]:
     """(Name, text) of every list that the source is."""
     if source.startswith(("http://", "https://")):
         return [(source, _fetched(source))]
-    path = Path(source).expanduser()
+    path = expanded(source)
     if not path.is_dir():
         return [(str(path.absolute()), read_text(path, "prices", LARGEST_LIST_BYTES))]
     entries = list(islice(path.rglob("*"), _MOST_ENTRIES + 1))

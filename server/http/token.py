@@ -10,10 +10,10 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.files import read_text
+from knowledge.own.home import expanded
 
 _SHORTEST = 16
 # Wrong ones that an address may send at once, and how many more a second; how many of the others wait at a time.
@@ -29,7 +29,7 @@ def token(path: str | None) -> tuple[str, bool]:
         if not text:
             return secrets.token_urlsafe(24), True
     else:
-        name, text = "--token-file", read_text(Path(path).expanduser(), "--token-file").strip()
+        name, text = "--token-file", read_text(expanded(path), "--token-file").strip()
     if len(text) < _SHORTEST or not text.isascii() or not text.isprintable() or " " in text:
         raise PlanError(name, f"must be at least {_SHORTEST} printable ASCII characters without spaces")
     return text, False

@@ -22,6 +22,7 @@ import yaml
 
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import read_text, working_folder
+from knowledge.own.home import home
 
 
 @dataclass(frozen=True)
@@ -41,25 +42,25 @@ class Client:
 
 def _claude_desktop() -> Path:
     if sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Application Support"
+        folder = home() / "Library" / "Application Support"
     elif sys.platform == "win32":
-        folder = Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming"))
+        folder = Path(os.environ.get("APPDATA", home() / "AppData" / "Roaming"))
     else:
-        folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        folder = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config")
     return folder / "Claude" / "claude_desktop_config.json"
 
 
 def _settings(folder: str, file: str) -> Path:
     """A file of a program that keeps its settings where the system has them."""
     if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming")) / folder / file
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / folder.rpartition("/")[2].lower() / file
+        return Path(os.environ.get("APPDATA", home() / "AppData" / "Roaming")) / folder / file
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / folder.rpartition("/")[2].lower() / file
 
 
 def _goose() -> Path:
     if sys.platform == "win32":
         return _settings("Block/goose/config", "config.yaml")
-    return Path.home() / ".config" / "goose" / "config.yaml"
+    return home() / ".config" / "goose" / "config.yaml"
 
 
 CLIENTS = {
@@ -69,18 +70,18 @@ CLIENTS = {
                "https://code.claude.com/docs/en/mcp", typed=True),
         Client("claude-desktop", "mcpServers", _claude_desktop,
                "https://modelcontextprotocol.io/docs/develop/connect-local-servers"),
-        Client("codex", "mcp_servers", lambda: Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+        Client("codex", "mcp_servers", lambda: Path(os.environ.get("CODEX_HOME") or home() / ".codex")
                / "config.toml", "https://developers.openai.com/codex/mcp", form="toml"),
-        Client("cursor", "mcpServers", lambda: Path.home() / ".cursor" / "mcp.json",
+        Client("cursor", "mcpServers", lambda: home() / ".cursor" / "mcp.json",
                "https://cursor.com/docs/context/mcp"),
-        Client("gemini-cli", "mcpServers", lambda: Path.home() / ".gemini" / "settings.json",
+        Client("gemini-cli", "mcpServers", lambda: home() / ".gemini" / "settings.json",
                "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md"),
         Client("goose", "extensions", _goose, "https://block.github.io/goose/docs/guides/config-files", form="yaml"),
-        Client("openhands", "mcpServers", lambda: Path.home() / ".openhands" / "mcp.json",
+        Client("openhands", "mcpServers", lambda: home() / ".openhands" / "mcp.json",
                "https://docs.openhands.dev/openhands/usage/cli/mcp-servers"),
         Client("vscode", "servers", lambda: working_folder() / ".vscode" / "mcp.json",
                "https://code.visualstudio.com/docs/copilot/customization/mcp-servers", typed=True),
-        Client("windsurf", "mcpServers", lambda: Path.home() / ".codeium" / "windsurf" / "mcp_config.json",
+        Client("windsurf", "mcpServers", lambda: home() / ".codeium" / "windsurf" / "mcp_config.json",
                "https://docs.windsurf.com/windsurf/cascade/mcp"),
         Client("zed", "context_servers", lambda: _settings("Zed", "settings.json"), "https://zed.dev/docs/ai/mcp"),
     )

@@ -18,6 +18,8 @@ from agent.events import Remark
 from agent.session import Session, find_session, list_sessions, open_session, transcript
 from agent.unkept import unkept
 from estimator.errors import PlanError
+from server.mcp.clients import client
+from tui.cli import main
 
 QUESTION = "does llama-3.1-8b fit on 8 H100?"
 
@@ -56,6 +58,26 @@ def test_a_home_that_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_a_home_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWISE_HOME", "/proc/nobody-lives-here")
     answered_with("/proc/nobody-lives-here")
+
+
+def test_no_home_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs as a number which no account belongs to."""
+
+    def nobody(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("SHARDWISE_HOME", "SHARDWISE_CONFIG", "SHARDWISE_DATA", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    answered_with("no home folder", "SHARDWISE_DATA=a folder that you may write to")
+    with pytest.raises(PlanError, match="this user has no home folder"):
+        client("cursor").file()
+
+
+@pytest.mark.parametrize("arguments", [["trust", "~nobody-of-this-name"], ["import", "~nobody-of-this-name/x.yaml"]])
+def test_the_home_of_someone_who_is_not_there(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert "internal error" not in capsys.readouterr().err
 
 
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

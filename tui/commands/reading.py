@@ -16,6 +16,7 @@ import yaml
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
+from knowledge.own.home import expanded
 from measure.logs.reading import is_record
 from pages.blocks import Block
 from pages.rendering import markdown, terminal
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _logged(paths: list[str], options: Mapping[str, Any]) -> RunReading | None:
     """The run of a file that is what a run left behind, such as a log; None of all others."""
-    path = Path(paths[0]).expanduser()
+    path = expanded(paths[0])
     if len(paths) != 1 or paths[0] == "-" or not is_record(path):
         return None
     request = parsed(ReadRequest, {name: value for name, value in options.items() if name in ReadRequest.model_fields})

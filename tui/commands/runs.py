@@ -11,6 +11,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
 from knowledge.own.files import read_text
+from knowledge.own.home import expanded
 from measure.history import exchange, store
 from measure.history.run import MeasuredRun
 from measure.logs.reading import read
@@ -55,7 +56,7 @@ def _logs(arguments: argparse.Namespace) -> int:
     if not request.path:
         raise PlanError("path", "is required: a log, or the folder of a tracker", ["train.log"])
     with working(arguments.planning):
-        result = read_at(Path(request.path).expanduser(), request)
+        result = read_at(expanded(request.path), request)
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
@@ -64,7 +65,7 @@ def _logs(arguments: argparse.Namespace) -> int:
 
 
 def _add(arguments: argparse.Namespace) -> None:
-    path = Path(arguments.path).expanduser()
+    path = expanded(arguments.path)
     runs = _exported(path) or read(path)
     over = _settings(arguments.set or ())
     about = {key: value for key, value in (("name", arguments.name), ("note", arguments.note)) if value}
@@ -102,7 +103,7 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _board(arguments: argparse.Namespace) -> None:
-    path = Path(arguments.file).expanduser()
+    path = expanded(arguments.file)
     form = path.suffix.lower().removeprefix(".")
     if form not in _PICTURES:
         raise PlanError("file", f"{path.name} is none of them", [f"board.{form}" for form in _PICTURES])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.files import PROJECT_FOLDER, ROW_KINDS, distrust, read_text, trust, trusted, yaml_files
+from knowledge.own.home import expanded
 from pages.rendering.clean import clean, one_line
 from tui.asides import say
 
 
 def run(arguments: argparse.Namespace) -> int:
-    folder = Path(arguments.folder).expanduser().absolute() / PROJECT_FOLDER
+    folder = expanded(arguments.folder).absolute() / PROJECT_FOLDER
     files = [path for kind in ROW_KINDS for path in yaml_files(folder / kind)]
     if arguments.withdraw:
         distrust(folder)

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from estimator.errors import PlanError
 from knowledge.own.files import read_text, write_file
+from knowledge.own.home import expanded
 from pages.blocks import Block, Figures, Headline, Text
 from pages.results.basis import notes
 from pages.results.of_results import blocks_of
@@ -154,7 +155,7 @@ class ScenariosScreen(TableScreen):
 
     def _bring_in(self, file: str) -> None:
         def change() -> SavedScenario:
-            path = Path(file).expanduser()
+            path = expanded(file)
             if not path.is_file():
                 raise PlanError("file", f"there is no file {file!r}")
             return _saved({"text": read_text(path), "name": path.stem})
@@ -169,7 +170,7 @@ class ScenariosScreen(TableScreen):
 
     def _give_out(self, name: str, typed: str) -> None:
         def change() -> Path:
-            path = Path(typed).expanduser()
+            path = expanded(typed)
             style = _FORMATS.get(path.suffix.lower())
             if style is None:
                 raise PlanError("file", f"{path.name!r} does not say how to write it", sorted(_FORMATS))

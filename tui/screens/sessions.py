@@ -12,6 +12,7 @@ from agent.export import export_session
 from agent.store import SessionRow, delete_session, fork_session, last_plan, list_sessions, rename_session, transcript
 from knowledge.figures import whole
 from knowledge.own.files import write_file
+from knowledge.own.home import expanded
 from pages.blocks import Block, Figures, Headline, Note, Prose
 from pages.results.plan import plan_lines
 from tui.screens import ScreenResult
@@ -108,7 +109,7 @@ class SessionsScreen(TableScreen):
 
     def _give_out(self, id: str, typed: str) -> None:
         def change() -> Path:
-            path = Path(typed).expanduser()
+            path = expanded(typed)
             text = export_session(id, "json" if path.suffix.lower() == ".json" else "markdown")
             write_file(path, text, False, "file")
             return path

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
+from knowledge.own.home import expanded
 from server.http.guard import OPEN, App, Guard
 from server.http.server import Ending, app, listening, print_line, run
 from server.service import Service
@@ -100,6 +101,6 @@ def team_app(options: TeamOptions, log: Callable[[str], None] | None) -> tuple[A
 
 def _callers(options: TeamOptions) -> Callers | None:
     """Those who may call; None where one token is everybody's. Raises PlanError."""
-    tokens = TokenFile(Path(options.tokens).expanduser()) if options.tokens else None
+    tokens = TokenFile(expanded(options.tokens)) if options.tokens else None
     oidc = Oidc(options.provider) if options.provider else None
     return Callers(tokens, oidc) if tokens or oidc else None
