@@ -32,7 +32,9 @@ def read(keys: Keys, findings: Findings) -> None:
         elif item is not None:
             findings.block(field, item, "is not a number of devices")
     kind = keys.take("distributed_type")
-    backend = inverted(table("accelerate/fields")["backends"]).get(str(kind.value)) if kind is not None else None
+    words = table("accelerate/fields")
+    kinds = [inverted(names) for names in (*words["backends_of"].values(), words["backends"])]
+    backend = next((names[kind.value] for names in kinds if kind is not None and kind.value in names), None)
     if backend == "deepspeed" and kind is not None:
         findings.backend = findings.backend or ("deepspeed", kind)
         _deepspeed(keys, findings)

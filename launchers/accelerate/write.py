@@ -6,6 +6,7 @@ num_processes counts the devices of all nodes. It serves programs on the transfo
 from __future__ import annotations
 
 from estimator.errors import PlanError
+from launchers.devices import maker
 from launchers.families import layer_class_of
 from launchers.hf.sharding import Backend, backend_of
 from launchers.launch.heading import heading
@@ -21,7 +22,7 @@ _SCRIPT = "train.py"
 
 def render(launch: TrainingLaunch) -> Piece:
     """The YAML and, where no program of the set reads it, the launch of the user's own script."""
-    backend = backend_of(launch.plan)
+    backend, words = backend_of(launch.plan), table("accelerate/fields")
     needs: list[str] = []
     comments = {"num_processes": f"of all nodes: {launch.nodes} x {launch.node_devices}"}
     if launch.nodes > 1:
@@ -29,7 +30,7 @@ def render(launch: TrainingLaunch) -> Piece:
     sections: dict[str, dict[str, Tree]] = {
         "processes": {
             "compute_environment": "LOCAL_MACHINE",
-            "distributed_type": table("accelerate/fields")["backends"][backend],
+            "distributed_type": (words["backends"] | words["backends_of"].get(maker(launch), {}))[backend],
             "num_machines": launch.nodes,
             "num_processes": launch.devices,
             "machine_rank": 0,

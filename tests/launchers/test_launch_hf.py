@@ -20,6 +20,7 @@ from launchers.pieces import Rendered
 from launchers.render import render
 from launchers.site import Site
 from launchers.yaml_text import document
+from tools import call
 
 FRAMEWORKS = {"trl": "fsdp2", "llamafactory": "fsdp2", "axolotl": "axolotl", "torchtune": "torchtune"}
 
@@ -81,6 +82,17 @@ def test_trl_is_started_by_accelerate(framework, zero, kind):
     assert (
         rendered.launch_command == "accelerate launch --config_file accelerate.yaml trl_resume.py sft --config trl.yaml"
     )
+
+
+@pytest.mark.parametrize(("accelerator", "kind"), [("arc-pro-b70", "MULTI_XPU"), ("gpu-max-1550", "MULTI_XPU")])
+def test_devices_of_intel_are_started_as_such(accelerator, kind):
+    several = {**devices(4, 4), "cluster.accelerator": accelerator, "workload.framework": "ddp", "layout.zero_stage": 0}
+    rendered = render(complete(several), ["trl"])
+    config = yaml.safe_load(texts(rendered)["accelerate"])
+    assert config["distributed_type"] == kind
+    assert yaml.safe_load(texts(rendered)["trl"])["attn_implementation"] == "sdpa"
+    plan = call("import_config", {"text": texts(rendered)["accelerate"]})
+    assert "is not read here" not in str(plan)
 
 
 def test_several_nodes_meet():

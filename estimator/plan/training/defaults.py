@@ -189,8 +189,9 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
         "Google": ("maxtext", "the usual framework on TPUs"),
         "AWS": ("neuronx", "the framework for Trainium and Inferentia"),
         "Apple": ("mlx", "the framework for Apple silicon"),
-        "Intel": ("optimum-habana", "the usual framework on Gaudi"),
     }
+    if accelerator.family == "Gaudi":
+        return [("optimum-habana", "the usual framework on Gaudi")]
     if accelerator.vendor in by_vendor and accelerator.family != "CPU":
         return [by_vendor[accelerator.vendor]]
     layout, training = plan.layout, plan.training
