@@ -60,8 +60,11 @@ _MORE = {
 }
 
 
+_CATALOGUES = {"models": "model catalogue", "hardware": "accelerator catalogue", "prices": "price book"}
+
+
 def _catalogues(commands: Any) -> None:
-    for name, what in (("models", "model catalogue"), ("hardware", "accelerator catalogue"), ("prices", "price book")):
+    for name, what in _CATALOGUES.items():
         more = _MORE.get(name, "")
         catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it{more}")
         catalogue.add_argument(
@@ -535,6 +538,9 @@ def parsed(typed: list[str]) -> argparse.Namespace:
     if words[:1] != typed[:1] and (named := [word for word in words[1:] if word in names]):
         made.error(f"options come after the command: shardwise {named[0]} …")
     planning = (PLANNING | MEASURING).get(name)
+    if first in _CATALOGUES:
+        # Options may stand anywhere among the words of a row.
+        return names[first].parse_intermixed_args(words[1:])
     if planning is None:
         return made.parse_args(words)
     from tui.flags import normal  # as above

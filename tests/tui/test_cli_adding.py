@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_no_row_of_a_file_is_written_where_one_is_wrong(tmp_path: Path) -> None:
     rows.write_text("- {id: a1, like: h100-sxm}\n- {id: a2, like: zorg}\n")
     assert main(["hardware", "add", str(rows)]) == 2
     assert not list((tmp_path / "own").rglob("*.yaml"))
+
+
+def test_a_row_is_one_line_and_options_stand_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "instance=nb-h200-8 provider='Our own hall' accelerator=h200-sxm count=8 usd_per_hour=22.4"
+    assert main(["prices", "add", "--overwrite", line]) == 0
+    capsys.readouterr()
+    assert main(["prices", "nb-h200-8", "--json"]) == 0
+    assert [row["provider"] for row in json.loads(capsys.readouterr().out)] == ["Our own hall"]
+    config = {"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+              "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 151936}  # fmt: skip
+    assert main(["models", "add", "--overwrite", "me/tiny", json.dumps(config)]) == 0
+    assert main(["prices", "add", "instance='x provider=y"]) == 2
+    assert "No closing quotation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

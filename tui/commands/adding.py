@@ -7,6 +7,7 @@ holds one row or a list of them, as YAML or JSON; '-' is standard input. Nothing
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,20 @@ def _rows(kind: str, words: list[str], places: tuple[str, ...]) -> list[dict[str
     elif len(words) == 1 and words[0].lstrip().startswith("{"):
         rows = [parsed(words[0], "row")]
     else:
-        rows = [_line(kind, words, places)]
+        rows = [_line(kind, _words(words), places)]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise PlanError("row", "must be a mapping of fields, or a list of such", [_example(kind)])
     return rows
+
+
+def _words(words: list[str]) -> list[str]:
+    """The words of a line, which may be one in quotes."""
+    if len(words) > 1 or "=" not in words[0] or not words[0].strip().count(" "):
+        return words
+    try:
+        return shlex.split(words[0])
+    except ValueError as error:
+        raise PlanError("row", f"{words[0][:60]!r} is no line of words: {error}") from None
 
 
 def _line(kind: str, words: list[str], places: tuple[str, ...]) -> dict[str, Any]:
@@ -69,7 +80,7 @@ def _line(kind: str, words: list[str], places: tuple[str, ...]) -> dict[str, Any
     for word in words:
         name, sign, value = word.partition("=")
         if not sign and unnamed:
-            row[unnamed.pop(0)] = word
+            row[unnamed.pop(0)] = parsed(word, "config") if word.lstrip().startswith("{") else word
         elif sign:
             row[name.strip()] = value if name.strip() in ("id", "config") else parsed(value, name.strip())
         else:
