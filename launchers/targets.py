@@ -272,6 +272,9 @@ TARGETS: dict[str, Target] = {
         kinds=("inference",),
         launch="kubectl apply -f llm-d.yaml",
     ),
+    "xpk": Target(
+        "schedulers/xpk", "scheduler", "xpk command: a JobSet of TPU slices on Google's GKE", launch="sh xpk.sh"
+    ),
     "torchx": Target(
         "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
     ),

@@ -27,7 +27,7 @@ def render(launch: TrainingLaunch) -> Piece:
     words = table("maxtext/fields")
     device = accelerator_of(launch)
     if device.vendor != "Google":
-        raise PlanError("cluster.accelerator", "these files are for TPUs", ["tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7"])
+        raise PlanError("cluster.accelerator", "these files are for TPUs", ["tpu-v5e", "tpu-v5p", "tpu-v6e"])
     model = architecture(launch.plan.model)
     row_id = architecture_row(model.id)
     if row_id not in words["models"]:

@@ -15,6 +15,7 @@ from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, is_certain
 from launchers.reading.programs import consoles, modules
 from launchers.schedulers.slurm.read import after_srun
+from launchers.schedulers.xpk import read as xpk
 from launchers.shell.images import image_starts
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
@@ -412,7 +413,13 @@ def _torchx(words: list[Word], environment: dict[str, Word], setting: ScriptSett
     return peeled(ShellCommand(rest, environment), setting, 1) if rest else []
 
 
+def _xpk(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
+    text = xpk.command_of(words, setting)
+    return [] if text is None else _inside(text, environment, setting, 1)
+
+
 _LAUNCHERS: dict[str, Console] = {
+    "xpk": _xpk,
     "torchrun": _torchrun,
     "accelerate": _accelerate,
     "deepspeed": _deepspeed,
