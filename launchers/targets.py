@@ -229,6 +229,12 @@ TARGETS: dict[str, Target] = {
         kinds=("training", "inference"),
         launch="kubectl apply -f jobset.yaml",
     ),
+    "kubernetes-rayjob": Target(
+        "schedulers/kubernetes/rayjob",
+        "scheduler",
+        "KubeRay RayJob: Ray programs on its cluster, others on each of its nodes by Ray Train",
+        launch="kubectl apply -f rayjob.yaml",
+    ),
     "kubernetes-lws": Target(
         "schedulers/kubernetes/lws",
         "scheduler",

@@ -59,7 +59,7 @@ def render(launch: TrainingLaunch) -> Piece:
         File(SCRIPT, "nemo-rl", "\n".join(lines), executable=True),
     )
     programs = ("ray", "python3") if launch.nodes > 1 else ("python3",)
-    return Piece(files, tuple(needs), Start(script_command(launch, SCRIPT), programs=programs))
+    return Piece(files, tuple(needs), Start(script_command(launch, SCRIPT), programs=programs, on_ray=True))
 
 
 def _length(launch: TrainingLaunch) -> dict[str, Tree]:

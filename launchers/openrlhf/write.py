@@ -38,7 +38,9 @@ def render(launch: TrainingLaunch) -> Piece:
     lines = [*bash_heading(launch, PATH), "export TOKENIZERS_PARALLELISM=false", *before]
     text = "\n".join([*lines, " \\\n    ".join([start, *map(_option, options, options.values())]), ""])
     file = File(PATH, "openrlhf", text, executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=programs))
+    return Piece(
+        (file,), tuple(needs), Start(script_command(launch, PATH), programs=programs, on_ray="torchrun" not in programs)
+    )
 
 
 def _option(name: str, value: Tree) -> str:

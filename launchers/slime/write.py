@@ -62,7 +62,7 @@ def render(launch: TrainingLaunch) -> Piece:
     text = "\n".join([*lines, " \\\n    ".join(start), ""])
     programs = ("ray", "python3") if launch.nodes > 1 else ("python3",)
     file = File(PATH, "slime", text, executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=programs))
+    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=programs, on_ray=True))
 
 
 def _stage(launch: TrainingLaunch, needs: list[str]) -> Arguments:

@@ -42,7 +42,9 @@ def render(launch: TrainingLaunch) -> Piece:
     words = [start, *(shlex.quote(f"{key}={hydra(value)}") for key, value in fields.items())]
     text = "\n".join([*lines, " \\\n    ".join(words), ""])
     file = File(PATH, "verl", text, executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=programs))
+    return Piece(
+        (file,), tuple(needs), Start(script_command(launch, PATH), programs=programs, on_ray="torchrun" not in programs)
+    )
 
 
 def _reinforced(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:

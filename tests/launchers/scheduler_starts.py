@@ -13,9 +13,15 @@ from launchers.pieces import File, Piece, Start
 from launchers.rules import check
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK, PORT
 from launchers.site import Site
+from launchers.tables import table
 from launchers.targets import TARGETS
 
-SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]
+# Those that take the base plan's devices.
+SCHEDULERS = [
+    name
+    for name, target in TARGETS.items()
+    if target.role == "scheduler" and "devices" not in table(f"{target.folder}/refusals")
+]
 TRAINS = [name for name in SCHEDULERS if "training" in TARGETS[name].kinds]
 SERVES = [name for name in SCHEDULERS if "inference" in TARGETS[name].kinds]
 

@@ -68,6 +68,9 @@ def pods(document: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
             group = spec["leaderWorkerTemplate"]
             leaders = (spec["replicas"], group["leaderTemplate"]["spec"])
             return [leaders, (spec["replicas"] * (group["size"] - 1), group["workerTemplate"]["spec"])]
+        case "RayJob":
+            groups = spec["rayClusterSpec"]["workerGroupSpecs"]
+            return [(row["replicas"], row["template"]["spec"]) for row in groups]
         case "Deployment":
             return [(spec["replicas"], spec["template"]["spec"])]
         case "InferenceService":
@@ -118,7 +121,8 @@ def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str,
     for name, content in found["ConfigMap"]["data"].items():
         assert re.fullmatch(r"[-._a-zA-Z0-9]+", name)
         (launch / name).write_text(content)
-    command = pods(job_of(found))[0][1]["containers"][0]["command"]
+    container = pods(job_of(found))[0][1]["containers"][0]
+    command = container.get("command") or job_of(found)["spec"]["entrypoint"].split()[-2:]
     assert command == ["sh", "/launch/start-node.sh"]
     script = (launch / "start-node.sh").read_text().replace("/launch", str(launch)).replace("/work", str(work))
     program = tmp_path / "bin" / ("who" if target in TRAINS else "serve")
@@ -134,6 +138,8 @@ def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str,
     }
     if "trainjob" in target:
         told |= {"PET_NODE_RANK": "1", "PET_MASTER_ADDR": "lead", "PET_MASTER_PORT": "29500"}
+    if "rayjob" in target:
+        told |= {"NODE_RANK": "1", "MASTER_ADDR": "lead", "MASTER_PORT": "29500"}
     if "pytorchjob" in target:
         told |= {"PET_NODE_RANK": "1", "MASTER_ADDR": "lead", "MASTER_PORT": "29500", "RANK": "1", "WORLD_SIZE": "16"}
     done = subprocess.run(

@@ -43,6 +43,10 @@ def read(name: str, objects: list[dict[str, Any]], findings: Findings) -> Jobs:
             findings.put("per_node", next(iter(per_pod)), item)
     nodes = sum(per_pod.values())
     known = {"PET_NNODES": str(nodes), "PET_NPROC_PER_NODE": str(count // nodes if nodes else 0)} if nodes else {}
+    for part in objects:
+        entry = mapping_at(part, "spec").get("entrypoint")
+        if part["kind"] == "RayJob" and isinstance(entry, str):
+            jobs.scripts.append((entry, known))
     for pod, _ in pods:
         for container in list_at(pod, "containers"):
             if isinstance(container, Mapping):
