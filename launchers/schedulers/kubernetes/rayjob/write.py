@@ -12,12 +12,22 @@ from launchers.devices import word_of
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
-from launchers.schedulers.kubernetes.manifest import KEEP_S, RESTARTS, begin, command, finish, metadata, pod
+from launchers.schedulers.kubernetes.manifest import (
+    KEEP_S,
+    RESTARTS,
+    Manifest,
+    begin,
+    command,
+    container,
+    finish,
+    metadata,
+    placement,
+)
 from launchers.yaml_text import Tree
 
 PATH, NODES = "rayjob.yaml", "ray_nodes.py"
 # What the head, which holds no devices, asks for.
-_HEAD = {"cpu": 4, "memory": "16Gi"}
+_HEAD: dict[str, Tree] = {"cpu": 4, "memory": "16Gi"}
 _DRIVER = '''\
 """Runs the command that it is given once on every node of the Ray cluster it is in, by Ray Train."""
 
@@ -65,16 +75,14 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     if not start.on_ray:
         files = [*files, File(NODES, "kubernetes-rayjob", driver)]
         entry = f"python /launch/{NODES} {started}"
-    head = _started_by_ray(pod(manifest, "ray-head", "Never"))
-    container = head["spec"]["containers"][0]
-    container["resources"] = {"requests": dict(_HEAD), "limits": dict(_HEAD)}
+    head = _pod(manifest, "ray-head", {"requests": dict(_HEAD), "limits": dict(_HEAD)})
     worker: dict[str, Tree] = {
         "groupName": "nodes",
         "replicas": launch.nodes,
         "minReplicas": launch.nodes,
         "maxReplicas": launch.nodes,
         "rayStartParams": {},
-        "template": _started_by_ray(pod(manifest, "ray-worker", "Never")),
+        "template": _pod(manifest, "ray-worker", None),
     }
     spec: dict[str, Tree] = {
         "entrypoint": entry,
@@ -104,8 +112,11 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     return finish(manifest, files, variables, [document])
 
 
-def _started_by_ray(template: dict[str, Tree]) -> dict[str, Tree]:
-    """A pod whose container runs what KubeRay gives it: ray start."""
-    for container in template["spec"]["containers"]:
-        del container["command"]
-    return template
+def _pod(manifest: Manifest, name: str, resources: dict[str, Tree] | None) -> dict[str, Tree]:
+    """A pod whose container runs what KubeRay gives it (ray start), on the devices of a node or on `resources`."""
+    fields = {key: value for key, value in container(manifest, name).items() if key != "command"}
+    if resources is not None:
+        fields["resources"] = resources
+    labels = {"app.kubernetes.io/name": manifest.name}
+    spec: dict[str, Tree] = {"restartPolicy": "Never", "containers": [fields], **placement(manifest)}
+    return {"metadata": {"labels": labels}, "spec": spec}
