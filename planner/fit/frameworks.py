@@ -37,12 +37,12 @@ def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
 def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple[int, Remedy]]:
     """(How much is given up, the change) for one framework; nothing where it never fits."""
     free: dict[str, Any] = {"layout": dict.fromkeys(Layout.model_fields), "workload.micro_batch": None}
-    batch = planned.job.global_batch
+    batch, names = planned.job.global_batch, [name]
     for level, concession in enumerate(CONCESSIONS):
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
         changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
-        other = first_that_fits(asked, free | changes, [name])
+        other = first_that_fits(asked, free | changes, names if concession.same_training else [name])
         if other is None:
             continue
         patch = changes | {

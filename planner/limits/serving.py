@@ -24,7 +24,7 @@ from planner.limits.models import ModelCandidates
 from planner.limits.probing import nearest_probes
 from planner.result import Assumption
 from planner.results import Limit, LimitProbe, NextValue
-from planner.serving.planned import choice, memory_of, plan_serving
+from planner.serving.planned import Served, choice, memory_of, plan_serving
 from planner.serving.pool import Slo, slo_of
 from planner.serving.sizing import most_clients, serves
 from planner.serving.warnings import warnings_of
@@ -280,8 +280,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     for count in counts:
         probe = _probe(count, plan_at(count))
         if probe.fits:
-            at = plan_serving(_with_room(plan_at(count)))
-            slow = at.meets_slo is False
+            slow = _with_room(plan_at(count))[1].meets_slo is False
             probe = probe.model_copy(update={"fits": not slow})
         probes.append(probe)
         if probe.fits:
@@ -295,7 +294,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     value, clients = int(last.value), plan.inference.concurrency or 1
 
     def placed(wanted: Any) -> Plan:
-        return _with_room(plan_at(wanted)) if wanted == value else plan_at(wanted)
+        return _with_room(plan_at(wanted))[0] if wanted == value else plan_at(wanted)
 
     if before is None:
         return _Furthest(placed, value, 1, None, "range", "it fits on a single device", probes)
@@ -322,13 +321,16 @@ def _held(plan: Plan) -> tuple[Deployments, ServingMemory, np.ndarray]:
     return candidates, memory, memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
 
 
-def _with_room(plan: Plan) -> Plan:
-    """The plan as it is where the layout that is taken for it has room for all clients, else with the roomiest one."""
+def _with_room(plan: Plan) -> tuple[Plan, Served]:
+    """The plan as it is where the layout that is taken for it has room for all clients, else with the roomiest one; and
+    what comes of it."""
     at = plan_serving(plan)
     if at.fits and memory_of(at).max_concurrency >= (plan.inference.concurrency or 1):
-        return plan
+        return plan, at
     candidates, memory, _ = _held(plan)
-    return plan.patch({"layout": candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))})
+    roomiest = candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))
+    plan = plan.patch({"layout": roomiest})
+    return plan, plan_serving(plan)
 
 
 def _probe(value: int | str, plan: Plan) -> LimitProbe:

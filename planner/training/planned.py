@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -290,9 +290,10 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
     return None
 
 
-def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: Sequence[str]) -> Planned | None:
-    """Of these frameworks the first that has the changed plan and on which it fits, hosts included."""
-    return _first_that_fits(Grower().hopeful(plan, changes, list(names)), offload=True)
+def first_that_fits(plan: Plan, changes: Mapping[str, Any], names: list[str]) -> Planned | None:
+    """Of these frameworks the first that has the changed plan and on which it fits, hosts included; the others before
+    it that no change short of another training would help are dropped from `names`."""
+    return _first_that_fits(Grower().hopeful(plan, changes, names), offload=True)
 
 
 def _first_that_fits(hopeful: Iterable[Lightest], offload: bool) -> Planned | None:
