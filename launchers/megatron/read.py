@@ -402,7 +402,7 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     told = {row.key for row in findings.not_read}
     for item in unsure:
         # One that was passed over without being told.
-        if item.origin not in told:
+        if item.origin not in told and str(item.value).rpartition("/")[2] not in findings.refers:
             findings.block("workload", item, "what follows is known only where it runs")
     return "Megatron-LM arguments"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from launchers.reading.documents import Keys
-from launchers.reading.findings import Findings
+from launchers.reading.findings import Findings, is_set
 from launchers.reading.formats import Format
 from launchers.tables import table
 from launchers.trl import read as trl
@@ -28,12 +28,21 @@ def read(keys: Keys, findings: Findings) -> None:
             continue
         own = words["adapters"] if re.search(r"lora|peft|adapter", section) else words["names"]
         known = own.get(leaf, words["names"].get(leaf, leaf))
-        if leaf == "name" and re.search(r"(^|\.)model$", section):
+        if leaf in ("name", "id") and re.search(r"(^|\.)model$", section):
             known = "model_name_or_path"
         if known in flat.items and flat.look(known) != item.value:
             findings.leave(item, f"another section says {known}")
         else:
             flat.put(known, item.value, item.line)
+    if (kind := flat.take("torch_dtype_str")) is not None:
+        # Oumi's: what the model is loaded in, and trained in without autocast where no bf16 or fp16 asks for it.
+        flat.put("torch_dtype", kind.value, kind.line)
+        if "bf16" not in flat and "fp16" not in flat:
+            flat.put("bf16", False, kind.line)
+    switch, strategy = flat.take("enable_fsdp"), flat.take("sharding_strategy")
+    if switch is not None and is_set(switch):
+        kind = str(strategy.value) if strategy is not None else next(iter(words["sharding"]))
+        flat.put("fsdp", words["sharding"].get(kind, kind), switch.line)
     if "lora_r" in flat and "use_peft" not in flat:
         flat.put("use_peft", True, flat.items["lora_r"].line)
     findings.warn(f"{first.file}: a layout of its own, read by the Trainer's words in it")

@@ -99,3 +99,16 @@ def test_verl_under_the_name_of_another_package():
     found = imported({"a.sh": text}, {"cluster.accelerator": "h100-sxm"})
     assert found.plan["workload"]["framework"] == "verl"
     assert found.fits is not None
+
+
+@pytest.mark.parametrize(("strategy", "stage"), [("FULL_SHARD", 3), ("SHARD_GRAD_OP", 2)])
+def test_oumi(strategy: str, stage: int):
+    text = (
+        'model:\n  model_name: "Qwen/Qwen3-8B"\n  model_max_length: 2048\n  torch_dtype_str: "bfloat16"\n'
+        "training:\n  trainer_type: TRL_SFT\n  per_device_train_batch_size: 2\n  gradient_accumulation_steps: 1\n"
+        "  enable_gradient_checkpointing: True\n  optimizer: adamw_torch_fused\n"
+        f"fsdp:\n  enable_fsdp: True\n  sharding_strategy: {strategy}\n"
+    )
+    plan = read({"train.yaml": text}).plan
+    assert plan["layout"] == {"recompute": "full", "zero_stage": stage}
+    assert plan["workload"]["weights"] == "bf16"
