@@ -36,7 +36,14 @@ def check(launch: Launch, target: str) -> None:
         _check_features(launch.kind, target, refusals, known)
     for row in refusals["refusals"]:
         if matches(row["when"], known):
-            raise PlanError(row["field"], row["problem"], row.get("valid", ()))
+            raise PlanError(row["field"], row["problem"], row.get("valid", _one_group(launch, row["field"])))
+
+
+def _one_group(launch: Launch, field: str) -> list[int]:
+    """The shard group that is none: all replicas."""
+    if field != "layout.shard_group" or launch.kind != "training":
+        return []
+    return [launch.dp * (launch.plan.layout.cp or 1)]
 
 
 def _check_features(kind: str, target: str, refusals: Mapping[str, Any], known: Mapping[str, Any]) -> None:

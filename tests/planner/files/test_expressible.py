@@ -82,3 +82,12 @@ def test_what_is_configured_is_written_as_it_is(wanted: dict[str, Any]):
     found = auto_configure(ConfigureRequest.model_validate(wanted))
     assert found.launch_targets
     assert render_configs(RenderRequest.model_validate({"plan": found.plan})).files
+
+
+def test_shard_groups_that_the_search_chose_give_way():
+    plan = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "workload": {"framework": "torchtune", "steps": 1000, "seq_len": 4096, "global_batch": 64},
+        "cluster": {"accelerator": "h100-sxm", "count": 16},
+    }
+    assert render_configs(RenderRequest.model_validate({"plan": plan, "targets": ["torchtune"]})).files
