@@ -176,10 +176,11 @@ def _joined(parts: Sequence[Entries]) -> Entries:
 
 
 def _end_to_end(values: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays laid end to end; a constant stays one."""
-    if all(value.strides == (0,) and value[:1] == values[0][:1] for value in values):
-        return np.broadcast_to(values[0][:1], (sum(map(len, values)),))
-    return np.concatenate(values)
+    """Arrays laid end to end; a constant stays one. An empty one says nothing of it."""
+    filled = [value for value in values if len(value)] or values[:1]
+    if all(value.strides == (0,) and np.array_equal(value[:1], filled[0][:1]) for value in filled):
+        return np.broadcast_to(filled[0][:1], (sum(map(len, filled)),))
+    return np.concatenate(filled)
 
 
 def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:

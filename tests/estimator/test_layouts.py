@@ -101,3 +101,17 @@ def test_a_batch_of_many_pieces_is_the_same_as_its_pieces() -> None:
     detail = many.of(39_999)
     for name, values in detail.memory.components.items():
         assert values[0] == few.memory.components[name][picked[39_999]], name
+
+
+@pytest.mark.parametrize("which", range(len(JOBS)))
+@pytest.mark.parametrize("cuts", [(0, 3), (3, 0), (0, 0), (0, 2, 0, 3)])
+def test_batches_joined_are_the_whole_and_one_may_be_empty(which: int, cuts: tuple[int, ...]) -> None:
+    batch = BATCHES[which]
+    ends = np.cumsum(cuts)
+    parts = [
+        estimate(batch.job, batch.layouts.take(np.arange(end - cut, end))) for cut, end in zip(cuts, ends, strict=True)
+    ]
+    whole = parts[0].joined(*parts[1:])
+    assert len(whole.layouts) == sum(cuts)
+    for index in range(sum(cuts)):
+        assert numbers(whole, index) == numbers(batch, index)
