@@ -136,6 +136,11 @@ class RunLength(Result):
     step_hours: float = Field(description="Of the steps alone, undisturbed.")
     device_hours: float
     goodput: Goodput | None = Field(description="Null for shorter and smaller runs.")
+    elapsed_hours: float | None = Field(
+        default=None, description="Where machines are free a part of the week: until it is done, from its start."
+    )
+    low_elapsed_hours: float | None = None
+    high_elapsed_hours: float | None = None
 
 
 class LayoutChoice(Result):

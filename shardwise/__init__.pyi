@@ -213,6 +213,10 @@ class _PlanRequest(_PlanArguments, total=False):
     """Day on which the credits end, e.g. 2026-12-31."""
     provider: str | None
     """Price book to use, e.g. AWS."""
+    hours_per_day: float | None
+    """Hours of a day in which machines are free."""
+    days_per_week: int | None
+    """Days of a week on which machines are free."""
     usable_gib: float | None
     """Memory that a device can allocate."""
     reserve_gib: float | None
@@ -374,6 +378,10 @@ class _EitherRequest(_EitherArguments, total=False):
     """Day on which the credits end, e.g. 2026-12-31."""
     provider: str | None
     """Price book to use, e.g. AWS."""
+    hours_per_day: float | None
+    """Hours of a day in which machines are free."""
+    days_per_week: int | None
+    """Days of a week on which machines are free."""
     usable_gib: float | None
     """Memory that a device can allocate."""
     reserve_gib: float | None
@@ -778,8 +786,8 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
     torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, vllm, sglang, trtllm,
     llamacpp, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-
-    lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, torchx, skypilot, dstack, ssh,
-    compose."""
+    rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, xpk, torchx,
+    skypilot, dstack, ssh, compose."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from estimator.errors import PlanError, nearest
+from estimator.plan.calendar import FreeHours
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -395,6 +396,8 @@ class Goal(PlanPart):
     credits_usd: Amount | None = Field(None, gt=0, description="Credits that pay for the run first.")
     credits_end: Day | None = Field(None, description="Day on which the credits end, e.g. 2026-12-31.")
     provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
+    hours_per_day: float | None = Field(None, gt=0, le=24, description="Hours of a day in which machines are free.")
+    days_per_week: int | None = Field(None, ge=1, le=7, description="Days of a week on which machines are free.")
 
     @field_validator("credits_end")
     @classmethod
@@ -406,10 +409,22 @@ class Goal(PlanPart):
                 raise ValueError(f"{value!r} is no day; valid: 2026-12-31") from None
         return value
 
+    @property
+    def free(self) -> FreeHours | None:
+        """None where machines are free all the time."""
+        free = FreeHours(self.hours_per_day or 24.0, self.days_per_week or 7)
+        return None if free.always else free
+
+    @property
+    def free_h(self) -> float | None:
+        """Of the hours until the deadline those in which machines are free."""
+        free = self.free
+        return self.deadline_h if free is None or self.deadline_h is None else free.free_h(self.deadline_h)
+
     def hours_on(self, devices: int) -> float | None:
         """Hours that the deadline and the device-hours leave to so many devices; None without either."""
         each = None if self.budget_device_hours is None else self.budget_device_hours / devices
-        return min((hours for hours in (self.deadline_h, each) if hours is not None), default=None)
+        return min((hours for hours in (self.free_h, each) if hours is not None), default=None)
 
 
 class Plan(PlanPart):

@@ -13,8 +13,8 @@ from planner.money.results import CostEstimate, CreditUse
 
 # Fields of a plan's goal by the figures that they are limits of.
 LIMITED = {"hours": "deadline_h", "usd": "budget_usd", "device_hours": "budget_device_hours"}
-# With what a budget is held to where machines are bought.
-HELD = (*LIMITED.items(), ("capex_usd", "budget_usd"))
+# With what a budget is held to where machines are bought, and a deadline where they are free a part of the week.
+HELD = (*LIMITED.items(), ("capex_usd", "budget_usd"), ("elapsed_hours", "deadline_h"))
 _WORDS = {"hours": ("Late", "In time", "deadline"), "usd": ("Over budget", "Within budget", "budget"),
           "device_hours": ("Over the device-hours", "Within the device-hours", "limit")}  # fmt: skip
 
@@ -51,6 +51,8 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
     for figure, field in LIMITED.items():
         over, within, name = _WORDS[figure]
         most = getattr(goal, field)
+        if figure == "hours" and goal.free:
+            figure = "elapsed_hours"
         row = next((row for row in rows if getattr(row, figure, None) is not None), None)
         if most is None or row is None:
             continue
@@ -65,6 +67,10 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
             doubtful.append(f"{within} by {by}, but not surely: {figures.held(row, figure)}, {name} {limit}.")
         else:
             kept.append(f"{within} by {by} ({name} {limit}).")
+    if goal.free and (row := next((row for row in rows if getattr(row, "elapsed_hours", None) is not None), None)):
+        each, days = figures.number(goal.free.hours_per_day), goal.free.days_per_week
+        done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day on {days} days of a week"
+        kept.append(f"By the calendar it takes {done} from the start of the first: machines are free {free}.")
     if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
         words.append(_credit_words(use))

@@ -97,7 +97,7 @@ class Asked:
 
     @property
     def deadline_h(self) -> float | None:
-        return self.plan.goal.deadline_h
+        return self.plan.goal.free_h
 
     def most(self, per_node: int, device: Accelerator) -> int | None:
         """Most devices of a kind in nodes of `per_node`."""

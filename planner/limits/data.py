@@ -68,8 +68,8 @@ def _allowed(plan: Plan, at: Planned) -> list[tuple[float, tuple[str, str]]]:
     """(Hours by the clock, (what allows no more, why)) of each limit of the plan."""
     goal, devices = plan.goal, at.job.machine.count
     limits: list[tuple[float, tuple[str, str]]] = []
-    if goal.deadline_h:
-        limits.append((goal.deadline_h, ("deadline", f"the run ends after {hours(goal.deadline_h)}")))
+    if goal.free_h:
+        limits.append((goal.free_h, ("deadline", f"the run ends after {hours(goal.free_h)}")))
     if goal.budget_device_hours:
         each = goal.budget_device_hours / devices
         on = "one device" if devices == 1 else f"{number(devices)} devices"

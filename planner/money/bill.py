@@ -100,7 +100,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         break_even=break_evens(payment.rows, payment.owned, chosen),
         plots=by_hours_of_use(payment.rows, payment.owned, chosen),
         within_budget=_within(usd, goal.budget_usd),
-        within_deadline=_within(chosen.hours, goal.deadline_h),
+        within_deadline=_within(chosen.hours, goal.free_h),
         within_device_hours=_within(chosen.hours * machine.count, goal.budget_device_hours),
         warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),

@@ -138,6 +138,11 @@ class CostEstimate(Result):
     hours: float = Field(description="At spot prices with the interruptions that are to be expected.")
     low_hours: float
     high_hours: float
+    elapsed_hours: float | None = Field(
+        default=None, description="Where machines are free a part of the week: until it is done, from its start."
+    )
+    low_elapsed_hours: float | None = None
+    high_elapsed_hours: float | None = None
     device_hours: float
     price: str = Field(
         description="What usd is at: on_demand, spot, reserved, reserved_3y, community, owned or own (yours)."

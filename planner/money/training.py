@@ -15,7 +15,7 @@ from planner.money.terms import CostTerms, training_interruptions
 from planner.money.ways import PaidRun, bought, savings, speedups
 from planner.training.length import with_data
 from planner.training.planned import plan_training
-from planner.training.run import failure_assumptions, save_hours, step_hours, wall_clock
+from planner.training.run import elapsed, failure_assumptions, save_hours, step_hours, wall_clock
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstim
     if cost.usd is not None:
         cost.usd_total = cost.usd + sum(part.usd for part in stored.parts)
         cost.parts += stored.parts
+    for name, value in elapsed(planned.job.plan.goal, (cost.hours, cost.low_hours, cost.high_hours)).items():
+        setattr(cost, name, value)
     cost.credits = credit_use(planned.job.plan.goal, cost)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)

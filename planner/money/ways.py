@@ -78,7 +78,7 @@ def speedups(run: PaidRun) -> list[Saving]:
         *_frameworks(run.planned), *_settings(run.planned), *_more_devices(run.planned), *_devices(run.planned),
         *_less_exact(run.planned), *_other_models(run.planned, larger=False),
     ]  # fmt: skip
-    tried, deadline_h = list(_each(run, ways)), run.planned.job.plan.goal.deadline_h
+    tried, deadline_h = list(_each(run, ways)), run.planned.job.plan.goal.free_h
     best = _best(tried, lambda saving: saving.hours, run.chosen.hours * (1.0 - _LEAST))
     if deadline_h is not None and run.chosen.hours > deadline_h:
         # Where it is late, of each way the cheapest that is in time: 128 devices where 512 would be sooner.
@@ -130,7 +130,7 @@ def _best(rows: Iterable[Saving], of: Callable[[Saving], float], below: float) -
 
 
 def _held(run: PaidRun, best: dict[str, Saving]) -> list[Saving]:
-    deadline_h = run.planned.job.plan.goal.deadline_h
+    deadline_h = run.planned.job.plan.goal.free_h
     for saving in best.values():
         saving.within_budget = None if run.budget is None else saving.usd <= run.budget
         saving.within_deadline = None if deadline_h is None else saving.hours <= deadline_h

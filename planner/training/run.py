@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from estimator.errors import PlanError
 from estimator.money import goodput
 from estimator.money.goodput import Disturbance
+from estimator.plan.schema import Goal
 from estimator.plan.training.job import Job
 from estimator.training.checkpoints import checkpoint_size
 from knowledge.machines.failures import interruption_rate
@@ -140,7 +141,14 @@ def run_of(planned: Planned) -> RunLength | None:
         step_hours=hours[0],
         device_hours=clock.hours * planned.job.machine.count,
         goodput=clock.goodput and _goodput_of(clock.goodput, float(planned.estimates.mfu[index])),
+        **elapsed(planned.job.plan.goal, (clock.hours, clock.low_hours, clock.high_hours)),
     )
+
+
+def elapsed(goal: Goal, hours: tuple[float, float, float]) -> dict[str, float]:
+    """Of (hours, low, high) of a run those by the calendar, where machines are free only a part of the week."""
+    names = ("elapsed_hours", "low_elapsed_hours", "high_elapsed_hours")
+    return {name: goal.free.elapsed_h(each) for name, each in zip(names, hours, strict=True)} if goal.free else {}
 
 
 def step_hours(planned: Planned) -> tuple[float, float, float]:

@@ -15,7 +15,6 @@ _REACH = 4
 _JOINED = 1
 _WEEKEND_H = 48.0
 _NIGHT_H = 12.0
-_WEEK_H = 168.0
 # Of parts of every week: their days, and the hours of one where none are said.
 _FREE = {"weekdays": (5, 24.0), "office": (5, 8.0), "nights": (7, 10.0), "weekends": (2, 24.0)}
 # Years that hardly any other number is near: round ones and the powers of two are none of them.
@@ -197,13 +196,13 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of every week that machines are free in: 'weekdays 9 to 18', `hours` of each day, in tokens [start,
-    end)."""
+    """The part of every week that machines are free in: 'weekdays 9 to 18', `hours` of each of its `days`, in tokens
+    [start, end)."""
 
-    share: float
+    days: int
+    hours: float
     start: int
     end: int
-    hours: float = 24.0
 
 
 def window(read: Mentions) -> Window | None:
@@ -222,7 +221,7 @@ def window(read: Mentions) -> Window | None:
             # 'Nine to five'
             hours = bare[0] - (12 if bare[0] > 12 and days == 5 else 0)
             start, end = min(start, bare[1]), max(end, bare[2])
-        return Window(days * hours / _WEEK_H, start, end, hours)
+        return Window(days, hours, start, end)
     return None
 
 

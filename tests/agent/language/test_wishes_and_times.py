@@ -75,7 +75,8 @@ def test_two_times_of_a_day_are_as_long_as_lies_between(times: str, hours: float
 
 
 def test_times_of_every_night_are_when_machines_are_free() -> None:
-    assert edits("llama 8b on 8 h100, 1B tokens, from 8pm to 6am every night, in 3 days")["deadline_h"] == 30.0
+    told = edits("llama 8b on 8 h100, 1B tokens, from 8pm to 6am every night, in 3 days")
+    assert (told["deadline_h"], told["hours_per_day"], "days_per_week" in told) == (72.0, 10.0, False)
 
 
 @pytest.mark.parametrize("words", ["our H100 node", "a single h100 node", "one h100 node"])

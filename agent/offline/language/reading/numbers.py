@@ -150,26 +150,16 @@ def _is_of_credits(page: Page, start: int) -> bool:
 
 
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
-    """The edits with a deadline as the hours until then that the machines are free in."""
-    words = f"{page.read.said(free.start, free.end)!r} taken as {168 * free.share:g} of the 168 hours of a week"
+    """The edits with the part of every week that machines are free in."""
     due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
-    if due and all(edit.value <= _DAY_H for edit in due):
+    if page.mode == "serving" or (due and all(edit.value <= _DAY_H for edit in due)):
         # 'We nightly summarise …, must be through in six hours'
         return edits
-    if not due:
-        page.assumed.append(f"{words}: hours that are told are those of the run itself")
-        return edits
-    notes = {edit: f"{words}, {edit.value * free.share:.4g} of the {edit.value:g} hours until then" for edit in due}
-    return [
-        (
-            at,
-            [
-                replace(edit, value=round(edit.value * free.share, 1), note=notes[edit]) if edit in notes else edit
-                for edit in each
-            ],
-        )
-        for at, each in edits
-    ]
+    said, span = page.read.said(free.start, free.end), page.read.span(free.start, free.end)
+    note = f"{said!r} taken as {free.hours:g} hours on {free.days} days of a week"
+    parts = [("hours_per_day", free.hours, 24.0), ("days_per_week", free.days, 7)]
+    told = [Edit(name, "set", value, span, note) for name, value, most in parts if value != most]
+    return [*edits, (free.start, told)]
 
 
 def _as_money(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
