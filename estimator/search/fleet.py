@@ -17,6 +17,8 @@ from estimator.training.schedule import step_time
 
 # Layouts that are estimated first, and how many times as many each time after.
 _MANY, _MORE = 200, 4
+# Of the unit square of a front: its ends are on the line between them but for rounding.
+_ON_THE_LINE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,14 @@ def front(money: Floats, time: Floats) -> np.ndarray:
 
 def knee(money: Floats, time: Floats) -> int | None:
     """The entry of the front that lies farthest below the line between its ends, in logarithms, each over the width of
-    its kind (Satopaa et al. 2011, "Finding a kneedle in a haystack"); None where the front has fewer than three."""
+    its kind (Satopaa et al. 2011, "Finding a kneedle in a haystack"); None where none lies below it."""
     places = np.flatnonzero(front(money, time) & (money > 0.0) & (time > 0.0))
     if len(places) < 3:
         return None
     x, y = np.log(money[places]), np.log(time[places])
     x, y = (x - x.min()) / np.ptp(x), (y - y.min()) / np.ptp(y)
-    return int(places[np.argmin(x + y)])
+    least = int(np.argmin(x + y))
+    return int(places[least]) if x[least] + y[least] < 1.0 - _ON_THE_LINE else None
 
 
 def balance(money: Floats, time: Floats) -> Floats:

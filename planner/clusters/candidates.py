@@ -226,23 +226,31 @@ def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, fr
 def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[Hourly]:
     """The cheapest row of each provider for the shape, `together` devices of which share a node, cheapest first.
 
-    Where nodes are `joined` by a network, offers that cannot be are left out. Of machines to buy there is one.
+    Where nodes are `joined` by a network, offers that cannot be are left out, and those of clouds that state none where
+    others state theirs. Of machines to buy there is one.
     """
     if ask.buys:
         return [*filter(None, [bought(shape)])]
     best: dict[str, Hourly] = {}
-    for price in offered(shape.accelerator.id, None, together):
-        if ask.providers is not None and price.provider not in ask.providers:
-            continue
-        if shape.sellers is not None and price.provider not in shape.sellers:
-            continue
-        if joined and joins(price, shape.count, nodes=2) is False:
+    for price in _joined(ask, shape, together) if joined else offered(shape.accelerator.id, None, together):
+        if not _is_of(ask, price) or (shape.sellers is not None and price.provider not in shape.sellers):
             continue
         usd = bill(price, shape.count, 1.0).usd_per_hour
         if usd is not None:
             row = Hourly(price, usd)
             best[price.provider] = min(best.get(price.provider, row), row, key=lambda row: row.place)
     return sorted(best.values(), key=lambda row: (*row.place, row.price.provider))
+
+
+def _joined(ask: Asked, shape: Shape, together: int) -> Iterator[Price]:
+    """Offers whose nodes work as one, as far as it is stated; rows of one's own, which have no seller, are known to."""
+    able = [(price, joins(price, shape.count, nodes=2)) for price in offered(shape.accelerator.id, None, together)]
+    stated = any(joined and price.usd_per_hour for price, joined in able if _is_of(ask, price))
+    yield from (price for price, joined in able if joined or (joined is None and not (stated and price.seller)))
+
+
+def _is_of(ask: Asked, price: Price) -> bool:
+    return ask.providers is None or price.provider in ask.providers
 
 
 def bought(shape: Shape) -> Hourly | None:

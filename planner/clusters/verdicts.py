@@ -30,8 +30,8 @@ Best = Callable[[Asked], ClusterChoice | None]
 
 def knee(options: Sequence[ClusterOption], cost: Callable[[ClusterOption], float],
          took: Callable[[ClusterOption], float]) -> ClusterOption | None:  # fmt: skip
-    """Of the options that nothing beats in both the one from where less time costs most; of one or two of them the one
-    with the best balance. None where no price is known."""
+    """Of the options that nothing beats in both the one from where less time costs most; where no such
+    one is, that with the best balance. None where no price is known."""
     money, time = (np.array([of(option) for option in options]) for of in (cost, took))
     place = knee_of(money, time)
     if place is None and np.isfinite(money * time).any():
