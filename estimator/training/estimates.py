@@ -202,7 +202,7 @@ def stages_of(job: Job, layouts: Layouts) -> list[dict[str, Any]]:
 
 def _stand_in(job: Job) -> str:
     family = job.framework.fallback_family
-    return f"{family} stands in" if family != job.framework.name else "defaults stand in"
+    return f"{family}'s are used" if family != job.framework.name else "typical ones are used"
 
 
 def warnings(estimates: Estimates, index: int) -> list[str]:
@@ -217,10 +217,10 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     if not calibration.device_measured:
         sentences.append(f"no {accelerator.family} runs measured: timing is less certain")
     if not calibration.time_measured:
-        sentences.append(f"no {name} speeds measured, {_stand_in(job)}: timing is less certain")
+        sentences.append(f"no {name} speeds measured ({_stand_in(job)}): timing is less certain")
     if job.unmeasured_memory:
-        missing = ", ".join(job.unmeasured_memory)
-        sentences.append(f"no memory of {missing} measured: memory is less certain")
+        missing = " or ".join(job.unmeasured_memory)
+        sentences.append(f"no peak memory of {missing} measured: memory is less certain")
     if training.stage in ("ppo", "grpo"):
         if training.rollout == "separate":
             sentences.append("generating samples on other devices is not in this estimate")

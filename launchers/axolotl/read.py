@@ -145,7 +145,7 @@ def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
     if "lora_r" not in keys and kind.value in ("lora", "qlora"):
         # It hands PEFT none, which stops there.
         findings.blocked.setdefault(
-            "workload.lora.rank", f"{keys.file}: lora_r is not there, and Axolotl has none itself"
+            "workload.lora.rank", f"{keys.file}: lora_r is missing, and Axolotl has no default for it"
         )
     hf.adapters(keys, findings, rank=8, alpha=None, dropout=0.0, renamed=False)
 

@@ -90,7 +90,8 @@ def _then(before: str, now: str) -> str:
     """'4.7 → 3.7 hours': what both say is said once."""
     old, new = before.split(" "), now.split(" ")
     if len(old) != len(new) or old[-1] != new[-1] or len(old) < 2:
-        return f"{before} → {now}"
+        shared = next((place for place, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
+        return f"{before} → {' '.join(new[shared:])}"
     ends = [place for place, (left, right) in enumerate(zip(old, new, strict=True)) if left != right]
     first, last = ends[0], ends[-1] + 1
     return " ".join([*old[:first], *old[first:last], "→", *new[first:]])

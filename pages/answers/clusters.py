@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.assumptions import taken_data
-from pages.answers.plan import complete, hardware_words, model_words
-from pages.blocks import Block, Folded, Headline, Prose, Steps
+from pages.answers.plan import complete, hardware_words, run_words
+from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
 from pages.results.limits import LimitWords, doubt_words, limit_words
 from pages.results.money import (
@@ -85,8 +85,10 @@ def _pays(option: ClusterOption) -> str:
     rent = min(option.other_offers, key=lambda row: row.usd_per_hour)
     rented = f"{figures.usd(rent.usd_per_hour)} an hour at {rent.provider}"
     if (use := option.pays_from_hours_per_year) is None:
-        return f"Rented, {rented}, they cost less however much they are used."
-    return f"That pays from {figures.whole(round(use))} hours of use a year; below it they cost less rented, {rented}."
+        return f"Renting costs less however much they are used ({rented})."
+    return (
+        f"Buying pays from {figures.whole(round(use))} hours of use a year; below that renting costs less ({rented})."
+    )
 
 
 def _with_twice(row: LooserLimit) -> str:
@@ -136,22 +138,21 @@ def configured(found: AutoConfigured) -> list[Block]:
     option = found.option
     goal = complete(found.plan).goal if found.plan else None
     limits = limit_words(goal, found.option or found)
-    head = "Done." if found.satisfied else "Not every limit is met; this is the closest."
+    plan = complete(found.plan) if found.plan else None
+    run = f"{capitalised(run_words(plan))} on {hardware_words(plan)}" if plan else "A plan"
+    run += from_whom(option.provider) if option else ""
+    head = f"{': '.join(filter(None, (run, _length_and_cost(found))))}."
+    head = head if found.satisfied else f"Nothing meets every limit; the closest is this. {head}"
     head = " ".join([*limits.broken, *limits.doubtful, head, *limits.kept])
-    text = f"{_what(complete(found.plan))}" if found.plan else ""
-    text += from_whom(option.provider) if option else ""
-    text += f", {option.summary}." if option and option.summary else "."
-    if found.hours is not None:
-        text += f" About {figures.held(found, 'hours')}"
-        text += f" and {figures.usd(found.usd)}." if found.usd is not None else "."
-    elif found.usd_per_hour is not None:
-        text += f" {figures.usd(found.usd_per_hour)} per hour."
+    text = f"{option.summary}." if option and option.summary else ""
     if found.per_device_bytes:
         text += f" It needs {figures.gib(found.per_device_bytes)} per device."
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])
     doubt = configured_doubts(found)
     return [
-        Headline(head, found.satisfied, " ".join(filter(None, (doubt, text))), beware=bool(limits.doubtful or doubt)),
+        Headline(
+            head, found.satisfied, " ".join(filter(None, (doubt, text.strip()))), beware=bool(limits.doubtful or doubt)
+        ),
         Prose(taken_data(found.assumptions)),
         *decisions([row for row in found.reasons if row.field.startswith(_CHOICES) and row.why][:_MOST_REASONS]),
         *considered([row for row in found.considered if row.why][:_MOST_OTHERS]),
@@ -160,8 +161,8 @@ def configured(found: AutoConfigured) -> list[Block]:
     ]
 
 
-def _what(plan: Plan) -> str:
-    workload = plan.workload
-    served = isinstance(workload, Inference)
-    how = f"{workload.engine}, {workload.weight_dtype} weights" if served else f"{workload.method} {workload.stage}"
-    return f"{model_words(plan)}: {how} on {hardware_words(plan)}"
+def _length_and_cost(result: AutoConfigured) -> str:
+    """'20 min (17.3–23.6), $4.29', or what an hour costs."""
+    if result.hours is not None:
+        return ", ".join(figures.held(result, name) for name in ("hours", "usd") if getattr(result, name) is not None)
+    return "" if result.usd_per_hour is None else f"{figures.usd(result.usd_per_hour)} per hour"

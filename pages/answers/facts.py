@@ -113,10 +113,11 @@ def _notes(facts: ModelDescription | HardwareDescription) -> list[Block]:
 
 
 def catalogue(found: CatalogueList) -> list[Block]:
-    shown = len(found.hardware) + len(found.models) + len(found.prices)
-    if not shown:
+    kinds = {"accelerators": found.hardware, "models": found.models, "prices": found.prices}
+    kind, listed = next(((name, entries) for name, entries in kinds.items() if entries), ("", []))
+    if not listed:
         return [
             Prose("**Nothing in the catalogue has that name.** `shardwise models` and `shardwise hardware` list all.")
         ]
-    part = f", of which these are {shown}" if shown < found.total else ""
-    return [Prose(f"**{found.total} in the catalogue**{part}:"), *rows(found)]
+    part = f", of which these are {len(listed)}" if len(listed) < found.total else ""
+    return [Prose(f"**{found.total} {kind} in the catalogue**{part}:"), *rows(found)]

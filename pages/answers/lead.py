@@ -173,12 +173,12 @@ def serving(
     missed = any(not row.met for row in estimate.slo)
     limits = limit_words(complete(estimate.plan).goal, bill)
     told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
+    doubt = doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())
     rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
     return [
-        replace(verdict, text=told, good=verdict.good and not limits.broken,
-                beware=bool(estimate.warnings or limits.doubtful)),
+        replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
+                good=verdict.good and not limits.broken, beware=bool(estimate.warnings or limits.doubtful)),
         Prose(money.of_all_requests(bill) if bill else ""),
-        Prose(doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())),
         Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
               f"{figures.whole(need.max_concurrency)} requests at once."),
     ]  # fmt: skip

@@ -39,7 +39,10 @@ def doubt_words(warnings: Sequence[str], told: tuple[str, ...] = ()) -> str:
     for text in left[:_MOST_WARNINGS]:
         cause, _, effect = text.rpartition(": ")
         causes.setdefault(effect, []).append(cause)
-    sentences = [": ".join(filter(None, (", ".join(cause), effect))) for effect, cause in causes.items()]
+    sentences = [
+        ": ".join(filter(None, (("; " if any(": " in text for text in cause) else ", ").join(cause), effect)))
+        for effect, cause in causes.items()
+    ]
     return " ".join(f"{capitalised(text)}." for text in sentences)
 
 
@@ -64,7 +67,9 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         if value > most:
             broken.append(f"{over} by {by}: {figures.shown(figure, value)}, {name} {limit}.")
         elif high is not None and high > most:
-            doubtful.append(f"{within} by {by}, but not surely: {figures.held(row, figure)}, {name} {limit}.")
+            doubtful.append(
+                f"Probably {within[0].lower()}{within[1:]} by {by}: {figures.held(row, figure)}, {name} {limit}."
+            )
         else:
             kept.append(f"{within} by {by} ({name} {limit}).")
     if goal.free and (row := next((row for row in rows if getattr(row, "elapsed_hours", None) is not None), None)):
@@ -83,6 +88,6 @@ def _credit_words(use: CreditUse) -> str:
         whole = figures.usd(use.paid_usd + use.left_usd)
         return f"{credits} pay {figures.usd(use.paid_usd)} of {whole}: {figures.usd(use.left_usd)} is left to pay."
     if use.high_left_usd >= CENT:
-        return f"{credits} pay all of it, but not surely: up to {figures.usd(use.high_left_usd)} may be left to pay."
+        return f"{credits} probably pay all of it: up to {figures.usd(use.high_left_usd)} may be left to pay."
     rest = f": {figures.usd(use.lost_usd)} of them stays" if use.lost_usd >= CENT else ""
     return f"{credits} pay all of it{rest}."

@@ -217,7 +217,7 @@ def option_doubts(row: ClusterOption) -> str:
     unwritten = "" if row.launch_targets else NOT_WRITTEN
     if not row.stale:
         return unwritten
-    price = f"Its price is of {row.price_date}." if row.price_date else "Its price has no date."
+    price = f"Price dated {row.price_date}." if row.price_date else "Price date unknown."
     return " ".join(filter(None, (unwritten, price)))
 
 

@@ -155,7 +155,7 @@ def _of_the_best(
     yield f"{text}."
     for kind, words in (("cost", "costs the least per token"), ("memory", "needs the least memory per device")):
         if name := best[kind]:
-            yield f"{'It' if name == fastest.name else name} {words}."
+            yield f"{name} {'also ' if name == fastest.name else ''}{words}."
 
 
 def _where_speed_is_alike(fitting: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:

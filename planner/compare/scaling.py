@@ -12,7 +12,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.figures import percent, ratio
+from knowledge.figures import number, percent
 from knowledge.machines.catalogue import find_accelerator
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
@@ -189,12 +189,12 @@ def _why(
     if last is None:
         return ["Nothing fits on any of these numbers of nodes."]
     first = next(point for point in points if point.fits)
-    texts = [] if first is points[0] else [f"The first that fits are {_many(first.nodes)}; efficiency is against that."]
+    texts = []
     if stop is None:
         most = [point for point in points if point.fits][-1]
         if most is first:
-            return [*texts, f"Only {_many(most.nodes)} was tried that fits."]
-        speed = f"{ratio(_rate(most) / _rate(first))} the tokens/s of {_many(first.nodes)}"
+            return [f"Of the sizes tried only {_many(most.nodes)} fits."]
+        speed = f"{number(round(_rate(most) / _rate(first), 1))} times the tokens/s of {_many(first.nodes)}"
         texts.append(f"{_many(most.nodes)}: {speed}, {percent(most.efficiency or 0.0)} scaling efficiency.")
     else:
         texts.append(
@@ -204,10 +204,11 @@ def _why(
             f"{stop.bottleneck}."
         )
     if any((point.efficiency or 0.0) > _ABOVE for point in points if point.fits):
-        texts.append("Efficiency above 100 % is no mistake: more devices leave room in memory for a faster layout.")
+        texts.append("Efficiency is above 100 % where more devices leave room in memory for a faster layout.")
     misfits = [point for point in points if point.error is None and not point.fits]
     if misfits:
-        texts.append(f"It does not fit on {', '.join(_many(point.nodes) for point in misfits)}.")
+        against = "" if first is points[0] else f"; efficiency is relative to {_many(first.nodes)}"
+        texts.append(f"It does not fit on {', '.join(_many(point.nodes) for point in misfits)}{against}.")
     return texts
 
 

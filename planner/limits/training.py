@@ -264,10 +264,10 @@ def _decides(goal: Goal, beyond: Trial, hosted: bool) -> tuple[str, str]:
     # Just beyond the limit both look the same.
     over = f", {gib(memory.high_bytes - memory.capacity_bytes)} more than" if high == have else " of"
     why = (
-        f"with {name} {'host memory is not enough, and on the devices alone ' if hosted else ''}"
-        f"even the layout that needs least memory ({beyond.planned.job.framework.name}, "
+        f"with {name} {'host memory is not enough; on the devices alone ' if hosted else ''}"
+        f"even the leanest layout ({beyond.planned.job.framework.name}, "
         f"{layouts.summary(beyond.planned.index)}) takes up to {high} per device{over} "
-        f"{have} usable; the largest part{stage} is {part.replace('_', ' ')}, {gib(size)}"
+        f"{have} usable, most of it{stage} {part.replace('_', ' ')} ({gib(size)})"
     )
     return part, why
 

@@ -86,7 +86,7 @@ def _latency(served: Served) -> list[str]:
             texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")
         elif not row.sure:
             value, limit = seconds(row.value_s), seconds(row.limit_s)
-            texts.append(f"{what} is {value}, within the limit of {limit}, but not surely")
+            texts.append(f"{what} of {value} meets the limit of {limit}, but its interval does not")
     return texts
 
 
@@ -113,13 +113,13 @@ def _doubts(served: Served) -> list[str]:
         name = device.name.removesuffix(" (announced)")
         texts.append(f"{name} is announced: its figures are from before release, and no engine names it")
     if not factors.device_measured:
-        texts.append(f"no serving run on {device.family} devices was measured: the factors are those of others")
+        texts.append(f"no serving runs on {device.family} measured: speed is less certain")
     if not factors.engine_measured:
-        texts.append(f"no run of {job.engine.name} was measured: the factors are those of other engines")
+        texts.append(f"no {job.engine.name} runs measured: speed is less certain")
     elif factors.device_measured and not served_before(job.engine.name, device.family):
-        texts.append(f"no run of {job.engine.name} on {device.family} devices was measured: other engines' were")
+        texts.append(f"no {job.engine.name} runs on {device.family} measured: speed is less certain")
     if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
-        texts.append("one replica spans several nodes, over the network between them")
+        texts.append("one replica spans several nodes: its speed depends on the network between them")
     return [*texts, *rejected_rows_of(device.id, job.architecture.id)]
 
 

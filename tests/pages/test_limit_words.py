@@ -18,7 +18,7 @@ from planner.money.cost import CostRequest, estimate_cost
     ("usd", "high", "kind", "words"),
     [
         (1199.0, 1406.0, "broken", "Over budget by $199: $1,199, budget $1,000."),
-        (900.0, 1100.0, "doubtful", "Within budget by $100, but not surely: $900 ($800–1,100), budget $1,000."),
+        (900.0, 1100.0, "doubtful", "Probably within budget by $100: $900 ($800–1,100), budget $1,000."),
         (600.0, 700.0, "kept", "Within budget by $400 (budget $1,000)."),
     ],
 )
@@ -33,7 +33,7 @@ def test_how_far_a_cost_is_from_the_budget(usd: float, high: float, kind: str, w
     ("credits_usd", "kind", "words"),
     [
         (500, "broken", "Credits until 2027-06-30 pay $500 of "),
-        (2500, "doubtful", "Credits until 2027-06-30 pay all of it, but not surely: up to "),
+        (2500, "doubtful", "Credits until 2027-06-30 probably pay all of it: up to "),
         (9000, "kept", "Credits until 2027-06-30 pay all of it: "),
     ],
 )

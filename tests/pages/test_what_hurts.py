@@ -31,11 +31,13 @@ TIGHT = {
 GRPO = {"model": "qwen2.5-7b", "accelerator": "h100-sxm", "count": 8, "stage": "grpo"}
 KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "late": ("estimate_training", RUN | {"deadline_h": 10}, "Late by", "bad"),
-    "perhaps late": ("estimate_training", RUN | {"deadline_h": 50}, "but not surely", "beware"),
+    "perhaps late": ("estimate_training", RUN | {"deadline_h": 50}, "Probably in time by", "beware"),
     "over budget": ("estimate_cost", RUN | {"budget_usd": 10}, "Over budget by", "bad"),
     "tight": ("estimate_training", TIGHT, "tightly", "beware"),
     "extrapolated": ("estimate_training", GRPO, "timing is less certain", "beware"),
     "not modelled": ("estimate_training", GRPO | {"rollout": "separate"}, "not in this estimate", "beware"),
+    "engine not measured": ("estimate_inference", {"model": "llama-3-8b", "accelerator": "rtx-a6000", "count": 1,
+                            "engine": "vllm", "concurrency": 4}, "No vllm runs on Ampere measured", "beware"),
     "too slow": ("estimate_inference", {"model": "llama-3-70b", "accelerator": "h100-sxm", "count": 4,
                                         "concurrency": 200, "ttft_slo_ms": 20}, "TTFT", "bad"),
     "no score": ("project_mlperf", {"benchmark": "deepseek-r1", "accelerator": "h100-sxm", "count": 8},

@@ -88,7 +88,7 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     problem = error or "no tool gave a result"
     if problem.startswith(f"{DATA}: is required"):
         return [Prose(ASK_DATA), *notes("", work.notes)], [problem]
-    return [Prose(f"I cannot work that out as asked. {problem}"), *notes("", work.notes), *_instead(problem)], [problem]
+    return [Prose(f"I cannot do that as asked: {problem}"), *notes("", work.notes), *_instead(problem)], [problem]
 
 
 _DEGREE = re.compile(r"layout\.(\w+): \w+=(\d+) .*; valid: ([\d ]+)$")
