@@ -100,7 +100,7 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     fields: dict[str, Tree] = {
         "model_name_or_path": checkpoint(launch, PATH, "model_name_or_path", needs, comments),
         "dtype": "float32" if half is None or whole else half,
-        "attn_implementation": words["attention"][attention_of(launch)],
+        "attn_implementation": words["attention"][_attention(launch)],
         **words["methods"][training.method],
     }
     if not launch.uses_adapters:
@@ -121,6 +121,17 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     return fields
 
 
+def _attention(launch: TrainingLaunch) -> str:
+    """Sequences that accelerate splits are split with sdpa alone (transformers trainer.py,
+    _prepare_context_parallel_inputs)."""
+    chosen = attention_of(launch)
+    return "sdpa" if chosen == "flash" and _split(launch) > 1 else chosen
+
+
+def _split(launch: TrainingLaunch) -> int:
+    return launch.plan.layout.cp or 1
+
+
 def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
     """The data set and how its samples become rows of seq_len tokens. A row of DPO and KTO is a prompt with one answer;
     of GRPO the answer comes on top of the prompt."""
@@ -134,8 +145,11 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         fields |= {"max_length": launch.seq_len, "packing": training.packing}
         if training.packing:
             # Whole samples side by side are told apart by FlashAttention only (SFTTrainer.__init__, packing_strategy).
-            whole = training.stage == "sft" and attention_of(launch) not in ("sdpa", "eager")
+            whole = training.stage == "sft" and _attention(launch) not in ("sdpa", "eager")
             fields["packing_strategy"] = "bfd" if whole else "wrapped"
+        if _split(launch) > 1:
+            # Each rank has one piece of both halves (torch context_parallel's balance).
+            fields["pad_to_multiple_of"] = 2 * _split(launch)
     elif training.stage == "grpo":
         answer = answer_tokens(launch)
         fields |= {"max_prompt_length": launch.seq_len - answer, "max_completion_length": answer}

@@ -114,6 +114,18 @@ def test_stages_are_resharding(zero):
     assert read["torchtune"]["fsdp_reshard_after_forward"] is (zero == 3)
 
 
+def test_trl_splits_sequences_with_accelerate():
+    """With sdpa alone, in rows of which every rank gets two pieces."""
+    split = {"workload": {"framework": "fsdp2", "attention": "flash"}, "layout": {"cp": 4, "dp": 2, "zero_stage": 3}}
+    made = files(["trl", "accelerate"], split)
+    assert made["accelerate"]["parallelism_config"]["parallelism_config_cp_size"] == 4
+    assert made["trl"]["attn_implementation"] == "sdpa"
+    assert made["trl"]["pad_to_multiple_of"] == 8
+    whole = files(["trl", "accelerate"], split | {"layout": {"cp": 1, "dp": 8, "zero_stage": 3}})
+    assert whole["trl"]["attn_implementation"] != "sdpa"
+    assert "pad_to_multiple_of" not in whole["trl"]
+
+
 def test_shard_groups_tensor_and_context_parallelism():
     changes = {**devices(16), "workload.framework": "pytorch", "layout": {"zero_stage": 3, "tp": 2, "cp": 2, "dp": 4}}
     sizes = files(["accelerate"], changes | {"layout.shard_group": 2})["accelerate"]["parallelism_config"]
