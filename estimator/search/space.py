@@ -15,7 +15,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
+from estimator.plan.training.layout_checks import check_given, divisors, splits_sequences, valid_tp
 from estimator.plan.training.options import agreeing, asked_for
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
@@ -194,7 +194,7 @@ def _splits(job: Job, space: Space, least_tokens: int) -> Rows:
     rows["rest"] = count // rows["tp"]
     pp = _choices(layout.pp, divisors(count) if framework.limits.pp else [1])
     rows = _divided(rows, "pp", [size for size in pp if size <= architecture.layers])
-    contexts = _context_sizes(job, space, least_tokens) if framework.limits.cp and searches else [1]
+    contexts = _context_sizes(job, space, least_tokens) if splits_sequences(job) and searches else [1]
     rows = _divided(rows, "cp", _choices(layout.cp, contexts))
     rows["dp"] = rows.pop("rest")
     if layout.dp:

@@ -26,6 +26,12 @@ def valid_tp(architecture: Architecture) -> list[int]:
     return [tp for tp in divisors(architecture.heads) if kv % tp == 0 or tp % kv == 0]
 
 
+def splits_sequences(job: Job) -> bool:
+    """Whether the framework has context parallelism, and with the attention that the plan names."""
+    limits = job.framework.limits
+    return limits.cp and (not limits.split_attention or job.training.attention in ("flash", limits.split_attention))
+
+
 def check_given(job: Job) -> None:
     """Raises PlanError for the first given layout field that cannot be, naming the values that can."""
     layout, architecture, count = job.plan.layout, job.architecture, job.machine.count
@@ -41,6 +47,11 @@ def check_given(job: Job) -> None:
             raise PlanError(
                 f"layout.{field}", f"{job.framework.name} has no {_LONG[field]}", ["1", "or another workload.framework"]
             )
+    if layout.cp and layout.cp > 1 and not splits_sequences(job):
+        alone = job.framework.limits.split_attention
+        raise PlanError(
+            "workload.attention", f"{job.framework.name} splits sequences with {alone} alone", [alone, "flash"]
+        )
     if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.limits.sequence_parallel:
         problem = f"{job.framework.name} keeps whole sequences on every tensor-parallel rank"
         raise PlanError("layout.sequence_parallel", problem, ["false"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from estimator.errors import PlanError
 from tools import call
 
 LONG: dict[str, Any] = {
@@ -29,6 +32,19 @@ def test_accelerate_splits_a_sequence_with_the_attention_that_it_works_with() ->
     short = run | {"seq_len": 4096, "global_batch": 64, "cp": 1}
     times = [call("estimate_training", short | {"attention": kernel})["time"]["step_s"] for kernel in ("flash", "sdpa")]
     assert call("estimate_training", short)["time"]["step_s"] == times[0] != times[1]
+
+
+def test_no_other_attention_is_named_or_suggested_where_sequences_are_split() -> None:
+    run = LONG | {"framework": "fsdp2", "fused_loss": True, "recompute": "full", "offload": "activations", "cp": 8}
+    for kernel in ("flash2", "flash3"):
+        with pytest.raises(PlanError, match="splits sequences with sdpa alone"):
+            call("estimate_training", run | {"attention": kernel})
+        open_cut = call("estimate_training", run | {"attention": kernel, "cp": None, "seq_len": 16384})
+        assert open_cut["plan"]["layout"]["cp"] == 1
+    found = call("estimate_training", run | {"improvements": True})
+    assert "flash3" not in str(found["improvements"]) + str(found["decides"])
+    short = run | {"seq_len": 16384, "cp": 1, "global_batch": 64, "improvements": True}
+    assert "flash3" in str(call("estimate_training", short)["improvements"])
 
 
 def test_megatron_shards_weights_where_zero_3_is_asked_for() -> None:
