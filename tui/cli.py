@@ -581,8 +581,19 @@ def _no_flag(word: str, made: argparse.ArgumentParser) -> Exception:
     if not word.startswith("-"):
         return PlanError(made.prog, f"does not know what {word!r} is for", ["a flag in front of it"])
     flag = word.partition("=")[0]
-    return PlanError(flag, f"there is no such flag{_meant(flag, made._option_string_actions)}")
+    near = _of_group(flag, made) or meant(flag, made._option_string_actions) or f"; see {made.prog} --help"
+    return PlanError(flag, f"there is no such flag{near}")
 
+
+def _of_group(flag: str, made: argparse.ArgumentParser) -> str:
+    """The flags of a small group that a word of the flag names: of --custom-layout those of 'layout'."""
+    words = flag.strip("-").split("-")
+    group = next((group for group in made._action_groups if group.title in words), None)
+    flags = [action.option_strings[0] for action in group._group_actions if action.option_strings] if group else []
+    return f"; flags of the {group.title}: {', '.join(flags)}" if group and 0 < len(flags) <= _FEW_FLAGS else ""
+
+
+_FEW_FLAGS = 16
 
 # What only some commands need, and the extra that brings it.
 _EXTRAS = {"httptools": "serve", "aiohttp": "web", "textual_serve": "web", "openai": "openai", "psycopg": "team",

@@ -73,7 +73,7 @@ def size(sized: SizedServing) -> list[Block]:
         f"{each} ({one.engine}, {one.weight_dtype}){price}."
     )
     text = (
-        f"The load is {figures.percent(one.utilisation)} of its capacity, which {_limit(one.limited_by)} limits."
+        f"It runs at {figures.percent(one.utilisation)} of its capacity, which {_limit(one.limited_by)} limits."
         f"{_assumed_limits(sized)}"
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes

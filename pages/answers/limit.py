@@ -26,6 +26,10 @@ _HOSTED = {"params": "parameters", "optimizer": "optimizer states"}
 _SWITCHED = {"workload.fused_loss": "chunked loss", "workload.tiled_mlp": "MLP in tiles"}
 
 
+def answer(limit: Limit) -> list[Block]:
+    return serving(limit) if isinstance(complete(limit.plan).workload, Inference) else training(limit)
+
+
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
@@ -97,8 +101,8 @@ def _takes(limit: Limit) -> str:
     if not _in_host(limit) or isinstance(chosen, ServingChoice):
         return ""
     taken = [item.field for item in limit.assumptions if item.why == CONCEDED]
-    words = [chosen.framework, *(word for field, word in _SWITCHED.items() if field in taken)]
-    return f"It takes {', '.join(words)}."
+    switched = [word for field, word in _SWITCHED.items() if field in taken]
+    return f"It needs {' with '.join(filter(None, (chosen.framework, ' and '.join(switched))))}."
 
 
 def _largest(limit: Limit) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from pages.answers import lead
+from pages.answers import choice, clusters, lead, limit
 from pages.answers.serving import verdict
 from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Table
 from pages.results import deciding, money
@@ -27,6 +27,11 @@ if TYPE_CHECKING:  # has all that can be estimated behind it
 _LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProjection", "CostEstimate",
          "RecommendedCluster", "AutoConfigured", "Comparison", "Sweep", "ScalingProjection", "AppliedStrategies",
          "PeakThroughput")  # fmt: skip
+# Results whose first line is that of an answer in a conversation.
+_HEADS: Mapping[str, Callable[[Any], list[Block]]] = {
+    "Limit": limit.answer, "SizedServing": choice.size, "RecommendedCluster": clusters.recommended,
+    "AutoConfigured": clusters.configured,
+}  # fmt: skip
 # Tables that a page has only where they were asked for, or nothing keeps to the limits.
 _ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT, money.NEAREST)
 # Notes whose first sentence belongs to the verdict, and tables that are how a figure is made.
@@ -50,9 +55,18 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
         front = _advice(result, blocks)  # type: ignore[arg-type]
     elif name in _LONG:
         front = _first(blocks, width)
+        if name in _HEADS:
+            answer = _HEADS[name](result)[0]
+            front = [answer, *(block for block in front if not _is_told(block, answer))]
     else:
         return blocks
     return [*front, *charts, Folded(rest)]
+
+
+def _is_told(block: Block, head: Block) -> bool:
+    """Whether a verdict, or a reason, stands in the first line already."""
+    told = head.more if isinstance(head, Headline) else ""
+    return isinstance(block, Headline) or (isinstance(block, Note) and all(item in told for item in block.items))
 
 
 def _decides(result: TrainingEstimate | ServingEstimate) -> list[Block]:

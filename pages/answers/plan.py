@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from estimator.plan.layouts import recompute_words
 from estimator.plan.schema import Inference, Plan, Training
 from knowledge import figures
+from pages.results.plan import layout_parts
 
 _METHODS = {"lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "pissa": "PiSSA", "freeze": "frozen-layer"}
 _STAGES = {
@@ -73,20 +73,8 @@ def length_words(workload: Inference) -> str:
 
 def layout_words(plan: Plan) -> str:
     """Of training: 'DP 8, ZeRO-3, full recompute, micro-batch 2, global batch 128'."""
-    layout, workload = plan.layout, plan.workload
-    sizes = {"TP": layout.tp, "PP": layout.pp, "VPP": layout.vpp, "CP": layout.cp, "EP": layout.ep, "ETP": layout.etp}
-    parts = [f"{name} {size}" for name, size in sizes.items() if (size or 1) > 1]
-    parts.append(f"DP {layout.dp or 1}")
-    if layout.zero_stage:
-        parts.append(f"ZeRO-{layout.zero_stage}")
-    if layout.sequence_parallel and (layout.tp or 1) > 1:
-        parts.append("sequence parallel")
-    if layout.hybrid_group:
-        parts.append(f"shard groups of {layout.hybrid_group}")
-    if layout.recompute:
-        parts.append(recompute_words(layout.recompute))
-    if layout.offload and layout.offload != "none":
-        parts.append(f"{layout.offload} offloaded to host memory")
+    workload = plan.workload
+    parts = layout_parts(plan.layout.model_dump() | {"dp": plan.layout.dp or 1})
     if isinstance(workload, Training):
         batches = {"micro-batch": workload.micro_batch, "global batch": workload.global_batch}
         parts += [f"{name} {size}" for name, size in batches.items() if size]

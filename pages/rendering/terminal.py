@@ -85,7 +85,8 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
         return f"{head}\n{text}" if head else text
 
     lead, behind = ranked(blocks)
-    return "\n\n".join(body(block) for block in (*lead, *(behind if details else ())))
+    texts = map(body, (*lead, *(behind if details else ())))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from estimator.money.cost import HOURS_PER_MONTH
 from estimator.money.ownership import HOURS_PER_YEAR
-from knowledge.figures import NONE, count, hours, known, label, number, shown, usd, whole
+from knowledge.figures import NONE, count, hours, known, label, number, percent, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
@@ -59,7 +59,7 @@ def _reading(row: ModelDescription | HardwareDescription) -> str:
     if row.name_score >= 1.0:
         return NONE
     stands = row.name_devices if isinstance(row, HardwareDescription) else None
-    parts = [f"{row.name_score:.0%} sure"]
+    parts = [f"{percent(row.name_score)} sure"]
     parts += [f"for {stands} of it"] if stands else []
     parts += [f"it could also be {row.name_runner_up}"] if row.name_runner_up else []
     return "; ".join(parts)

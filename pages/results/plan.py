@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from estimator.plan.layouts import recompute_words
 from knowledge.figures import count, plain
 from pages.blocks import Block, Figures
 from pages.rendering.clean import one_line
@@ -51,20 +52,30 @@ def plan_lines(plan: Data) -> list[tuple[str, str]]:
             lines.append(("data", f"{count(workload['dataset_tokens'])} tokens × {workload.get('epochs', 1):g}"))
     if cluster.get("accelerator"):
         lines.append(("cluster", one_line(f"{cluster.get('count') or '?'} × {cluster['accelerator']}")))
-    lines.append(("layout", _layout(layout)))
+    lines.append(("layout", one_line(", ".join(layout_parts(layout)))))
     lines.append(("set", _overrides(plan.get("overrides") or {})))
     lines.append(("goal", _named(goal, "objective", "deadline_h", "budget_usd", "provider")))
     return [(label, text) for label, text in lines if text]
 
 
-def _layout(layout: Data) -> str:
-    sizes = [f"{name}{layout[name]}" for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp") if _matters(layout, name)]
-    rest = [f"ZeRO-{layout['zero_stage']}"] if layout.get("zero_stage") else []
-    if layout.get("recompute") not in (None, "none"):
-        rest.append(f"recompute {layout['recompute']}")
+def layout_parts(layout: Data) -> list[str]:
+    """'DP 8', 'ZeRO-3', 'full recompute': splits over one device say nothing, unless the rest is still open."""
+    splits = {name: layout[name] for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp") if layout.get(name)}
+    parts = [
+        f"{name.upper()} {size}" for name, size in splits.items() if size != 1 or name == "dp" or "dp" not in splits
+    ]
+    if layout.get("zero_stage"):
+        parts.append(f"ZeRO-{layout['zero_stage']}")
+    if layout.get("sequence_parallel") and (layout.get("tp") or 1) > 1:
+        parts.append("sequence parallel")
+    whole_group = (layout.get("dp") or 1) * (layout.get("cp") or 1)
+    if (group := layout.get("shard_group")) and group != whole_group:
+        parts.append(f"shard groups of {group}")
+    if layout.get("recompute"):
+        parts.append(recompute_words(layout["recompute"]))
     if layout.get("offload") not in (None, "none"):
-        rest.append(f"offload {layout['offload']}")
-    return one_line(" ".join(sizes + rest))
+        parts.append(f"{layout['offload']} offloaded to host memory")
+    return parts
 
 
 def _cache(workload: Data) -> str:
@@ -81,12 +92,6 @@ def _overrides(overrides: Data) -> str:
         figures = [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in rows if value is not None]
         told += [f"{', '.join(figures)} {unit}"] if figures else []
     return one_line("; ".join(told))
-
-
-def _matters(layout: Data, name: str) -> bool:
-    """Sizes of one say nothing, but for those that everybody looks for first."""
-    value = layout.get(name)
-    return value is not None and (value != 1 or name in ("tp", "pp", "dp"))
 
 
 def _words(section: Data, *names: str) -> str:

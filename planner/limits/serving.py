@@ -226,7 +226,7 @@ def _most_at_once(plan: Plan) -> _Furthest:
             f"{job.engine.name} runs no more than {int(candidates.max_batch[best])} requests in a step",
         )
     else:
-        by, why = "kv_cache", "the caches of more whole requests do not fit beside the weights"
+        by, why = "kv_cache", "the KV cache of one more request does not fit beside the weights"
     # The layout that has room for them is part of the answer.
     row = candidates.row(best)
 

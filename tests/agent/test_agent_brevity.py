@@ -116,3 +116,10 @@ def test_every_face_shows_the_tone_and_the_lead_first(good: bool, beware: bool, 
     assert f"\x1b[1;{code}mSaid." in shown
     assert shown.index("Said.") < shown.index("behind")
     assert "behind" not in terminal.render(blocks, 80, details=False)
+
+
+@given(st.lists(st.sampled_from(["", "Said."])))
+def test_what_says_nothing_takes_no_line(texts: list[str]) -> None:
+    blocks = [Prose(text) for text in texts]
+    expected = "\n\n".join(filter(None, texts))
+    assert terminal.render(blocks, 80) == markdown.render(blocks) == expected

@@ -85,6 +85,16 @@ def test_a_unit_is_said_once_for_before_and_now() -> None:
     )
 
 
+def test_a_label_is_said_once_where_units_differ() -> None:
+    before, now = (
+        ShortAnswer({"ttft_s": "TTFT 1.37 s"}, {"load": "a"}),
+        ShortAnswer({"ttft_s": "TTFT 872 ms"}, {"load": "b"}),
+    )
+    (block,) = changed(before, now)
+    assert isinstance(block, Prose)
+    assert block.markdown.startswith("Before → now: TTFT 1.37 s → 872 ms. ")
+
+
 def test_the_price_of_a_device_has_its_day_and_one_without_any_what_devices_like_it_cost() -> None:
     texts = []
     for name in ("h100-sxm", "rtx-5090-d"):

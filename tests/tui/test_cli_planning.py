@@ -348,6 +348,10 @@ class TestPlan:
         (("fit",), "model: is required"),
         (("fit", "llama-9", "h100"), "model: there is no model 'llama-9'"),
         (("fit", *SMALL, "--seqlen", "4"), "--seqlen: there is no such flag: did you mean --seq-len"),
+        (
+            ("fit", *SMALL, "--custom-layout", "tp=4"),
+            "--custom-layout: there is no such flag; flags of the layout: --tp",
+        ),
         (("fit", *SMALL, "--method", "lorra"), "method: 'lorra' is not one of the known values; valid: full lora"),
         (("fit", *SMALL, "--method", "lorra"), "did you mean lora?"),
         (("ask", "hi", "--model", "offlin"), "did you mean offline?"),

@@ -72,7 +72,7 @@ def test_the_plan_reads_in_a_few_lines(estimate: ServingEstimate) -> None:
     assert lines["requests"] == "2,048 tokens in, 500 out, 64 clients at once"
     assert lines["cache"] == "fp8"
     assert lines["limits"] == "TTFT 1 ms, TPOT 1,000 ms"
-    assert lines["layout"] == "tp1 pp1 dp1"
+    assert lines["layout"] == "DP 1"
 
 
 def test_a_bill_of_a_month_is_no_length_of_a_run(estimate: ServingEstimate) -> None:

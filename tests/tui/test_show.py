@@ -171,7 +171,7 @@ class TestOverview:
     def test_the_plan_reads_in_a_few_lines(self) -> None:
         lines = dict(plan_lines(PLAN))
         assert lines["cluster"] == "8 × h100-sxm"
-        assert lines["layout"] == "tp1 pp1 dp8 ZeRO-3 recompute selective"
+        assert lines["layout"] == "DP 8, ZeRO-3, selective recompute"
         assert lines["training"] == "sft full bf16 adamw deepspeed"
         assert lines["data"] == "1B tokens × 1"
 

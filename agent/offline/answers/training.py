@@ -38,7 +38,7 @@ from pages.answers.plan import complete, kind_words
 from pages.blocks import Block, Folded, Prose
 from pages.results import deciding
 from planner.money.results import CostEstimate
-from planner.partial import get, is_serving, knows_length
+from planner.partial import get, knows_length
 from planner.results import (
     BestParallelism,
     FitCheck,
@@ -86,7 +86,7 @@ def _one(outcome: Outcome, work: TurnWork) -> list[Block]:
         case HardwareDescription() as device:
             return facts.device(device, work.providers, work.figures)
         case Limit() as extent:
-            return limit.serving(extent) if is_serving(extent.plan) else limit.training(extent)
+            return limit.answer(extent)
     return [Prose(f"I cannot answer that. {outcome.error}")]
 
 
