@@ -206,7 +206,10 @@ def _asked_again(
     serving, unplaced = is_serving(plan), get(plan, "cluster.count") is None
     before = [name for name in topic.get("intents", []) if name not in _OF_ONE_TURN]
     counted = any(edit.field in ("count", "nodes") for edit in reading.edits)
-    if intents or reading.tool in ("find_limit", "sweep"):
+    if reading.tool == "check_fit" and "need" in before and not reading.focus:
+        # 'And to fine-tune it?' after what it needs.
+        again = before
+    elif intents or reading.tool in ("find_limit", "sweep"):
         again = intents
     elif reading.tool in (None, "estimate_training", "estimate_inference") and (before or limit or sweep):
         again = before

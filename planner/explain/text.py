@@ -23,7 +23,7 @@ def told(
     nearest: Sequence[NearestRun],
     steps: Sequence[ExplainedFigure],
 ) -> str:
-    """Three to eight lines; `steps` are the figures that its terms are made of in turn."""
+    """Three to six lines; `steps` are the figures that its terms are made of in turn."""
     made = opened(explained, steps)
     parts = _in_turn(made, steps)
     unit = explained.unit
@@ -31,18 +31,18 @@ def told(
     first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
         first += f" (80 % interval {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
-    lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`)"]
+    note = f". {_capital(explained.note)}." if explained.note else ""
+    lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`){note}"]
     if terms := arithmetic(made):
         lines.append(f"- In numbers: {terms}")
-    if explained.note:
-        lines.append(f"- {_capital(explained.note)}.")
     if parts:
         lines.append(f"- Where {'; '.join(f'{name} = {arithmetic(part)}' for name, part in parts.items())}")
     if inputs := _inputs([term for part in (made, *parts.values()) for term in part.terms]):
         lines.append(f"- From: {inputs}")
+    sure: list[str] = []
     if interval:
         runs = f"{interval.runs} measured runs" if interval.runs else "no measured run of its own"
-        lines.append(f"- Interval: {ends(interval)}, {interval.how}; {runs}.")
+        sure.append(f"Interval: {ends(interval)}, {interval.how}; {runs}.")
     if nearest:
         run = nearest[0]
         figures = "; ".join(
@@ -50,7 +50,9 @@ def told(
             f"estimated {amount('', figure.unit, figure.estimated)} ({figure.error:+.1%})"
             for figure in run.figures
         )
-        lines.append(f"- Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
+        sure.append(f"Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
+    if sure:
+        lines.append(f"- {' '.join(sure)}")
     return "\n".join(lines)
 
 

@@ -66,7 +66,8 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     else:
         arguments = _chosen(arguments, chosen)
         calls.append(("estimate_inference", arguments | extra))
-        if "api" in work.figures:
+        if "api" in work.figures or ("cost" in intents and payment(work, tools)):
+            # What a month of it costs is told with its size; what owning it does, or power, is not.
             calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools)))
     if all(name in called for name, _ in calls):
         return _files(work, called, arguments, tools)

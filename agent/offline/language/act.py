@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from agent.offline.language import features
-from agent.offline.language.features import Context
-from agent.offline.language.mentions import SERVING, Mentions
-
-if TYPE_CHECKING:
-    from agent.offline.language.reading.page import Page
+from agent.offline.language.features.mode import Context, of_mode
+from agent.offline.language.mentions import Mentions
 
 WEIGHTS = Path(__file__).parent / "weights.npz"
 NO_TOOL = "none"
@@ -78,11 +74,4 @@ def trained() -> Mapping[str, Classifier]:
 
 
 def mode_of(read: Mentions, context: Context) -> dict[str, float]:
-    return likely(trained()["mode"], features.of_mode(read, context))
-
-
-def tool_of(page: Page, context: Context) -> dict[str, float]:
-    """How likely each tool answers a text; tools of the other mode do not."""
-    shares = likely(trained()["tool"], features.of_tool(page, context))
-    other = OF_TRAINING if page.mode == SERVING else OF_SERVING
-    return {name: 0.0 if name in other else share for name, share in shares.items()}
+    return likely(trained()["mode"], of_mode(read, context))

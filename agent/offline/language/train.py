@@ -17,7 +17,9 @@ import numpy as np
 import yaml
 
 from agent.offline.catalogue import known
-from agent.offline.language import act, features
+from agent.offline.language import act
+from agent.offline.language.features.mode import Context, of_mode
+from agent.offline.language.features.tool import of_tool
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
 from agent.offline.language.reading.page import understood
@@ -48,7 +50,7 @@ class Example(NamedTuple):
     """A turn with what it is: its mode (None: unknown), and the tools that answer it (empty: not to be learnt)."""
 
     text: str
-    context: features.Context
+    context: Context
     mode: str | None
     tools: tuple[str, ...]
     source: str
@@ -67,7 +69,7 @@ def _of_talk(talk: Sequence[Mapping[str, Any]], source: str) -> Iterator[Example
             plan, mode, before = False, None, None
         calls = turn.get("call")
         named = [one for one in (calls if isinstance(calls, list) else [calls]) if one]
-        context = features.Context((mode or TRAINING) if plan else None, before)
+        context = Context((mode or TRAINING) if plan else None, before)
         mode = _mode_of(turn, named) or mode
         tools = tuple(named) or ((act.NO_TOOL,) if turn.get("none") else ())
         if turn.get("ask") and not named:
@@ -155,6 +157,10 @@ def generated() -> Iterator[Example]:
             f"{form} {value}",
             f"use {form} {value} instead",
             f"double the {form}",
+            f"doubling the {form}",
+            f"what if we had {form} {value}?",
+            f"would {form} {value} help",
+            f"suppose {form} {value}",
         ):
             yield _generated(text, mode)
     for name, values in words.values.items():
@@ -166,26 +172,33 @@ def generated() -> Iterator[Example]:
             for way in ("use {}", "now with {}", "without {}", "switch to {}") if form else ():
                 yield _generated(way.format(form), mode)
     for one in sentences():
-        yield Example(one.text, features.Context(one.plan, one.before), one.mode, one.tools, "generated")
+        yield Example(one.text, Context(one.plan, one.before), one.mode, one.tools, "generated")
     for text in _ELSEWHERE:
-        yield Example(text, features.Context(), None, (act.NO_TOOL,), "generated")
+        for plan, before in ((None, None), (TRAINING, _CHAIN[TRAINING][0]), (SERVING, _CHAIN[SERVING][0])):
+            yield Example(text, Context(plan, before), None, (act.NO_TOOL,), "generated")
     for text, mode in (("train Llama-3.1-8B on 8 H100", TRAINING), ("Train Mixtral 8x7B on 16 A100s", TRAINING),
                        ("fine-tune qwen2.5-7b on 4 L40S", TRAINING), ("serve Llama-3.1-8B on 2 H100", SERVING),
                        ("serve qwen2.5-72b on 8 A100 with vLLM", SERVING)):  # fmt: skip
-        yield Example(text, features.Context(), mode, _CHAIN[mode], "generated")
+        yield Example(text, Context(), mode, _CHAIN[mode], "generated")
 
 
 # What is about nothing that is planned here.
 _ELSEWHERE = ("what is the weather in Rome?", "what time is it", "tell me a joke", "write a poem about autumn",
               "who won the election?", "translate this into French", "book a flight to Berlin", "what is 12 times 7?",
               "how old is the universe?", "recommend a restaurant", "draw a picture of a cat", "good morning",
-              "who are you?", "play some music", "summarize this article", "what is the capital of Peru?")  # fmt: skip
+              "who are you?", "play some music", "summarize this article", "what is the capital of Peru?",
+              "who won the cup last night?", "who is the president of Chile", "how do I bake bread",
+              "what should I cook tonight?", "who wrote Hamlet?", "where is my train", "is the shop open on Sunday?",
+              "will it rain tomorrow", "set an alarm for six", "call my mother", "send a mail to Anna",
+              "what is the news today?", "how tall is Mont Blanc", "do you like football?", "sing me a song",
+              "which film should I watch?", "how are stocks today", "wie wird das Wetter?", "cuéntame un chiste",
+              "raconte-moi une blague", "今天天气怎么样", "今日の天気は?")  # fmt: skip
 # What answers where a plan is only changed: the chain of the question before.
 _CHAIN = {TRAINING: ("estimate_training", "check_fit"), SERVING: ("estimate_inference",)}
 
 
 def _generated(text: str, mode: str) -> Example:
-    return Example(text, features.Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
+    return Example(text, Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
 
 
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
@@ -210,13 +223,13 @@ def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
 
 
 @cache
-def _of_mode(text: str, context: features.Context) -> Sequence[str]:
-    return features.of_mode(mentions(text, known()), context)
+def _of_mode(text: str, context: Context) -> Sequence[str]:
+    return of_mode(mentions(text, known()), context)
 
 
 @cache
-def _of_tool(text: str, context: features.Context, mode: str) -> Sequence[str]:
-    return features.of_tool(understood(text, known(), _plan(context), {}, _NOON, mode), context)
+def _of_tool(text: str, context: Context, mode: str) -> Sequence[str]:
+    return of_tool(understood(text, known(), _plan(context), {}, _NOON, mode), context)
 
 
 def _modes(told: Sequence[Example]) -> act.Classifier:
@@ -226,7 +239,7 @@ def _modes(told: Sequence[Example]) -> act.Classifier:
     return learnt(found, [one.source for one in told], targets, names, _OF_MODE)
 
 
-def _plan(context: features.Context) -> dict[str, Any]:
+def _plan(context: Context) -> dict[str, Any]:
     if context.plan is None:
         return {}
     return {"model": "?", "workload": {"kind": "inference"} if context.plan == SERVING else {}}

@@ -16,7 +16,7 @@ from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled, Row, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
-from agent.offline.language.features import Context
+from agent.offline.language.features.mode import Context
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed

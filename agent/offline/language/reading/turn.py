@@ -12,7 +12,8 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
-from agent.offline.language.choice import SWITCHES, about_the_answer, asks_what_it_is, chosen, weighs_an_api
+from agent.offline.language.choice import about_the_answer, chosen
+from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of

@@ -1,15 +1,13 @@
-"""What of a text shows what kind of question it is: words, what they were found to mean, and how they stand together.
-
-The form counts for more than the words: two people who ask the same hardly ever use the same words, but the lexicon
-finds the same senses in both.
-"""
+"""What of a turn shows which tool answers it: beside its words and senses what is named and set, and its signs."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from agent.offline.language.features.mode import Context, beginnings, pairs, words
+from agent.offline.language.features.signs import signs
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.own.limits import limit_goal
 from agent.offline.language.relative import another
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
 _SETTING_BESIDE = ("compare", "versus", "or", "and")
-_MOST_WORDS = 160
 _FEW = 3
 _ENGINES = {"vllm", "sglang", "trtllm", "llamacpp"}
 _GOING_ON = ("with", "on", "in", "at", "same")
@@ -29,38 +26,14 @@ _OF_CHANGES = frozenset({"sweep", "scaling", "load"})
 _BESIDE = {"users", "hourly", "describe", "playbook", "list", "saved", "peak"}
 
 
-class Context(NamedTuple):
-    """What the conversation brings: the kind of plan there is (None: none), the tool of the turn before."""
-
-    plan: str | None = None
-    tool: str | None = None
-
-
-def of_mode(read: Mentions, context: Context) -> list[str]:
-    """What shows whether a text is about training or serving."""
-    found = [f"plan={context.plan}"]
-    found += [f"{sense.kind}:{sense.name}" for sense in read.senses() if sense.kind in ("field", "unit", "asked")]
-    found += [f"value:{value.field}={value.value}" for value in read.values]
-    found += [f"name:{name.kind}" for name in read.names]
-    found += [
-        f"rate:{unit.name}/{per.name}"
-        for row in read.rows
-        for unit in row.amounts[-1].units
-        for per in row.amounts[-1].per
-    ]
-    words = _words(read)
-    crossed = (f"{context.plan}&{one}" for one in found[1:] if one.startswith(("value", "asked")))
-    triples = (" ".join(three) for three in zip(words, words[1:], words[2:], strict=False))
-    return [*found, *crossed, *(f"w:{one}" for one in (*words, *_pairs(words), *triples, *_beginnings(words)))]
-
-
 def of_tool(page: Page, context: Context) -> list[str]:
     """What shows which tool answers a text."""
-    words = _words(page.read)
+    heard = words(page.read)
     said = [f"{sense.kind}:{sense.name}" for sense in page.read.senses(page.read.telling) if sense.kind in _SAID]
     said += [f"value:{value.field}" for value in page.read.values]
     named = [*(f"fills:{number.field}" for number in page.filled), *_kinds(page)]
     has = _has(context)
+    shown = list(signs(page, context.tool))
     return [
         f"plan={context.plan}",
         f"before={context.tool}",
@@ -71,11 +44,12 @@ def of_tool(page: Page, context: Context) -> list[str]:
         *(f"{has}&{name}" for name in (*said, *named)),
         *(f"before={context.tool}&{one}" for one in said),
         *(f"told:{sense.name}" for sense in page.read.told() if sense.kind == "asked"),
+        *(f"{form}{sign}" for sign in shown for form in ("s:", f"{has}&s:", f"{context.tool}&s:")),
         *_opening(page.read),
         *_wishes(page, context),
         *_focus(page, context),
         *_forms(page, context),
-        *(f"w:{one}" for one in (*words, *_pairs(words), *_beginnings(words))),
+        *(f"w:{one}" for one in (*heard, *pairs(heard), *beginnings(heard))),
     ]
 
 
@@ -93,11 +67,6 @@ def _goes_on(read: Mentions) -> bool:
     first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
     begins = read.found.does(first, "and_then", "and", "suppose") or read.tokens[first].norm in _GOING_ON
     return bool(begins) or len(read.tokens) <= _FEW
-
-
-def goal_of(page: Page) -> str | None:
-    """What the most or the least is asked of."""
-    return limit_goal(page)
 
 
 def wished(read: Mentions) -> list[str]:
@@ -176,7 +145,7 @@ def _focus(page: Page, context: Context) -> Iterator[str]:
     yield from (f"{one}&{each}" for one in focus for each in lists)
     first = f"f1:{focus[0]}" if focus else "nofocus"
     yield from (first, f"{has}&{first}", f"{has}&{named}&{first}", f"{named}&{first}")
-    if goal := goal_of(page):
+    if goal := limit_goal(page):
         yield from (f"goal:{goal}", f"{has}&goal:{goal}", f"goal:{goal}&{page.mode}")
         yield from (f"goal&{one}" for one in focus)
 
@@ -197,36 +166,3 @@ def _forms(page: Page, context: Context) -> Iterator[str]:
     only = f"only:{only_changes(page)}"
     yield from (only, f"{only}&{has}&{context.tool}")
     yield from (f"{only}&{has}&fills:{number.field}" for number in page.filled)
-
-
-def _words(read: Mentions) -> list[str]:
-    """Words, with names and numbers in general."""
-    words: list[str] = []
-    at = 0
-    while at < len(read.tokens) and len(words) < _MOST_WORDS:
-        end = read.found.names.get(at)
-        if end is not None and at in read.telling:
-            at = end
-            continue
-        if end is not None:
-            words.append(next(f"<{name.kind}>" for name in read.names if name.start == at))
-            at = end
-            continue
-        token = read.tokens[at]
-        if at in read.asides or at in read.telling:
-            at += 1
-            continue
-        if token.kind == "number":
-            words.append("<number>")
-        elif not token.joins:
-            words.append(token.norm)
-        at += 1
-    return words
-
-
-def _pairs(words: Sequence[str]) -> list[str]:
-    return [f"{one} {two}" for one, two in itertools.pairwise(words)]
-
-
-def _beginnings(words: Sequence[str]) -> list[str]:
-    return [f"{word[:5]}~" for word in words if len(word) > 5]
