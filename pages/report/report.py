@@ -174,7 +174,7 @@ def _of_one(request: ReportRequest) -> Told:
 
     plan = request.to_plan()
     price = {} if request.usd_per_device_hour is None else {"usd_per_device_hour": request.usd_per_device_hour}
-    return (serving if isinstance(plan.workload, Inference) else training)(plan.given(), price)
+    return (serving if isinstance(plan.workload, Inference) else training)(plan, price)
 
 
 def _place(request: ReportFileRequest, made: Report) -> tuple[Path, str]:

@@ -24,14 +24,14 @@ from pages.results.estimate import Estimate, remedies
 from pages.results.money import providers
 from pages.results.overview import figure_rows
 from pages.results.plan import plan_lines
-from planner.advice.advise import AdviseRequest, advise
-from planner.fit import check_fit
-from planner.money.cost import CostRequest, estimate_cost
+from planner.advice.advise import Advice, AdviseRequest, advice_of
+from planner.estimates import PlanEstimate
+from planner.money.cost import CostRequest, bill_of
 from planner.money.results import CostEstimate
 from planner.plots import stacked
-from planner.requests import EitherRequest, parsed
+from planner.requests import parsed
 from planner.result import Assumption, Evidence
-from planner.results import LayoutChoice
+from planner.results import LayoutChoice, Remedy
 from planner.serving.results import ServingChoice
 
 _MOST_OFFERS, _MOST_BARS = 15, 8
@@ -109,27 +109,36 @@ def doubts(estimate: Estimate) -> list[Details]:
     return [*([Details("Risks", risks)] if risks else []), _sureness(estimate.evidence)]
 
 
-def ways_to_fit(estimate: Estimate) -> list[Details]:
+def ways_to_fit(ways: Sequence[Remedy]) -> list[Details]:
     """What would make a plan fit that does not."""
-    check = asked(check_fit, EitherRequest, {"plan": estimate.plan})
-    rows = remedies([way for way in check.remedies if way.fits][:MOST_ALTERNATIVES], "", timed=False)
+    rows = remedies([way for way in ways if way.fits][:MOST_ALTERNATIVES], "", timed=False)
     return [Details("Alternatives", [Note("", ["Each of these alone would make it fit."]), *rows])] if rows else []
 
 
-def closing(plan: Mapping[str, Any], estimate: Estimate) -> list[Block]:
+def closing(plan: Mapping[str, Any], estimate: Estimate, advice: Advice | None) -> list[Block]:
     """What would help, and what the estimate rests on; `plan` is what was asked for."""
     return [
-        *_recommendations({"plan": plan}),
+        *_recommendations(advice),
         assumptions_section(estimate.assumptions),
         evidence_section(estimate.evidence),
         plan_code(plan, estimate.plan),
     ]
 
 
-def bill_of(arguments: Mapping[str, Any]) -> CostEstimate | None:
-    """What the plan costs; None where the plan lacks what that needs."""
+def costs_of(plan: Plan, price: Mapping[str, Any], known: PlanEstimate | None = None) -> CostEstimate | None:
+    """What the plan costs, its estimate `known` or not; None where the plan lacks what that needs."""
+    return _if_any(lambda: bill_of(plan, parsed(CostRequest, {"plan": plan.given(), **price}), known=known))
+
+
+def advised(plan: Plan, estimate: PlanEstimate) -> Advice | None:
+    """What would help, of an estimate as `estimate_to_fit` makes it."""
+    request = parsed(AdviseRequest, {"plan": plan.given(), "limit": _MOST_ADVICE})
+    return _if_any(lambda: advice_of(estimate, plan, request))
+
+
+def _if_any(part: Callable[[], Response]) -> Response | None:
     try:
-        return asked(estimate_cost, CostRequest, arguments)
+        return part()
     except PlanError:
         return None
 
@@ -178,15 +187,11 @@ def _cost_words(bill: CostEstimate) -> list[str]:
     return text
 
 
-def _recommendations(arguments: Mapping[str, Any]) -> Iterator[Details]:
-    try:
-        advice = asked(advise, AdviseRequest, {**arguments, "limit": _MOST_ADVICE})
-    except PlanError:
-        return
+def _recommendations(advice: Advice | None) -> Iterator[Details]:
     columns: list[Column] = [
         ("what", "title"), ("gain", lambda row: gain_words(row).strip(" ()")), ("why and how", "advice"), "source"
     ]  # fmt: skip
-    if advice.entries:
+    if advice and advice.entries:
         yield Details("Advice", table(advice.entries, columns))
 
 

@@ -12,11 +12,12 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
     Told,
+    advised,
     asked,
-    bill_of,
     cards_of,
     closing,
     costs,
+    costs_of,
     doubts,
     piece,
     prices,
@@ -31,6 +32,8 @@ from pages.results.estimate import memory, memory_chart, time_chart, where_time_
 from pages.results.limits import doubt_words, limit_words
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
+from planner.estimates import estimate_to_fit
+from planner.fit.serving import fit_of
 from planner.money.results import CostEstimate
 from planner.plots import Plot, Series
 from planner.serving.estimate import estimate_inference
@@ -43,13 +46,14 @@ _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 _ENDLESS = "without end"
 
 
-def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
+def serving(plan: Plan, price: Mapping[str, Any]) -> Told:
     """What the planner says of a plan; `price` holds the user's own, usd_per_device_hour, or nothing. Raises
     PlanError."""
-    arguments = {"plan": plan}
+    partial_plan = plan.given()
+    arguments = {"plan": partial_plan}
     estimate = asked(estimate_inference, InferenceRequest, arguments)
     cards: list[Row] = [("memory per device", gib(estimate.memory.per_device_bytes)), *cards_of(estimate)]
-    bill = bill_of({**arguments, **price})
+    bill = costs_of(plan, price)
     options = _options(arguments, estimate) if estimate.memory.fits else []
     blocks: list[Block] = [
         _verdict(estimate, bill, options),
@@ -58,7 +62,7 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         _latency(estimate),
         _memory(estimate),
         *costs(bill, False),
-        *(_alternatives(options) if estimate.memory.fits else ways_to_fit(estimate)),
+        *(_alternatives(options) if estimate.memory.fits else ways_to_fit(fit_of(complete(estimate.plan)).remedies)),
         *doubts(estimate),
     ]
     appendix: list[Block] = [
@@ -66,7 +70,7 @@ def serving(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         Details("Memory by component", memory(estimate.memory)),
         *([Details("Where the time goes", waits)] if (waits := where_time_goes(estimate.limits)) else []),
         *prices(bill),
-        *closing(plan, estimate),
+        *closing(partial_plan, estimate, advised(plan, estimate_to_fit(plan))),
     ]
     return Told(subject(complete(estimate.plan)), [*blocks, Folded(appendix)])
 

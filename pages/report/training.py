@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from estimator.errors import PlanError
 from estimator.plan.schema import Cluster, Plan
 from knowledge.figures import between, gib, interval, label, percent, seconds, shown
 from pages.answers.memory import peak_words
@@ -13,11 +12,12 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
 from pages.report.sections import (
     Told,
+    advised,
     asked,
-    bill_of,
     cards_of,
     closing,
     costs,
+    costs_of,
     doubts,
     piece,
     prices,
@@ -33,25 +33,27 @@ from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, roofline, time_chart, where_time_goes
 from pages.results.limits import doubt_words, limit_words
 from planner.compare.scaling import ScalingRequest, project_scaling
-from planner.layouts.best import SearchRequest, best_parallelism
+from planner.fit.remedies import remedies
+from planner.layouts.best import best_of
 from planner.money.results import CostEstimate
 from planner.results import LayoutChoice, TrainingEstimate
-from planner.training.estimate import EstimateRequest, estimate_training
+from planner.training.estimate import estimate_of
+from planner.training.planned import Planned, choice, known_to_fit, on_every_framework, plan_training
 
 _MOST_LAYOUTS = 6
 # Times the tokens/s from which an alternative is worth a sentence.
 _FASTER = 1.02
 
 
-def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
+def training(plan: Plan, price: Mapping[str, Any]) -> Told:
     """What the planner says of a plan; `price` holds the user's own, usd_per_device_hour, or nothing. Raises
     PlanError."""
-    arguments = {"plan": plan}
-    estimate = asked(estimate_training, EstimateRequest, arguments)
-    bill = bill_of({**arguments, **price})
-    whole = Plan.parse(estimate.plan)
-    nodes = {**arguments, **price, "nodes": _most_nodes(whole.cluster)}
-    layouts = _layouts(arguments)
+    partial_plan, planned = plan.given(), plan_training(plan)
+    estimate = estimate_of(planned)
+    bill = costs_of(plan, price, planned)
+    whole = planned.plan
+    nodes = {"plan": partial_plan, **price, "nodes": _most_nodes(whole.cluster)}
+    layouts, fitting = _layouts(plan, planned), known_to_fit(plan, planned)
     blocks: list[Block] = [
         _verdict(estimate, bill, layouts),
         Figures(_cards(estimate, bill)),
@@ -59,7 +61,7 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         _memory(estimate),
         _time(estimate),
         *costs(bill, estimate.run is None),
-        *(_alternatives(estimate, layouts) if estimate.memory.fits else ways_to_fit(estimate)),
+        *(_alternatives(planned, layouts) if planned.fits else ways_to_fit(remedies(fitting, plan))),
         *doubts(estimate),
     ]
     appendix: list[Block] = [
@@ -68,7 +70,7 @@ def training(plan: Mapping[str, Any], price: Mapping[str, Any]) -> Told:
         *_all_layouts(layouts, estimate),
         *piece(_scaling, nodes),
         *prices(bill),
-        *closing(plan, estimate),
+        *closing(partial_plan, estimate, advised(plan, fitting)),
     ]
     return Told(subject(whole), [*blocks, Folded(appendix)])
 
@@ -128,21 +130,18 @@ def _time(estimate: TrainingEstimate) -> Details:
     return Details("Time", [Note("", text), *time_chart(estimate)])
 
 
-def _layouts(arguments: Mapping[str, Any]) -> list[LayoutChoice]:
-    """The best layouts of every framework that can run the plan, where it leaves any open; none where none fits."""
-    try:
-        search = asked(best_parallelism, SearchRequest, arguments)
-    except PlanError:
-        return []
+def _layouts(plan: Plan, planned: Planned) -> list[LayoutChoice]:
+    """The best layouts of every framework that can run the plan, where it leaves any open."""
+    search = best_of(on_every_framework(plan, planned), _MOST_LAYOUTS - 1)
     options = [search.best, *search.alternatives]
     return options if len(options) > 1 else []
 
 
-def _alternatives(estimate: TrainingEstimate, layouts: Sequence[LayoutChoice]) -> list[Details]:
+def _alternatives(planned: Planned, layouts: Sequence[LayoutChoice]) -> list[Details]:
     columns: list[Column] = [("layout", "summary"), "framework", "tokens_per_s", "mfu", "per_device_bytes"]
     if not layouts:
         return []
-    this = asked(best_parallelism, SearchRequest, {"plan": estimate.plan}).best
+    this = choice(planned.estimates, planned.index)
     others = [row for row in layouts if not same_choice(row, this)]
     return rivals([this, *others], columns, "This plan, and the fastest layouts of every framework that fit.")
 

@@ -17,7 +17,8 @@ from planner.explain.subject import Spread, Subject, bill_figures, billed, unpri
 from planner.money.bill import energy_facts
 from planner.money.terms import CostTerms
 from planner.result import Result
-from planner.training.planned import memory_of, plan_training, throughput_of, time_of, warnings_of
+from planner.training.memory import memory_of
+from planner.training.planned import plan_training, throughput_of, time_of, warnings_of
 from planner.training.run import run_of
 
 # Rows of a picture, of which the figures are parts.

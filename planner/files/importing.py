@@ -29,7 +29,8 @@ from planner.requests import EitherRequest, PlanArguments
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
 from planner.serving.planned import Served
-from planner.training.planned import Planned, memory_of, throughput_of, time_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, throughput_of, time_of
 from planner.training.run import run_of
 
 _ONE = "config"

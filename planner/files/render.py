@@ -29,7 +29,8 @@ from planner.result import Assumption
 from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 from planner.serving import planned as serving
 from planner.serving.planned import Served
-from planner.training.planned import Planned, memory_of, time_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, time_of
 
 
 class SiteArguments(BaseModel):

@@ -37,8 +37,12 @@ def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
 def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple[int, Remedy]]:
     """(How much is given up, the change) for one framework; nothing where it never fits."""
     free: dict[str, Any] = {"layout": dict.fromkeys(Layout.model_fields), "workload.micro_batch": None}
+    # Then the way down the ladder was the same.
+    as_asked = not asked.layout.model_fields_set and asked.training.micro_batch is None
     batch, names = planned.job.global_batch, [name]
     for level, concession in enumerate(CONCESSIONS):
+        if as_asked and concession.changes in planned.hopeless:
+            continue
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
         changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}

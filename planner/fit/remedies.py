@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from contextlib import suppress
+from itertools import combinations, islice
 from typing import Any
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Layout, Plan
 from planner.change import OPEN_LAYOUT, Change
 from planner.fit.frameworks import movable, other_ways
 from planner.results import Remedy
+from planner.training.lightest import any_hosted
 from planner.training.planned import Planned, varied
 
 # Pairs that are estimated, those of the largest savings first, and how many of those that fit are told.
@@ -88,7 +91,7 @@ def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], n
         for (change, first), (partner, second) in combinations(singles, 2)
         if not _clash(change, partner)
     ]
-    fitting: list[Remedy] = []
+    by_size: dict[tuple[str, str], list[Change]] = {}
     for change, partner, _ in sorted(pairs, key=lambda pair: -pair[2])[:_TRIED_PAIRS]:
         both = Change(
             "pair",
@@ -96,10 +99,26 @@ def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], n
             f"{change.what}, and {partner.what}",
             f"{change.why}; {partner.why}",
         )
-        remedy = _estimated(planned, base, both, now)
-        if remedy and remedy.fits:
-            fitting.append(remedy)
+        of_size = (change.what, partner.knob if partner.kind == "hardware" else partner.what)
+        by_size.setdefault(of_size, []).append(both)
+    fitting: list[Remedy] = []
+    for sizes in by_size.values():
+        # More devices than are needed are no better.
+        hopeful = (both for both in sorted(sizes, key=_devices) if _may_fit(base, both))
+        estimated = (_estimated(planned, base, both, now) for both in hopeful)
+        fitting += islice((remedy for remedy in estimated if remedy and remedy.fits), 1)
     return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
+
+
+def _may_fit(base: Plan, change: Change) -> bool:
+    """By memory alone: sooner known of the many pairs that do not fit than the times of their layouts."""
+    with suppress(PlanError):
+        return any_hosted(base.patch(change.patch))
+    return False
+
+
+def _devices(change: Change) -> int:
+    return change.patch.get("cluster.count", 0)
 
 
 def _clash(change: Change, partner: Change) -> bool:

@@ -14,7 +14,8 @@ from knowledge.jobs.training import job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck
-from planner.training.planned import Planned, memory_of, plan_to_fit, warnings_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, plan_to_fit, warnings_of
 
 
 def fit_of(asked: Plan) -> FitCheck:

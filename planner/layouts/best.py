@@ -10,7 +10,7 @@ from estimator.search.ranking import alternatives, neighbours, pareto
 from planner.evidence import evidence_of
 from planner.requests import PlanRequest
 from planner.results import BestParallelism, Rejected
-from planner.training.planned import choice, plan_training, warnings_of, why_chosen
+from planner.training.planned import Planned, choice, plan_training, warnings_of, why_chosen
 
 
 class SearchRequest(PlanRequest):
@@ -20,7 +20,13 @@ class SearchRequest(PlanRequest):
 def best_parallelism(request: SearchRequest) -> BestParallelism:
     """Find the best layout."""
     started = time.perf_counter()
-    chosen = plan_training(request.to_plan(), every_framework=True)
+    search = best_of(plan_training(request.to_plan(), every_framework=True), request.top)
+    return search.model_copy(update={"seconds": time.perf_counter() - started})
+
+
+def best_of(chosen: Planned, top: int) -> BestParallelism:
+    """The same of what has been searched; the seconds are those of the telling."""
+    started = time.perf_counter()
     search, best = chosen.search, int(chosen.search.order[0])
     estimates, layouts = search.estimates, search.estimates.layouts
     return BestParallelism(
@@ -28,8 +34,8 @@ def best_parallelism(request: SearchRequest) -> BestParallelism:
         assumptions=chosen.assumptions,
         best=choice(chosen.estimates, chosen.index),
         why=why_chosen(chosen),
-        alternatives=[choice(estimates, index) for index in alternatives(estimates, search.order, request.top)],
-        pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * request.top]],
+        alternatives=[choice(estimates, index) for index in alternatives(estimates, search.order, top)],
+        pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * top]],
         rejected=[
             Rejected(layout=layouts.row(index), rule=rule, summary=layouts.summary(index))
             for index, rule in neighbours(estimates, best, search.order)

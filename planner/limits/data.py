@@ -14,7 +14,8 @@ from planner.money.training import bill_of
 from planner.partial import DATA_SIZES
 from planner.results import Limit
 from planner.training.length import DATA
-from planner.training.planned import Planned, choice, memory_of, plan_to_fit, warnings_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, choice, plan_to_fit, warnings_of
 from planner.training.run import WallClock, wall_clock
 
 # Halvings of the stretch that the hours of work lie in: the tenth digit is reached.

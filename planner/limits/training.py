@@ -17,7 +17,8 @@ from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes, reach
 from planner.results import Assumption, Limit, NextValue
-from planner.training.planned import Planned, choice, memory_of, warnings_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, choice, warnings_of
 
 Goal = Literal["seq_len", "micro_batch", "model", "devices"]
 

@@ -14,7 +14,7 @@ from planner.money.stored import kept
 from planner.money.terms import CostTerms, training_interruptions
 from planner.money.ways import PaidRun, bought, savings, speedups
 from planner.training.length import with_data
-from planner.training.planned import plan_training
+from planner.training.planned import Planned, plan_training
 from planner.training.run import elapsed, failure_assumptions, save_hours, step_hours, wall_clock
 
 
@@ -30,14 +30,15 @@ class Wanted:
 NOTHING = Wanted()
 
 
-def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING) -> CostEstimate:
-    """With savings where it is over the budget or they are wanted, and ways to be done sooner past the deadline.
+def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: Planned | None = None) -> CostEstimate:
+    """With savings where it is over the budget or they are wanted, and ways to be done sooner past the deadline;
+    `known` is what `plan_training` has of the plan, where that was asked before.
 
     Raises PlanError where the plan names neither data nor steps, and is not of pretraining.
     """
     kind, _ = terms.kind(plan.goal.provider), terms.place
-    plan, tokens = with_data(plan)
-    planned = plan_training(plan)
+    whole, tokens = with_data(plan)
+    planned = known if known and whole == plan else plan_training(whole)
     run = planned.job.run
     assert run is not None
     machine = planned.job.machine

@@ -12,7 +12,8 @@ from planner.layouts.improvements import improvements
 from planner.requests import PlanRequest
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.deciding import decides
-from planner.training.planned import memory_of, plan_training, throughput_of, time_of, warnings_of, why_chosen
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of, why_chosen
 from planner.training.run import failure_assumptions, run_of
 
 
@@ -24,7 +25,11 @@ class EstimateRequest(PlanRequest):
 
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     """Estimate a training run."""
-    planned = plan_training(request.to_plan())
+    return estimate_of(plan_training(request.to_plan()), request.improvements)
+
+
+def estimate_of(planned: Planned, with_improvements: bool = False) -> TrainingEstimate:
+    """The same of what has been planned."""
     limits, run = planned.diagnosis, run_of(planned)
     return TrainingEstimate(
         plan=planned.complete_plan,
@@ -36,7 +41,7 @@ def estimate_training(request: EstimateRequest) -> TrainingEstimate:
         bottleneck=limits.bottleneck,
         limits=time_limits(limits),
         roofline=Roofline(**asdict(limits.roofline)),
-        improvements=improvements(planned) if request.improvements else None,
+        improvements=improvements(planned) if with_improvements else None,
         decides=decides(planned),
         layout_chosen=planned.searched,
         why=why_chosen(planned),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,10 +19,8 @@ from estimator.plan.training.options import decided
 from estimator.search.fastest import fastest
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
-from estimator.training.estimates import Estimates, at_own_mfu, stages_of, warnings
-from estimator.training.memory import MOMENTS, stage_memory
-from estimator.training.timeline import memory_by_moment, step_by_stage
-from estimator.units import GIB
+from estimator.training.estimates import Estimates, at_own_mfu, warnings
+from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, choices
@@ -30,10 +28,6 @@ from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
     LayoutChoice,
-    MemoryEstimate,
-    MomentMemory,
-    Overridden,
-    StageMemory,
     StageTime,
     Throughput,
     TimeEstimate,
@@ -57,6 +51,10 @@ class Planned:
     search: SearchResult
     conceded: tuple[Assumption, ...] = ()
     """What was switched on since nothing fits without."""
+    beyond_usual: bool = False
+    """Whether no usual framework has it on the devices alone."""
+    hopeless: Sequence[Mapping[str, Any]] = ()
+    """Of a plan that does not fit, what was given up on every framework, one after the other, and was not enough."""
 
     @property
     def searched(self) -> bool:
@@ -219,11 +217,12 @@ def plan_training(
     if beyond and not best.fits:
         if conceded := _conceded(plan, best.job.framework.name, every_framework):
             return conceded
+        best = replace(best, hopeless=rungs(plan))
         if lightest(plan, offload=True).fits:
             # More host memory than there is helps nobody.
             return best
         hosted = _of_usual(plan, every_framework, offload=True)[0] or best
-        return hosted if hosted.has_host_memory else best
+        return replace(hosted, hopeless=best.hopeless) if hosted.has_host_memory else best
     if best.fits and not (best.fits_on_device or best.has_host_memory):
         # More host memory than there is helps nobody.
         return _of_usual(plan, every_framework, offload=False)[0] or best
@@ -234,7 +233,24 @@ def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
     """The plan on its devices alone; where it does not fit there, with what it leaves open in host memory, if it fits
     so and the hosts have that. What verdicts and limits rest on."""
     planned = plan_training(plan, past_errors=past_errors, offload=False)
-    return planned if planned.fits else beyond_devices(plan, planned.job.framework.name) or planned
+    if planned.fits:
+        return planned
+    tried = rungs(plan) if plan.training.framework == "auto" and plan.layout.offload is None else ()
+    return beyond_devices(plan, planned.job.framework.name) or replace(planned, hopeless=tried)
+
+
+def known_to_fit(plan: Plan, whole: Planned) -> Planned:
+    """What `plan_to_fit` has of a plan of which `whole` is what `plan_training` has: it takes the same way down."""
+    if whole.fits and (whole.fits_on_device or whole.has_host_memory):
+        return whole
+    return replace(plan_training(plan, offload=False), hopeless=whole.hopeless)
+
+
+def on_every_framework(plan: Plan, whole: Planned) -> Planned:
+    """What `plan_training` has of `every_framework`, of a plan of which `whole` is what it has of the first that will
+    do: where none of the usual ones does, all of them were tried."""
+    enough = plan.training.framework == "auto" and whole.fits_on_device and not whole.beyond_usual
+    return plan_training(plan, every_framework=True) if enough else whole
 
 
 def beyond_devices(plan: Plan, framework: str) -> Planned | None:
@@ -279,14 +295,14 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
         beyond_devices = []
         for light in grower.hopeful(plan, changes, names):
             if not light.offloads and (chosen := _first_that_fits([light], offload=False)):
-                return replace(chosen, conceded=told_of(changes))
+                return replace(chosen, conceded=told_of(changes), beyond_usual=True)
             beyond_devices.append(light)
         if not changes and any_hosted(plan):
             hosted = _of_usual(plan, every_framework, offload=True)[0]
             if hosted and hosted.fits and hosted.has_host_memory:
                 return hosted
         if chosen := _first_that_fits(beyond_devices, offload=True):
-            return replace(chosen, conceded=told_of(changes))
+            return replace(chosen, conceded=told_of(changes), beyond_usual=True)
     return None
 
 
@@ -340,85 +356,6 @@ def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Plan
         return plan_training(plan.patch(changes), offload=offload, beyond_usual=False)
     except PlanError:
         return None
-
-
-# A fit that leaves less than this part of the usable memory free is tight: an assumption, about what a driver, another
-# process or a fragmented allocator takes (an RTX 4090 shows 23.6 of 24 GiB).
-_TIGHT_SHARE = 0.03
-
-
-def is_tight(planned: Planned) -> bool:
-    """Whether it fits, but its memory's upper end, without what gives way, leaves too little free to be sure of."""
-    capacity, memory, index = planned.job.usable_bytes, planned.estimates.memory, planned.index
-    yields = (memory.cached[index] + memory.paged[index]) * (1.0 + planned.job.memory_above)
-    return planned.fits and capacity - float(planned.estimates.high_bytes[index] - yields) < _TIGHT_SHARE * capacity
-
-
-def memory_of(planned: Planned) -> MemoryEstimate:
-    estimates, index = planned.estimates, planned.index
-    layout = estimates.layouts.take(np.array([index]))
-    components = {name: float(values[index]) for name, values in estimates.memory.components.items()}
-    decisive = {name: size for name, size in components.items() if name != "allocator_slack"}
-    return MemoryEstimate(
-        per_device_bytes=float(estimates.memory.total[index]),
-        low_bytes=float(estimates.low_bytes[index]),
-        high_bytes=float(estimates.high_bytes[index]),
-        capacity_bytes=planned.job.usable_bytes,
-        fits=planned.fits,
-        tight=is_tight(planned),
-        components=components,
-        own_peaks={
-            name: max(components[name], float(values[index]))
-            for name, values in estimates.memory.component_peaks.items()
-        },
-        stages=_stages(planned, layout, components),
-        moments=_moments(planned, layout),
-        fullest_stage=int(estimates.fullest_stage[index]),
-        decided_by=max(decisive, key=lambda name: decisive[name]),
-        peak=MOMENTS[estimates.memory.moment[index]],
-        overridden=_overridden(planned, layout),
-        host=planned.host_needs.host,
-        save=planned.host_needs.save,
-    )
-
-
-def _stages(planned: Planned, layout: Layouts, components: dict[str, float]) -> list[StageMemory]:
-    """Every pipeline stage; without a pipeline the only one, which has been estimated already."""
-    if int(layout.pp[0]) > 1:
-        return [StageMemory(**stage) for stage in stages_of(planned.job, layout)]
-    total = float(planned.estimates.memory.total[planned.index])
-    layers = planned.job.architecture.layers
-    return [StageMemory(stage=0, layers=layers, per_device_bytes=total, components=components)]
-
-
-def _moments(planned: Planned, layout: Layouts) -> list[MomentMemory]:
-    moments = memory_by_moment(planned.job, layout, planned.estimates.fullest_stage[[planned.index]])
-    rows = {name: {part: float(size[0]) for part, size in parts.items()} for name, parts in moments.items()}
-    return [
-        MomentMemory(moment=name, per_device_bytes=sum(parts.values()), components=parts)
-        for name, parts in rows.items()
-    ]
-
-
-def _overridden(planned: Planned, layout: Layouts) -> list[Overridden]:
-    """What the user set, each beside what it would be: of components at the fullest stage and their worst moment."""
-    job, overrides = planned.job, planned.job.plan.overrides
-    rows: list[tuple[str, float, float]] = []
-    if overrides.usable_gib is not None:
-        rows.append(("usable_gib", overrides.usable_gib * GIB, job.machine.accelerator.torch_bytes))
-    if overrides.reserve_gib is not None:
-        rows.append(("reserve_gib", overrides.reserve_gib * GIB, 0.0))
-    if job.overridden_bytes:
-        plain = replace(job, plan=job.plan.patch({"overrides": None}))
-        stage = planned.estimates.fullest_stage[[planned.index]]
-        memory = stage_memory(plain, layout, stage)
-        for name, value in job.overridden_bytes.items():
-            estimated = max(float(memory.component_peaks[name][0]), float(memory.components[name][0]))
-            rows.append((f"{name}_gib", value, estimated))
-    return [
-        Overridden(field=f"overrides.{name}", value_bytes=value, estimated_bytes=estimated)
-        for name, value, estimated in rows
-    ]
 
 
 def time_of(planned: Planned) -> TimeEstimate:

@@ -17,6 +17,7 @@ from agent.offline.answers import training as told_training
 from agent.offline.answers import wishes as told_wishes
 from agent.offline.turn import TurnWork
 from agent.wire import Call, Outcome
+from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.figure_facts import figures as described
 from pages.blocks import Block, Details, Figures, Table, value_of
@@ -121,7 +122,7 @@ def test_pane_and_report_have_the_figures_of_the_command_line(name: str, told: A
     found = result(name)
     plan = vars(found)["plan"]
     # Of several places the first: the others are of other layouts and loads.
-    report = dict(reversed(list(cells(told(plan, {}).blocks))))
+    report = dict(reversed(list(cells(told(Plan.parse(plan), {}).blocks))))
     pane = fold(Overview(), found).figures
     command_line = dict(cells(blocks_of(found)))
     rows = figure_rows(found)

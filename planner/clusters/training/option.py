@@ -17,7 +17,8 @@ from planner.clusters.training.screening import chosen
 from planner.estimates import PlanEstimate
 from planner.files.expressible import expressible
 from planner.money.offers import offer, offers
-from planner.training.planned import Planned, best_layout, memory_of, plan_training
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, best_layout, plan_training
 from planner.training.run import run_of
 
 

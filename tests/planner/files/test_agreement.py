@@ -21,7 +21,8 @@ from estimator.errors import PlanError
 from launchers.render import render
 from planner.estimates import estimate_plan
 from planner.files.importing import imported
-from planner.training.planned import Planned, memory_of, time_of
+from planner.training.memory import memory_of
+from planner.training.planned import Planned, time_of
 
 PLANS = part(8, 40)
 
