@@ -81,7 +81,7 @@ def _pays(option: ClusterOption) -> str:
     if option.capex_usd is None:
         return ""
     if not option.other_offers:
-        return "Nobody is known to rent them out."
+        return "No offer to rent them is known."
     rent = min(option.other_offers, key=lambda row: row.usd_per_hour)
     rented = f"{figures.usd(rent.usd_per_hour)} an hour at {rent.provider}"
     if (use := option.pays_from_hours_per_year) is None:

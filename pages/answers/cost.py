@@ -188,7 +188,7 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
     text = f"Energy: about {energy}, {carbon} of CO2{span}."
     if cost.co2_by_hours:
         least = min(cost.co2_by_hours, key=lambda row: row.co2_kg)
-        text += f" At {least.from_hour} to {least.before_hour} o'clock alone: {figures.shown('co2_kg', least.co2_kg)}."
+        text += f" At {least.from_hour} to {least.before_hour} o'clock only: {figures.shown('co2_kg', least.co2_kg)}."
     return [Prose(text)]
 
 
@@ -197,12 +197,12 @@ def carbon_by_hours(cost: CostEstimate) -> str:
     if cost.co2_kg is None or cost.region in (None, WORLD):
         return ""
     if not cost.co2_by_hours:
-        return f"How much a kWh weighs by the hour of the day is not known for {cost.region}."
+        return f"The carbon intensity by hour of the day is not known for {cost.region}."
     parts = []
     for row in sorted(cost.co2_by_hours, key=lambda row: row.co2_kg):
         takes = "" if row.takes_days is None else f" over {figures.hours(_DAY_H * row.takes_days)}"
         parts.append(
-            f"at {row.from_hour} to {row.before_hour} o'clock alone {figures.shown('co2_kg', row.co2_kg)}{takes}"
+            f"at {row.from_hour} to {row.before_hour} o'clock only {figures.shown('co2_kg', row.co2_kg)}{takes}"
         )
     return f"**By the hour in {cost.region}**: {'; '.join(parts)}."
 

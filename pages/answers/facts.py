@@ -86,11 +86,11 @@ def _day(offer: ProviderCost) -> str:
 
 
 def _alike(facts: HardwareDescription) -> str:
-    """What devices like it cost, where nobody is known to rent it out."""
+    """What similar devices cost, where nobody is known to rent it out."""
     if facts.kin_low_usd_per_hour is None or facts.kin_high_usd_per_hour is None:
         return "" if any(row.usd_per_hour or row.spot_usd_per_hour for row in facts.prices) else "no price is known"
     low, high = figures.usd(facts.kin_low_usd_per_hour), figures.usd(facts.kin_high_usd_per_hour)
-    return f"nobody is known to rent it out on demand, devices like it cost {low} to {high} an hour (an assumption)"
+    return f"no on-demand offer is known, similar devices cost {low} to {high} an hour (an assumption)"
 
 
 def _bought(facts: HardwareDescription) -> list[Block]:

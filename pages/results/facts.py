@@ -115,7 +115,9 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
             f"{usd(bill.usd_per_kwh)} per kWh: always at full load, hosts and cooling included."
         )
     if bill.owned:
-        texts["capex_usd"] = f"To buy them costs **{usd(bill.owned.capex_usd)}**, with their part of hosts and network."
+        texts["capex_usd"] = (
+            f"Buying them costs **{usd(bill.owned.capex_usd)}**, their share of hosts and network included."
+        )
     even = next((row.hours_per_year for row in facts.break_even if row.what == "owned"), None)
     if bill.owned and offers and even:
         texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, even)

@@ -187,8 +187,8 @@ def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:
 
 def _from_when(row: BreakEven) -> str:
     if row.hours_per_year is None or row.share is None:
-        return "at no number of hours"
-    return f"from {whole(row.hours_per_year)} hours a year on ({percent(row.share)})"
+        return "never"
+    return f"from {whole(row.hours_per_year)} hours a year ({percent(row.share)})"
 
 
 # ---------------------------------------------------------------------------------------------------------- clusters
@@ -251,7 +251,8 @@ def verdicts(result: RecommendedCluster) -> list[Block]:
         took = "" if result.knee.hours is None else f" in {hours(result.knee.hours)}"
         cost = "" if result.knee.usd is None else f" for {usd(result.knee.usd)}"
         told.append(
-            f"The knee of cost and time is {cluster_name(result.knee)}{took}{cost}: faster ones cost most for it."
+            f"Best trade-off of cost and time: {cluster_name(result.knee)}{took}{cost}; each hour saved beyond it "
+            "costs more."
         )
     for row in result.winner_changes:
         told.append(

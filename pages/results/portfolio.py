@@ -63,14 +63,14 @@ def timeline(result: Portfolio) -> list[Plot]:
 def _headline(result: Portfolio) -> Headline:
     where = f"{result.count} x {result.accelerator}" + (f" at {result.provider}" if result.provider else "")
     if result.ends_h is None:
-        return Headline(f"None of these runs can be on {where}.", False)
+        return Headline(f"None of these runs fits on {where}.", False)
     cost = "" if result.usd is None else f", {usd(result.usd)} for the cluster until then"
     busy = "" if result.busy_share is None else f", {percent(result.busy_share)} busy"
     late = sum(row.meets_deadline is False for row in result.placed)
     tail_words = f"; {late} too late" if late else ""
     done = all(row.ends_h is not None for row in result.placed)
     good = False if late or not done else True if result.in_time else None
-    return Headline(f"All is done in {hours(result.ends_h)} on {where}{cost}{busy}{tail_words}.", good)
+    return Headline(f"All runs are done in {hours(result.ends_h)} on {where}{cost}{busy}{tail_words}.", good)
 
 
 def _needed(enough: EnoughDevices) -> Prose:

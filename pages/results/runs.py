@@ -131,7 +131,7 @@ def _wanted(result: RunReading) -> str:
     names = [_WANTED.get(path, path) for path in result.missing]
     if not names:
         return ""
-    return f" To tell whether that is good it takes {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}."
+    return f" To rate that I need {', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}."
 
 
 def _end(result: RunReading) -> str:

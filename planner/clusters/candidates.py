@@ -41,7 +41,7 @@ class Refusal:
 
 Refused = list[Refusal]
 
-MISFIT = "does not fit on as many as were tried"
+MISFIT = "does not fit on any number tried"
 # How far a screened candidate may be beyond a limit and still be estimated exactly.
 _SLACK = 1.1
 OVER_HOURLY = "costs more an hour wherever it fits"
@@ -196,7 +196,7 @@ def unpriced(accelerator: str) -> Refusal:
     why = "no price is known: name it in accelerators to have it estimated without one"
     if kin := kin_price(find_accelerator(accelerator).value):
         low, high = figures.usd(kin.low_usd_per_hour), figures.usd(kin.high_usd_per_hour)
-        why += f"; devices like it cost {low} to {high} an hour"
+        why += f"; similar devices cost {low} to {high} an hour"
     return Refusal(accelerator, "no_price", why)
 
 

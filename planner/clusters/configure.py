@@ -184,7 +184,7 @@ def _missing(attempt: Attempt) -> str:
         reasons = attempt.result.rejected if attempt.result else []
         why = next((row.why for row in reasons if row.reason not in ("filtered", "not_tried", "not_offered")), None)
         return why or "no device that may be used can run it"
-    return "; ".join(_exceeded(attempt.ask, attempt.best.option)) or "it keeps to no limit"
+    return "; ".join(_exceeded(attempt.ask, attempt.best.option)) or "it meets no limit"
 
 
 def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:

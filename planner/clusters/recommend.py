@@ -252,7 +252,7 @@ def _beyond(ask: Asked, candidates: list[Candidate]) -> Iterator[Refusal]:
         in_time = [candidate for candidate in here if not candidate.late(ask)]
         if not in_time:
             hours = min(candidate.hours for candidate in here if candidate.hours is not None)
-            yield Refusal(name, "past_deadline", "takes longer than the deadline on as many as were tried", hours)
+            yield Refusal(name, "past_deadline", "misses the deadline on any number tried", hours)
             continue
         tail = " wherever it is in time" if ask.deadline_h else ""
         yield Refusal(
@@ -270,9 +270,9 @@ def _behind(ask: Asked, candidates: list[Candidate], shown: list[ClusterChoice])
             least[name] = min(candidate.money, least.get(name, np.inf))
     for name, money in least.items():
         if np.isfinite(money):
-            yield Refusal(name, "outdone", "fits, but the options come before it: raise limit, or name it", money)
+            yield Refusal(name, "outdone", "fits, but ranks below the options shown: raise limit, or name it", money)
         else:
-            yield Refusal(name, "no_price", "fits, but no price is known of as many together")
+            yield Refusal(name, "no_price", "fits, but no price is known for that many together")
 
 
 # What is told of each accelerator that fell out for a reason.

@@ -234,7 +234,7 @@ def _placed(request: PortfolioRequest, schedule: _Schedule, place: int, hourly: 
     run, begins, ends = schedule.runs[place], schedule.begins[place], schedule.end(place)
     why = run.why_not
     if begins is None and not why:
-        why = f"it waits for a run that cannot be, or takes more than {schedule.count} devices"
+        why = f"it waits for a run that cannot start, or needs more than {schedule.count} devices"
     deadline = run.asked.deadline_h
     return PlacedRun(
         name=run.asked.name,

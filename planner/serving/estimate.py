@@ -67,5 +67,5 @@ def why_chosen(served: Served) -> list[str]:
     fits = int(served.pool.fits.sum())
     words = f"{len(served.pool)} valid layouts were estimated; {fits} of them fit."
     if not fits:
-        return [words, "None fits, so one that is nearest to it is shown."]
+        return [words, "None fits; the nearest is shown."]
     return [words, f"Of those that fit, this one serves the plan's load and goal best. {limit}"]

@@ -231,7 +231,7 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     waits = f"Bottleneck: {chosen.bottleneck}."
     tried = _different(pool, np.ones(len(pool), dtype=bool))
     if not pool.fits[best]:
-        return [*limits, f"None of {tried} deployments fits, so one that is nearest to it is shown."]
+        return [*limits, f"None of {tried} deployments fits; the nearest is shown."]
     if not allowed[best]:
         return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
     sentences = [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]

@@ -427,7 +427,7 @@ def why_chosen(planned: Planned) -> list[str]:
     of = f"of the {count:,} estimated" if count < search.valid else "of them"
     sentences = [f"{search.valid:,} valid layouts; {feasible:,} {of} fit."]
     if not feasible:
-        return [*sentences, "None fits, so the one that needs the least memory is shown."]
+        return [*sentences, "None fits; the one that needs the least memory is shown."]
     least = {"memory": "needs the least memory per device"}.get(goal, "has the shortest step")
     sentences.append(f"Of those that fit, this one {least}; most of its step goes to {limit}.")
     best, layouts = int(search.order[0]), estimates.layouts

@@ -103,4 +103,4 @@ def test_the_price_of_a_device_has_its_day_and_one_without_any_what_devices_like
         assert isinstance(head, Prose)
         texts.append(head.markdown)
     assert re.search(r"an hour\*\* at .*, price of 20\d\d-\d\d", texts[0])
-    assert re.search(r"devices like it cost \$[\d.]+ to \$[\d.]+ an hour \(an assumption\)", texts[1])
+    assert re.search(r"similar devices cost \$[\d.]+ to \$[\d.]+ an hour \(an assumption\)", texts[1])

@@ -156,10 +156,13 @@ async def test_the_playbook_is_searched_and_advises_on_the_plan() -> None:
 
 
 async def test_a_cluster_is_chosen_among_those_that_nothing_beats() -> None:
-    async with opened("clusters", PLAN | {"model": "gpt2"}) as at:
+    async with opened("clusters", PLAN | {"model": "gpt2", "workload": {"kind": "training", "seq_len": 1024}}) as at:
         everything = len(at.names())
         await at.press("down", "p")
         assert 0 < len(at.names()) <= everything
+        assert "COST" not in at.text()  # as nothing is said of the data
+        for column in at.screen.listing.columns:
+            assert any(column.value(row) is not None for row in at.screen.listing.rows), column.title
         assert all(row.pareto for row in at.screen.shown)
         row = at.screen.row
         await at.press("enter")

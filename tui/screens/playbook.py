@@ -57,8 +57,7 @@ class PlaybookScreen(TableScreen):
         return [row for topic in topics for row in _search({"topic": topic.id, "limit": _MOST}).entries]
 
     def searched(self, words: str) -> None:
-        self.asked, self.advising = words, False
-        self.listing = replace(self.listing, columns=COLUMNS, sorted_by=None)
+        self.asked, self.advising, self.columns = words, False, COLUMNS
         self.reload()
 
     def state(self) -> str:
@@ -88,8 +87,7 @@ class PlaybookScreen(TableScreen):
 
     def action_advice(self) -> None:
         def advised(advice: Advice) -> None:
-            self.advising = True
-            self.listing = replace(self.listing, columns=_TRIED, sorted_by=None)
+            self.advising, self.columns = True, _TRIED
             self.take(advice.entries)
             self.look(replace(self.listing, filters={}))
 

@@ -54,6 +54,8 @@ class TableScreen(WorkingScreen):
     def __init__(self, plan: Data, listing: Listing) -> None:
         super().__init__(plan)
         self.listing = listing
+        # Those that no row has a value in are left out.
+        self.columns = listing.columns
         self.shown: list[Row] = []
         self.marked: dict[str, Row] = {}
         self.started = False
@@ -106,17 +108,21 @@ class TableScreen(WorkingScreen):
         self.started = True
         known = {self._key(row): row for row in rows}
         self.marked = {key: known[key] for key in self.marked if key in known}
-        self.look(replace(self.listing, rows=tuple(rows)))
+        columns = [column for column in self.columns if any(column.value(row) is not None for row in rows)]
+        listing = replace(self.listing, rows=tuple(rows), columns=tuple(columns) if rows else self.columns)
+        if listing.columns != self.listing.columns:
+            listing = replace(listing, sorted_by=None)
+        self.look(listing)
 
     def look(self, listing: Listing) -> None:
         """Shows the rows anew; the cursor stays with its row, where that is still there."""
-        before = self.row
-        if listing.rows is not self.listing.rows or not self._cells:
+        before, shown = self.row, self.listing.rows
+        self.listing = listing
+        if listing.rows is not shown or not self._cells:
             columns = [column.cells(listing.rows) for column in listing.columns]
             by_row = zip(*columns, strict=True)
             self._cells = {self._key(row): list(cells) for row, cells in zip(listing.rows, by_row, strict=True)}
             self._widths = self._widest()
-        self.listing = listing
         self.shown = listing.shown()
         keys = [self._key(row) for row in self.shown]
         lines = [_marked(self._cells[key], key in self.marked) for key in keys]

@@ -30,7 +30,7 @@ from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, size_serving
 
 _KINDS = 4
-_TOO_SLOW = "keeps to no limit of latency that a person would have, as others do"
+_TOO_SLOW = "too slow for a person to wait for, unlike others"
 
 
 def screened(ask: Asked) -> Screened:
@@ -124,7 +124,7 @@ def _refusal(device: Accelerator, sizes: list[ServingSize], why: list[str]) -> R
     name = device.id
     if not sizes:
         last = why[-1]
-        short = "fits in no replica" in last or "more than the" in last
+        short = "does not fit in any replica tried" in last or "more than the" in last
         return Refusal(name, "does_not_fit" if short else "too_slow", last)
     hourly = [size.usd_per_hour for size in sizes if size.usd_per_hour is not None]
     return Refusal(name, "over_hourly", OVER_HOURLY, min(hourly)) if hourly else Refusal(name, "no_price", NO_HOURLY)

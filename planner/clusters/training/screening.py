@@ -399,7 +399,7 @@ class _Tries:
         if self.outdone and not self.ask.rents(name):
             return Refusal(name, "no_price", "no price is known, and enough others have one")
         if self.outdone:
-            return Refusal(name, "outdone", "others cost and take less, even at the highest rate that it can reach")
+            return Refusal(name, "outdone", "others are cheaper and faster even if it reached its peak rate")
         if self.misfits:
             most = max(self.misfits)
             if (name, most) not in self.known.least:
@@ -407,10 +407,10 @@ class _Tries:
             return Refusal(name, "does_not_fit", MISFIT, self.known.least[name, most])
         if self.beyond:
             limit = {"past_deadline": "deadline", "over_budget": "budget"}[self.beyond]
-            return Refusal(name, self.beyond, f"cannot keep to the {limit} even at the highest rate that it can reach")
+            return Refusal(name, self.beyond, f"cannot keep to the {limit} even at its peak rate")
         if self.error:
             return Refusal(name, "no_layout", " ".join(str(self.error).split()))
-        return Refusal(name, "not_offered", "it is not rented in any number within the limits")
+        return Refusal(name, "not_offered", "no number of it that is rented out meets the limits")
 
     def _least_devices(self, most: int) -> int | None:
         """The next doubling beyond the most on which it would fit."""

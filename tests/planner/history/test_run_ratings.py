@@ -137,7 +137,7 @@ def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.Ca
     assert main(["measure", "board", str(tmp_path / "board.png")]) == 2
     capsys.readouterr()
     assert main(["measure", "logs", str(log)]) == 0
-    assert "To tell whether that is good it takes the model" in " ".join(capsys.readouterr().out.split())
+    assert "To rate that I need the model" in " ".join(capsys.readouterr().out.split())
     assert main(["measure", "logs", str(log), "--json"]) == 0
     assert main(["measure", "fit"]) == 1
     assert "can be fitted to" in capsys.readouterr().out
