@@ -197,6 +197,8 @@ class _PlanRequest(_PlanArguments, total=False):
     """HSDP: devices per shard group; dp x cp for one group of all."""
     recompute: str | None
     """none, selective, full or block:N."""
+    recompute_modules: list[Literal['core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts']] | None
+    """Parts of a layer that selective recompute drops; core_attn unless given."""
     offload: Literal['none', 'optimizer', 'params', 'activations', 'optimizer+activations', 'params+activations'] | None
     """To host memory; params with the optimizer's states."""
     objective: Literal['throughput', 'cost', 'time', 'memory'] | None
@@ -362,6 +364,8 @@ class _EitherRequest(_EitherArguments, total=False):
     """HSDP: devices per shard group; dp x cp for one group of all."""
     recompute: str | None
     """none, selective, full or block:N."""
+    recompute_modules: list[Literal['core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts']] | None
+    """Parts of a layer that selective recompute drops; core_attn unless given."""
     offload: Literal['none', 'optimizer', 'params', 'activations', 'optimizer+activations', 'params+activations'] | None
     """To host memory; params with the optimizer's states."""
     objective: Literal['throughput', 'cost', 'time', 'memory'] | None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from estimator.kernels.adapters import adapter_elements, is_tiled
+from estimator.kernels.module_recompute import dropped_elements, repeats_core
 from estimator.model.architecture import Block
 from estimator.plan.layouts import RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
@@ -302,13 +303,26 @@ def _kept_by_selective(job: Job, block: Block, layouts: Layouts, everything: Flo
         return _kept_outputs(job, block, layouts, everything)
     if job.framework.recompute.selective == "projections":
         return _kept_projections(job, block, layouts)
-    if job.framework.recompute.selective == "none" or not block.heads:
+    if job.framework.recompute.by_module:
+        everything = everything - _dropped_bytes(job, block, layouts)
+    by_core = repeats_core(job) or not job.framework.recompute.by_module
+    if job.framework.recompute.selective == "none" or not block.heads or not by_core:
         return everything
     tokens = micro_batch_tokens(job, layouts)
     core = block.heads * (block.v_head_dim + 2.0) * job.activation_bytes * tokens / layouts.tp
     if job.training.attention == "eager":
         core = core + _score_bytes(job, block, layouts, tokens)
     return everything - core
+
+
+def _dropped_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """What parts of a layer that are named drop, the attention core apart."""
+    experts = _experts(job, block) if block.feed == "moe" else (0.0, 0.0, 0.0)
+    shared = _feed(job, block.shared_width, block.gated)
+    dense = _feed(job, block.ffn_width, block.gated) if block.feed == "dense" else 0.0
+    whole, split, expert = dropped_elements(job, block, experts, shared, dense)
+    each = job.activation_bytes * micro_batch_tokens(job, layouts)
+    return each * (whole / layouts.outside_split + (split + expert) / layouts.tp)
 
 
 def _kept_outputs(job: Job, block: Block, layouts: Layouts, everything: Floats) -> Floats:

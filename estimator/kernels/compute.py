@@ -25,6 +25,7 @@ from estimator.kernels.elementwise import (
     token_operators,
     weight_operators,
 )
+from estimator.kernels.module_recompute import repeated_share, repeats_core
 from estimator.kernels.offloading import host_step_seconds
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
@@ -127,7 +128,7 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     if alike:
         spread: list[Any] = [alike.spread(np.asarray(values)) if np.ndim(values) else values for values in passes]
         passes = _Passes(*spread)
-    matmul_share, core_share = repeated(job, layouts)
+    matmul_share, core_share = repeated(job, block, layouts)
     # What is computed in tiles runs forward once more, in the backward pass of each tile (DeepSpeed, TiledMLP).
     tiled = _mlp_share(block) * job.trained_layer_share if is_tiled(job, block) else 0.0
     again = passes.forward + passes.memory_forward
@@ -181,7 +182,7 @@ def _block_passes(job: Job, block: Block, layouts: Layouts) -> _Passes:
     )
 
 
-def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
+def repeated(job: Job, block: Block, layouts: Layouts) -> tuple[Floats, Floats]:
     """Parts of a block that run again in the backward pass: of all but the mixer's core, and of the core."""
     if not layouts.recomputes:
         return layouts.zeros(), layouts.zeros()
@@ -191,6 +192,8 @@ def repeated(job: Job, layouts: Layouts) -> tuple[Floats, Floats]:
     selective = share * (layouts.recompute == RECOMPUTE.index("selective"))
     # Keeping every other matmul output means that the others run again.
     matmul_share = again + (0.5 if job.framework.recompute.selective == "ops" else 0.0) * selective
+    if job.framework.recompute.by_module:
+        return again + repeated_share(job, block) * selective, again + repeats_core(job) * selective
     core_again = job.framework.recompute.selective in ("attention", "projections")
     return matmul_share, again + core_again * selective
 

@@ -323,6 +323,9 @@ class Cluster(PlanPart):
     interconnect: str = Field("auto", description="Network between nodes, e.g. ib-ndr-400x8, roce-100x1, efa-v3.")
 
 
+RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
+
+
 class Layout(PlanPart):
     tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size.")
     sequence_parallel: bool | None = Field(None, description="Megatron sequence parallelism within the tp group.")
@@ -340,6 +343,9 @@ class Layout(PlanPart):
         None, ge=1, le=1_000_000, description="HSDP: devices per shard group; dp x cp for one group of all."
     )
     recompute: str | None = Field(None, description="none, selective, full or block:N.")
+    recompute_modules: list[RecomputeModule] | None = Field(
+        None, min_length=1, description="Parts of a layer that selective recompute drops; core_attn unless given."
+    )
     offload: (
         Literal["none", "optimizer", "params", "activations", "optimizer+activations", "params+activations"] | None
     ) = Field(None, description="To host memory; params with the optimizer's states.")

@@ -10,7 +10,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import RECOMPUTE, Floats, Ints, Layouts
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_given, divisors, valid_tp
+from estimator.plan.training.layout_checks import check_given, divisors, given_recompute, valid_tp
 from estimator.plan.training.options import asked_for
 from estimator.search.bounds import least_resident, least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
@@ -206,7 +206,7 @@ def _lean(job: Job, every: Enumerated) -> np.ndarray:
     if job.plan.layout.schedule != "interleaved":  # else whether there are virtual stages depends on the micro-batch
         lean &= least(rows["vpp"])
     lean &= least(-rows["sequence_parallel"])
-    if job.plan.layout.recompute is None:
+    if given_recompute(job) is None:
         lean &= rows["recompute"] != RECOMPUTE.index("block")
     return lean
 
@@ -273,7 +273,7 @@ def finer(job: Job, every: Enumerated, fitting: Layouts, seconds: Floats) -> Lay
     blocks that fit are the best, and none is better than one block more than that quarter.
     """
     block, full = RECOMPUTE.index("block"), RECOMPUTE.index("full")
-    if job.plan.layout.recompute is not None or not (every.rows["recompute"] == block).any():
+    if given_recompute(job) is not None or not (every.rows["recompute"] == block).any():
         return None
     some = np.flatnonzero((fitting.recompute == block) | (fitting.recompute == full))
     if job.plan.goal.objective == "memory":

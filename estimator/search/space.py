@@ -15,7 +15,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_given, divisors, splits_sequences, valid_tp
+from estimator.plan.training.layout_checks import check_given, divisors, given_recompute, splits_sequences, valid_tp
 from estimator.plan.training.options import agreeing, asked_for
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
@@ -383,14 +383,14 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
 def _checkpoints(job: Job, bases: Rows, rows: Rows) -> Rows:
     """Without activations in host memory that are no checkpoints, where a framework's recipe offloads those alone."""
     activations = OFFLOAD.index("activations")
-    if job.plan.layout.recompute or job.framework.recipe.offload != "activations":
+    if given_recompute(job) or job.framework.recipe.offload != "activations":
         return rows
     return _kept(rows, (bases["offload"][rows["base"]] != activations) | (rows["recompute"] != RECOMPUTE.index("none")))
 
 
 def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
     """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
-    recompute, partly = job.plan.layout.recompute, job.framework.recompute.selective != "none"
+    recompute, partly = given_recompute(job), job.framework.recompute.selective != "none"
     modes = [recompute] if recompute else ["none", *(["selective"] if partly else []), "full"]
     codes = [recompute_code(mode) for mode in modes]
     columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}

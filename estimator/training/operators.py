@@ -90,11 +90,11 @@ def _runs(job: Job, layout: Layouts, shape: StageShape) -> Iterator[tuple[float,
     """(How often in one micro-batch, a run) of every operator of the stage."""
     share = float(recomputed_share(layout, shape)[0])
     visited = float(shape.visited[0])
-    matmuls_again, core_again = (float(part[0]) for part in repeated(job, layout))
     for count, block in zip(shape.layers, job.architecture.blocks, strict=True):
         layers = float(count[0]) * visited
         if not layers:
             continue
+        matmuls_again, core_again = (float(part[0]) for part in repeated(job, block, layout))
         for run in _block(job, block, layout):
             yield layers, run
             if run.phase == "forward":

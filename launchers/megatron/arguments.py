@@ -178,6 +178,8 @@ def memory(launch: TrainingLaunch, model: Architecture) -> Arguments:
         }
     else:
         arguments = dict(words["recompute"][launch.recompute])
+        if modules := launch.plan.layout.recompute_modules:
+            arguments["recompute_modules"] = [*modules]
     arguments |= words["offload"][launch.offload]
     arguments |= words["attention"][training.attention]
     if training.fused_loss is True:

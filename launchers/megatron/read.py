@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from estimator.errors import PlanError
+from estimator.plan.schema import RecomputeModule
 from knowledge.models.catalogue import architecture, find_model
 from launchers.reading.commands import UNKNOWN_ARGUMENTS
 from launchers.reading.documents import Item, Keys
@@ -196,8 +197,14 @@ def _written_out(findings: Findings, item: Item) -> None:
         findings.block("layout.vpp", item, "is not a whole number of parts per stage")
 
 
+def _named(value: Any) -> list[str]:
+    """Names given as several words, one, or as a list of Hydra's: '[moe_act,layernorm]'."""
+    words = value if isinstance(value, list) else str(value).strip("[]").split(",")
+    return [str(word).strip(" '\"") for word in words]
+
+
 def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
-    """Granularity with method and number of layers; parts of a layer other than the attention core have no place."""
+    """Granularity with method and number of layers, or the parts of a layer."""
     short, kind = keys.take("recompute_activations"), keys.take("recompute_granularity")
     method, layers, modules = (keys.take(f"recompute_{name}") for name in ("method", "num_layers", "modules"))
     if kind is None and is_set(short) and short:
@@ -205,12 +212,13 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
     elif kind is None:
         findings.default("layout.recompute", "none", "recompute_granularity is not there")
     elif kind.value == "selective":
-        parts = modules.value if modules is not None and isinstance(modules.value, list) else None
-        parts = [modules.value] if modules is not None and parts is None else parts
-        if parts not in (None, ["core_attn"]) and modules is not None:
-            findings.block("layout.recompute", modules, "only the attention core has a place in a Plan")
+        parts = None if modules is None or modules.value is None else _named(modules.value)
+        if modules is not None and parts is not None and not {*parts} <= {*get_args(RecomputeModule)}:
+            findings.block("layout.recompute", modules, "names a part of a layer that has no place in a Plan")
         else:
             findings.put("layout.recompute", "selective", kind)
+            if modules is not None and parts not in (None, ["core_attn"]):
+                findings.put("layout.recompute_modules", parts, modules)
     elif method is not None and method.value == "block" and layers is not None:
         number = as_number(layers.value)
         if number is None or number != int(number):

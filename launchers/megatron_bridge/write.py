@@ -44,7 +44,8 @@ def render(launch: TrainingLaunch) -> Piece:
         | core["learning_rates"]["adapters" if launch.uses_adapters else launch.training.stage]
     )
     arguments.pop("num_layers_per_virtual_pipeline_stage", None)
-    arguments.pop("recompute_modules", None)
+    if not launch.plan.layout.recompute_modules:
+        arguments.pop("recompute_modules", None)
     fields = words["defaults"] | dict(map(_placed, arguments, arguments.values()))
     if (launch.plan.layout.vpp or 1) > 1 and "pipeline_model_parallel_layout" not in arguments:
         fields["model.virtual_pipeline_model_parallel_size"] = launch.plan.layout.vpp

@@ -36,6 +36,8 @@ def _values(model: type[PlanPart], name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["none", "selective", "full", "block:3"])
     if name == "beside":
         return st.lists(st.sampled_from(["rtx-3090", "cpu-core-i9-13900k"]), min_size=1, max_size=3)
+    if name == "recompute_modules":
+        return st.lists(st.sampled_from(["core_attn", "moe_act", "mlp"]), min_size=1, max_size=3, unique=True)
     if name == "credits_end":
         return st.dates().map(str)
     if name == "image_size":

@@ -20,6 +20,7 @@ from knowledge.models.catalogue import architecture
 from launchers.megatron.arguments import stage_sizes
 from launchers.render import render
 from launchers.site import Site
+from tools import call
 
 
 @cache
@@ -314,3 +315,15 @@ def test_mtp_layers_are_told_and_left_out():
     bridge = render(plan, ["megatron-bridge"])
     assert "model.mtp_num_layers=null" in bridge.files[0].text
     assert any("MTP" in need for need in bridge.needs_from_user)
+
+
+@pytest.mark.parametrize("target", ["megatron-lm", "megatron-bridge"])
+def test_parts_of_a_layer_that_are_recomputed_read_back(target: str) -> None:
+    parts = ["mla_up_proj", "moe_act"]
+    plan = {
+        "model": "deepseek-ai/DeepSeek-V3", "accelerator": "gb200", "count": 64, "stage": "pretrain", "seq_len": 4096,
+        "framework": target, "precision": "bf16", "micro_batch": 1, "global_batch": 64, "recompute_modules": parts,
+    }  # fmt: skip
+    made = call("render_configs", plan | {"targets": [target]})
+    found = call("import_config", {"files": {row["path"]: row["text"] for row in made["files"]}})
+    assert (found["plan"]["layout"]["recompute"], found["plan"]["layout"]["recompute_modules"]) == ("selective", parts)

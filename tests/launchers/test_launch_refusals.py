@@ -31,6 +31,9 @@ INEXPRESSIBLE = {
     "context parallelism": {**SPLIT, "layout.cp": 2},
     "expert parallelism": {"layout.ep": 8},
     "tensor parallelism inside experts": {"layout.etp": 2},
+    "recompute of parts of a layer by their names": {
+        "layout": {"recompute": "selective", "recompute_modules": ["mlp"]}
+    },
     "shard groups without ZeRO-3": {"layout.shard_group": 4},
     "whole replicas as shard groups of one": {"layout": {"shard_group": 1, "zero_stage": 3}},
     "images in the data": {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 1, "workload.visual_tokens": 1026},

@@ -143,6 +143,8 @@ class Recompute:
     matmul's output (torchtitan, distributed/activation_checkpoint.py SelectiveAC), or all but every matmul's."""
     by_virtual_stage: bool
     """Whether layers are recomputed in equal numbers in every virtual stage of a device."""
+    by_module: bool
+    """Whether selective recompute takes parts of a layer by their names."""
 
 
 @dataclass(frozen=True)

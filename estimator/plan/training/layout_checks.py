@@ -68,6 +68,8 @@ def check_given(job: Job) -> None:
     if not offloaded <= {*job.framework.limits.offloads}:
         valid = ["none", *job.framework.limits.offloads]
         raise PlanError("layout.offload", f"{job.framework.name} cannot offload {layout.offload}", valid)
+    if layout.recompute_modules:
+        _check_modules(job)
     if layout.recompute == "selective" and job.framework.recompute.selective == "none":
         raise PlanError(
             "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
@@ -84,6 +86,20 @@ _LONG = {
     "cp": "context parallelism",
     "ep": "expert parallelism",
 }
+
+
+def given_recompute(job: Job) -> str | None:
+    """The recompute that the plan asks for; parts of a layer are those of the selective one."""
+    return job.plan.layout.recompute or ("selective" if job.plan.layout.recompute_modules else None)
+
+
+def _check_modules(job: Job) -> None:
+    layout, field = job.plan.layout, "layout.recompute_modules"
+    if not job.framework.recompute.by_module:
+        problem = f"{job.framework.name} does not choose parts of a layer by their names"
+        raise PlanError(field, problem, ["megatron-lm", "megatron-bridge", "or none of them"])
+    if given_recompute(job) != "selective":
+        raise PlanError(field, f"are of selective recompute, and recompute is {layout.recompute}", ["no modules"])
 
 
 def _check_in_backward(job: Job) -> None:

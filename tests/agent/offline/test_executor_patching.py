@@ -27,7 +27,7 @@ VALUES: dict[str, Any] = {
     "quantisation": "gptq", "train_embeddings": True, "objective": "cost", "memory_share": 0.5, "acceptance": 0.5,
     "weight_bits": 4.0, "speculative_tokens": 4, "image_size": "768x768",
     "beside": ["rtx-3090"], "credits_end": "2026-12-31",
-    "hours_per_day": 8.0, "days_per_week": 4,
+    "hours_per_day": 8.0, "days_per_week": 4, "recompute_modules": ["mlp"],
 }  # fmt: skip
 
 
