@@ -26,11 +26,13 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
     layout = job.plan.layout
     _refuse_training_fields(layout)
     count = job.machine.count
-    splits = []
-    tried = product(*(_values(job, name, parts) for name in _PARTS))
-    for tp, pp, ep, dp in tried:
-        if tp * pp * dp <= count and (tp * dp) % ep == 0 and count % (tp * pp * dp) == 0:
-            splits.append((tp, pp, ep, dp, count // (tp * pp * dp)))
+    splits: list[tuple[int, int, int, int, int]] = []
+    tps, pps, eps, dps = (_values(job, name, parts) for name in _PARTS)
+    for tp, pp in product(tps, pps):
+        replicas, rest = divmod(count, tp * pp)
+        if rest == 0:
+            lanes = [dp for dp in dps if replicas % dp == 0]
+            splits += [(tp, pp, ep, dp, replicas // dp) for ep in eps for dp in lanes if (tp * dp) % ep == 0]
     if not splits:
         named = [name for name in _PARTS if getattr(layout, name) is not None]
         values = ", ".join(f"{name}={getattr(layout, name)}" for name in named)
