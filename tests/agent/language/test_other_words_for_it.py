@@ -235,3 +235,9 @@ def test_hours_of_use_decide_between_rent_and_purchase(words: str, hours: float)
     reading = _read(f"rent or buy 8 H100, {words}")
     assert reading.own["paid_for"]["h100-sxm"]["hours"] == pytest.approx(hours, abs=1)
     assert not reading.lost
+
+
+@pytest.mark.parametrize("run", ["to full fine-tune Llama-3.1-8B", "for LoRA of Qwen3-32B", "to pretrain a 7B"])
+def test_hours_of_use_decide_whatever_is_trained_in_them(run: str) -> None:
+    reading = _read(f"should I buy or rent 8 H100, 10 hours a day, {run}?")
+    assert reading.own["paid_for"]["h100-sxm"]["hours"] == pytest.approx(3650, abs=1)

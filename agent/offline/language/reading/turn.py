@@ -30,6 +30,8 @@ from planner.requests import ALL_PATHS
 
 # Of a longer message the beginning is read, and the rest is told to be unread.
 _LONGEST = 12_000
+_OF_A_RUN = ("estimate_training", "estimate_cost", "check_fit")
+_LENGTHS = ("dataset_tokens", "dataset_samples", "steps", "epochs")
 _FACTS = ("describe_model", "describe_hardware")
 # Signs and spaces between two questions.
 _PLACES = ("put", "create")
@@ -71,6 +73,9 @@ def read(
         page.left = [row for row in page.left if row is not speed.row]
         page.filled = [number for number in page.filled if number.row is not speed.row]
     page.use_h = hours_of_use(page)
+    if page.use_h and page.devices and tool in _OF_A_RUN and not any(map(page.values, _LENGTHS)) and not page.plan:
+        # 'Rent or buy 8 H100 to fine-tune …, 10 hours a day?' is decided by the hours, whatever they train.
+        tool = "describe_hardware"
     page.rows = [_of_row(page, row) for row in parts.rows]
     if page.rows:
         tool = "compare"
