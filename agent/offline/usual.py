@@ -63,7 +63,10 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
         need = _need_bytes(plan, device)
         if device is not None:
             shared = is_serving(plan) and device.personal and get(plan, "overrides.host_gib") is not None
-            counts = (_enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")))
+            counts = (
+                _enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")),
+                _that_are_split(plan),
+            )  # fmt: skip
             return max(counts, key=lambda taken: taken.get(COUNT, 0))
     except PlanError:
         return {}
@@ -103,6 +106,12 @@ def _enough_of(device: Accelerator, need: float, shared: bool) -> dict[str, Any]
         return {}
     few = next((number for number in (2, 4, 8) if need <= number * held), None)
     return {COUNT: few or 8 * -(-int(need) // int(8 * held))}
+
+
+def _that_are_split(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """As many as the sizes of a layout that was named take together."""
+    count = math.prod(int(get(plan, f"layout.{name}") or 1) for name in ("tp", "pp", "cp", "dp"))
+    return {COUNT: count} if count > 1 else {}
 
 
 def _for_a_month(device: Accelerator, device_hours: float | None) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def _canonical(name: str, value: Any) -> Any:
         return value
     try:
         if "model" in name or name == "name":
-            return known().find_model(value)[0].lower().removesuffix("-instruct")
+            return known().find_model(value)[0].lower().removesuffix("-instruct").removesuffix("-it")
         if "accelerator" in name:
             return known().find_accelerator(value)[0]
     except PlanError:

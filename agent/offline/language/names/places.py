@@ -62,7 +62,8 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
         return None
     behind = text[at - 1].norm if at else ""
     region = "-" in said_of(whole, text, at, found[0]) and any(one.kind == "number" for one in text[at : found[0]])
-    if not region and (len(text[at].norm) < 4 or (text[at].text[:1].islower() and behind not in ("in", "en", "em"))):
+    short = len(text[at].norm) < 4 and text[at].norm.isascii()
+    if not region and (short or (text[at].text[:1].islower() and behind not in ("in", "en", "em"))):
         return None
     return Name("place", at, found[0], said_of(whole, text, at, found[0]), found[1])
 

@@ -104,7 +104,9 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
             if before.lower() in ("with", "about", "for", "named", "containing", "on")
         ]
         return {"query": words[-1]} if words and words[-1].lower() not in ("me", "it", "them") else {}
-    named = new or said if tool == "save_scenario" else said or new
+    marked = [name.strip() for name in quoted(page.read.text)]
+    written = [chunk for chunk in chunks if _is_written_as_name(chunk)]
+    named = marked or new or said or written if tool == "save_scenario" else said or new or marked or written
     return {"name": named[-1] if tool == "save_scenario" else named[0]} if named else {}
 
 

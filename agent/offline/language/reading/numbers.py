@@ -190,24 +190,27 @@ def _surest(page: Page, filled: Sequence[Filled]) -> list[Filled]:
 
 
 # Tokens between a number of people and the word that they are there at once.
-_BY = 3
+_BY = 4
 
 
 def _at_once(page: Page, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers without those of people of whom fewer are told to be there at a time: '9 Mitarbeiter, höchstens 4
-    gleichzeitig'."""
-    people = [one for one in filled if one.field == "concurrency"]
-    found, text = page.read.found, page.read.tokens
+    gleichzeitig', '2,400 employees, at most 150 of them at the same time'."""
+    heard, text = page.read.found, page.read.tokens
 
-    def told(one: Filled) -> bool:
-        behind = next((at for at in range(one.row.end, len(text)) if text[at].ends_clause), len(text))
-        near = range(max(one.row.start - _BY, 0), min(one.row.end + _BY, behind))
-        return any(found.sense(at, "at_once") for at in near if not text[at].ends_clause)
+    def told(number: Filled) -> bool:
+        behind = next((at for at in range(number.row.end, len(text)) if text[at].ends_clause), len(text))
+        near = range(max(number.row.start - _BY, 0), min(number.row.end + _BY, behind))
+        return any(heard.sense(at, "at_once") for at in near if not text[at].ends_clause)
 
-    at_once = [one for one in people if told(one)]
+    if any(number.field == "concurrency" for number in filled):
+        of_them = [number for number in filled if number.field == "count" and told(number) and not number.name]
+        filled = [replace(number, field="concurrency") if number in of_them else number for number in filled]
+    people = [number for number in filled if number.field == "concurrency"]
+    at_once = [number for number in people if told(number)]
     if len(people) < 2 or not at_once or len(at_once) == len(people):
         return list(filled)
-    return [one for one in filled if one not in people or one in at_once]
+    return [number for number in filled if number not in people or number in at_once]
 
 
 def _is_bound(read: Mentions, filled: Filled) -> bool:
