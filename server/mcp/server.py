@@ -227,10 +227,16 @@ class _Registry(Provider):
 
 
 class _KnownTools(Middleware):
-    """An unknown tool is answered like any other wrong argument: with the names that there are."""
+    """All tools are listed to whoever asks, as no session hides any: what a session hid is not asked for, which takes
+    FastMCP a store of sessions and a quarter of a second. An unknown tool is answered like any other wrong argument:
+    with the names that there are."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, registry: _Registry) -> None:
+        self.registry = registry
+        self.service = registry.service
+
+    async def on_list_tools(self, context: Any, call_next: Any) -> Sequence[McpTool]:
+        return await self.registry.list_tools()
 
     async def on_call_tool(self, context: Any, call_next: Any) -> ToolResult:
         try:
@@ -248,10 +254,11 @@ def server(service: Service) -> FastMCP:
         yield
         service.close()
 
+    registry = _Registry(service)
     instructions = _INSTRUCTIONS if service.full else _INSTRUCTIONS + _BRIEFLY
     served = FastMCP(
-        "shardwise", instructions=instructions, version=version("shardwise"), providers=[_Registry(service)],
-        middleware=[_KnownTools(service)], lifespan=life, mask_error_details=True, dereference_schemas=False,
+        "shardwise", instructions=instructions, version=version("shardwise"), providers=[registry],
+        middleware=[_KnownTools(registry)], lifespan=life, mask_error_details=True, dereference_schemas=False,
         list_page_size=_PAGE,
     )  # fmt: skip
     served.add_completion_handler(lambda ref, argument, _: _completion(service, ref, argument))
