@@ -16,6 +16,7 @@ from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import explained
+from agent.offline.language.own.tool import is_outside
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -40,7 +41,7 @@ _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything
 def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     """(The tool, or None where none answers, how likely each was)."""
     shares = tool_of(page, context)
-    if page.read.asked("outside") and not page.read.of("model"):
+    if is_outside(page):
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
     if about_the_answer(page) or _only_thanks(page):
         return None, shares

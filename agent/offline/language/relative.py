@@ -12,6 +12,7 @@ from agent.offline.language.asking import is_asked, sentences
 from agent.offline.language.assign import Row, fields_named, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Amount, Unit
+from agent.offline.language.mentions import SERVING
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -356,7 +357,14 @@ def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:
             if target := next((name for name in named.get(at, ()) if _takes(name, mark.amount)), None):
                 return target
     recent = page.topic.get("recent") if page.topic.get("followed", True) else None
-    return next((name for name, path in ALL_PATHS.items() if path == recent and _takes(name, mark.amount)), None)
+    changed = next((name for name, path in ALL_PATHS.items() if path == recent and _takes(name, mark.amount)), None)
+    return changed or (_load_meant(page) if mark.amount is None else None)
+
+
+def _load_meant(page: Page) -> str | None:
+    """The load of a deployment of which nothing was changed yet: 'double that for the sale'."""
+    loads = ("request_rate", "concurrency") if page.mode == SERVING else ()
+    return next((name for name in loads if get(page.plan, ALL_PATHS[name])), None)
 
 
 def _takes(name: str, amount: Amount | None) -> bool:

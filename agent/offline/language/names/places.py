@@ -94,7 +94,8 @@ def _is_to_be_saved(text: Sequence[Glyphs], at: int) -> bool:
     # 'Keep that as plan 'x40''
     behind = at - (at > 1 and text[at - 1].text in _QUOTES)
     behind -= behind > 1 and text[behind - 1].norm in ("plan", "scenario")
-    if text[behind - 1].norm not in lexicon().saving or text[at].norm in lexicon().unnamed:
+    no_names = lexicon().unnamed | lexicon().saving
+    if text[behind - 1].norm not in lexicon().saving or text[at].norm in no_names:
         return False
     starts = range(max(behind - _WORDS, 0), behind)
     words = (word for start in starts for word in lexicon().at(text, start) if word.end == behind)

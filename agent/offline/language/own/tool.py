@@ -47,9 +47,15 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
         found["assistant"] = True
     if any(sense.kind == "optimal" for sense in page.read.senses()):
         found["compute_optimal"] = True
-    if tool is None and (outside := page.read.asked("outside")) and not page.read.of("model"):
-        found |= {"control": "outside", "outside": outside[0]}
+    if tool is None and is_outside(page):
+        found |= {"control": "outside", "outside": page.read.asked("outside")[0]}
     return found
+
+
+def is_outside(page: Page) -> bool:
+    """Whether a kind of model is named that is not planned here, and nothing of a run that is."""
+    said = page.read.of("model") or (page.plan and (page.filled or page.kept))
+    return bool(page.read.asked("outside")) and not said
 
 
 def _limits_of_serving(page: Page) -> dict[str, Any]:
