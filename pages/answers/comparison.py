@@ -52,11 +52,20 @@ def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
     for figure in _ASKED.get(wish, ()) if len(comparison.rows) > 1 else ():
         rows = least_of(comparison, figure)
         if len(rows) > 1:
-            values = [f"{row.name} at {figures.shown(figure, getattr(row, figure))}" for row in rows[1:3]]
+            values = [_behind(row, rows[0], figure) for row in rows[1:3]]
             label = "" if figure in _WHOLE else f" {figures.label(figure).removeprefix('energy ')}"
             least = figures.shown(figure, getattr(rows[0], figure))
             return figure, f"{rows[0].name} {_LEAST[wish]}: {least}{label}, then {', '.join(values)}."
     return "", ""
+
+
+def _behind(row: object, first: object, figure: str) -> str:
+    """'8 x h100-sxm at $0.13', or by how much where both are written alike."""
+    mine, least = getattr(row, figure), getattr(first, figure)
+    shown = figures.shown(figure, mine)
+    if shown == figures.shown(figure, least) and least:
+        return f"{row.name} at {figures.percent(mine / least - 1)} more"
+    return f"{row.name} at {shown}"
 
 
 def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:

@@ -9,7 +9,7 @@ from knowledge import figures
 from pages.answers import memory
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Prose, capitalised
 from pages.results.columns import Column, table
 from pages.results.estimate import component
 from planner.results import Limit, MemoryEstimate, TrainingEstimate
@@ -17,7 +17,7 @@ from planner.serving.results import ServingChoice, ServingMemoryEstimate
 from planner.training.concessions import CONCEDED
 
 # What stops it that is no part of memory.
-_OTHERS = {"range": "nothing else", "catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
+_OTHERS = {"catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
            "device_hours": "the device-hours"}  # fmt: skip
 _OF_SERVING = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
                "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
@@ -34,7 +34,7 @@ def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
     head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _takes(limit))
-    blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    blocks: list[Block] = [head, _bound(limit, by)]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):
@@ -47,6 +47,11 @@ def training(limit: Limit) -> list[Block]:
     if limit.goal == "tokens" or not isinstance(limit.memory, MemoryEstimate):
         return blocks
     return [*blocks, *memory.training(limit.memory)]
+
+
+def _bound(limit: Limit, by: str) -> Prose:
+    """What stops it; at the end of what is tried nothing does."""
+    return Prose(f"{capitalised(limit.why)}." if limit.limited_by == "range" else f"Bottleneck: **{by}**; {limit.why}.")
 
 
 def _verdict(limit: Limit) -> str:
@@ -151,7 +156,7 @@ def serving(limit: Limit) -> list[Block]:
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
     head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)
-    blocks: list[Block] = [head, Prose(f"Bottleneck: **{by}**; {limit.why}.")]
+    blocks: list[Block] = [head, _bound(limit, by)]
     if isinstance(chosen, ServingChoice):
         there = (
             f"**At that point**: {chosen.summary}; TTFT "

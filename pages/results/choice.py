@@ -22,6 +22,9 @@ LAYOUTS: list[Column] = [
 # What a deployment was chosen by, for each goal.
 MEASURES = {"throughput": "output_tokens_per_s_per_device", "latency": "e2e_s", "cost": "usd_per_million_output_tokens"}
 _LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
+# What holds a deployment back, by its name in a result.
+_HOLDS = {"tpot": "TPOT", "ttft": "TTFT", "kv memory": "KV cache"}
+_BOTTLENECK: Column = ("limited by", lambda row: _HOLDS.get(row.limited_by, row.limited_by))
 _MONEY: list[Column] = ["usd_per_hour", "usd_per_million_output_tokens"]
 _SERVED: list[Column] = ["output_tokens_per_s", "ttft_s", "tpot_s"]
 _WHERE: list[Column] = [("deployment", "summary"), "accelerator", "devices"]
@@ -113,7 +116,7 @@ def size(result: SizedServing) -> list[Block]:
 def sizes(rows: Sequence[ServingSize]) -> list[Block]:
     columns = [
         ("deployment", "summary"), "accelerator", "devices", *_MONEY, "ttft_s", "utilisation", "replicas",
-        "replica_limit", ("limited by", "limited_by"), "tpot_s", "output_tokens_per_s",
+        "replica_limit", _BOTTLENECK, "tpot_s", "output_tokens_per_s",
     ]  # fmt: skip
     return table(rows, columns, "Cheapest first")
 
@@ -121,7 +124,7 @@ def sizes(rows: Sequence[ServingSize]) -> list[Block]:
 def mlperf(result: MlperfProjection) -> list[Block]:
     rows: list[Column] = [
         "samples_per_s", "tokens_per_s", "tokens_per_s_per_device", "dataset_s", "run_s", "ttft_p99_s", "tpot_p99_s",
-        ("limited by", "limited_by"),
+        _BOTTLENECK,
     ]  # fmt: skip
     # Offline all samples wait from the start: how long the last one does says nothing of latency.
     deployments = [column for column in DEPLOYMENTS if result.scenario != "offline" or column != "ttft_s"]

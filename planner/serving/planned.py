@@ -421,10 +421,10 @@ def _rate(candidates: Deployments, entry: int) -> float:
 
 
 def summary(pool: Pool, index: int) -> str:
-    """'2 x tp4, fp8, vllm, 64 requests in flight'."""
+    """'2 x TP 4, fp8, vllm, 64 in flight'."""
     estimates, entry = pool.of(index)
     candidates = estimates.deployments
-    names = [f"{name}{size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
+    names = [f"{name.upper()} {size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
     replicas = int(candidates.replicas[entry])
     copies = f"{replicas} x " if replicas > 1 else ""
     clients, rate = float(candidates.concurrency[entry]), _rate(candidates, entry)

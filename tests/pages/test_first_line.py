@@ -12,6 +12,8 @@ import pytest
 from knowledge import figures
 from pages.answers import facts, lead
 from pages.answers.change import ShortAnswer, changed
+from pages.answers.comparison import _behind
+from pages.answers.limit import answer
 from pages.blocks import Headline, Prose
 from pages.results.limits import doubt_words
 from planner.results import HardwareDescription, TrainingEstimate
@@ -104,3 +106,17 @@ def test_the_price_of_a_device_has_its_day_and_one_without_any_what_devices_like
         texts.append(head.markdown)
     assert re.search(r"an hour\*\* at .*, price of 20\d\d-\d\d", texts[0])
     assert re.search(r"similar devices cost \$[\d.]+ to \$[\d.]+ an hour \(an assumption\)", texts[1])
+
+
+def test_what_costs_as_much_when_rounded_is_told_apart_by_its_share() -> None:
+    rows: list[Any] = [SimpleNamespace(name="b", usd=120.0), SimpleNamespace(name="a", usd=120.4)]
+    assert _behind(rows[1], rows[0], "usd") == "a at 0.3 % more"
+    assert _behind(SimpleNamespace(name="a", usd=150.0), rows[0], "usd") == "a at $150"
+
+
+def test_where_nothing_holds_back_nothing_is_called_a_bottleneck() -> None:
+    found: Any = find("find_limit").run({"model": "gpt2", "accelerator": "h100-sxm", "goal": "devices"})
+    told = " ".join(block.markdown for block in answer(found) if isinstance(block, Prose))
+    assert found.limited_by == "range"
+    assert "It fits on a single device" in told
+    assert "Bottleneck" not in told

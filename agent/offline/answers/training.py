@@ -198,7 +198,7 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
 def failures(outcomes: list[Outcome]) -> list[Block]:
     """What tools refused that write no files."""
     refusals = errors(outcomes).items()
-    return [Prose(f"The tool {name} answered: {text}") for name, text in refusals if name not in _FILE_TOOLS]
+    return [Prose(f"**Not answered** ({name}): {text}") for name, text in refusals if name not in _FILE_TOOLS]
 
 
 def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
