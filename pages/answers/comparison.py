@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from knowledge import figures
 from pages.answers.lead import verdict
@@ -59,7 +59,7 @@ def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
     return "", ""
 
 
-def _behind(row: object, first: object, figure: str) -> str:
+def _behind(row: Any, first: Any, figure: str) -> str:
     """'8 x h100-sxm at $0.13', or by how much where both are written alike."""
     mine, least = getattr(row, figure), getattr(first, figure)
     shown = figures.shown(figure, mine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from knowledge import figures
 from knowledge.figures import count, rate, usd
@@ -24,7 +25,13 @@ MEASURES = {"throughput": "output_tokens_per_s_per_device", "latency": "e2e_s", 
 _LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
 # What holds a deployment back, by its name in a result.
 _HOLDS = {"tpot": "TPOT", "ttft": "TTFT", "kv memory": "KV cache"}
-_BOTTLENECK: Column = ("limited by", lambda row: _HOLDS.get(row.limited_by, row.limited_by))
+
+
+def _held_by(row: Any) -> str:
+    return _HOLDS.get(row.limited_by, str(row.limited_by))
+
+
+_BOTTLENECK: Column = ("limited by", _held_by)
 _MONEY: list[Column] = ["usd_per_hour", "usd_per_million_output_tokens"]
 _SERVED: list[Column] = ["output_tokens_per_s", "ttft_s", "tpot_s"]
 _WHERE: list[Column] = [("deployment", "summary"), "accelerator", "devices"]
