@@ -100,8 +100,13 @@ class Planned:
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout and micro-batch."""
         row = self.estimates.layouts.row(self.index)
-        micro = int(self.estimates.layouts.micro_batch[self.index])
-        return self.job.plan.patch({"layout": row, "workload.micro_batch": micro})
+        chosen: dict[str, Any] = {
+            "layout": row,
+            "workload.micro_batch": int(self.estimates.layouts.micro_batch[self.index]),
+        }
+        if self.job.calibration.device.split_kernel is not None and (row["cp"] or 1) > 1:
+            chosen["workload.attention"] = self.job.framework.limits.split_attention
+        return self.job.plan.patch(chosen)
 
     @cached_property
     def options(self) -> dict[str, bool | str]:
