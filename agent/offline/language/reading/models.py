@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -148,9 +149,11 @@ def _usual_model(options: Sequence[str]) -> str:
 
 
 def _usual_of_family(options: Sequence[str]) -> str:
-    """Of a family that is named alone its newest generation, and there the size that is run most, about 8B; where none
-    is near that the smallest that a node trains; else the newest. Models without a date are left to be named."""
-    every = [find_model(option).value for option in options]
+    """Of a family that is named alone its maker's newest generation, and there the size that is run most, about 8B;
+    where none is near that the smallest that a node trains; else the newest. Models without a date are left to be
+    named."""
+    makers = Counter(option.partition("/")[0] for option in options).most_common(1)
+    every = [find_model(option).value for option in options if option.startswith(f"{makers[0][0]}/")]
     rows = _plain([row for row in every if row.released] or every)
     newest = max(_month(row) for row in rows)
     new = [row for row in rows if row.parameters and _month(row) >= newest - _GENERATION_MONTHS]
