@@ -198,7 +198,7 @@ class _PlanRequest(_PlanArguments, total=False):
     recompute: str | None
     """none, selective, full or block:N."""
     recompute_modules: list[Literal['core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts']] | None
-    """Parts of a layer that selective recompute drops; core_attn unless given."""
+    """What selective recompute drops (core_attn)."""
     offload: Literal['none', 'optimizer', 'params', 'activations', 'optimizer+activations', 'params+activations'] | None
     """To host memory; params with the optimizer's states."""
     objective: Literal['throughput', 'cost', 'time', 'memory'] | None
@@ -216,9 +216,9 @@ class _PlanRequest(_PlanArguments, total=False):
     provider: str | None
     """Price book to use, e.g. AWS."""
     hours_per_day: float | None
-    """Hours of a day in which machines are free."""
+    """Hours a day the machines are free."""
     days_per_week: int | None
-    """Days of a week on which machines are free."""
+    """Days a week the machines are free."""
     usable_gib: float | None
     """Memory that a device can allocate."""
     reserve_gib: float | None
@@ -365,7 +365,7 @@ class _EitherRequest(_EitherArguments, total=False):
     recompute: str | None
     """none, selective, full or block:N."""
     recompute_modules: list[Literal['core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts']] | None
-    """Parts of a layer that selective recompute drops; core_attn unless given."""
+    """What selective recompute drops (core_attn)."""
     offload: Literal['none', 'optimizer', 'params', 'activations', 'optimizer+activations', 'params+activations'] | None
     """To host memory; params with the optimizer's states."""
     objective: Literal['throughput', 'cost', 'time', 'memory'] | None
@@ -383,9 +383,9 @@ class _EitherRequest(_EitherArguments, total=False):
     provider: str | None
     """Price book to use, e.g. AWS."""
     hours_per_day: float | None
-    """Hours of a day in which machines are free."""
+    """Hours a day the machines are free."""
     days_per_week: int | None
-    """Days of a week on which machines are free."""
+    """Days a week the machines are free."""
     usable_gib: float | None
     """Memory that a device can allocate."""
     reserve_gib: float | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_DAY_H, _WEEK_D = 24.0, 7
+DAY_H, WEEK_D = 24.0, 7  # hours of a day, days of a week
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,12 @@ class FreeHours:
 
     @property
     def always(self) -> bool:
-        return self.hours_per_day == _DAY_H and self.days_per_week == _WEEK_D
+        return self.hours_per_day == DAY_H and self.days_per_week == WEEK_D
 
     def free_h(self, elapsed_h: float) -> float:
         """Hours of work that are done so many hours by the calendar after the start of the first free day of a week."""
-        days, hours = divmod(elapsed_h, _DAY_H)
-        weeks, day = divmod(int(days), _WEEK_D)
+        days, hours = divmod(elapsed_h, DAY_H)
+        weeks, day = divmod(int(days), WEEK_D)
         today = min(hours, self.hours_per_day) if day < self.days_per_week else 0.0
         return (weeks * self.days_per_week + min(day, self.days_per_week)) * self.hours_per_day + today
 
@@ -30,4 +30,4 @@ class FreeHours:
         """Hours by the calendar until so many of work are done, from the start of the first free day of a week."""
         before = max(math.ceil(run_h / self.hours_per_day) - 1, 0)
         weeks, days = divmod(before, self.days_per_week)
-        return (_WEEK_D * weeks + days) * _DAY_H + run_h - before * self.hours_per_day
+        return (WEEK_D * weeks + days) * DAY_H + run_h - before * self.hours_per_day

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from estimator.errors import PlanError, nearest
-from estimator.plan.calendar import FreeHours
+from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -344,7 +344,7 @@ class Layout(PlanPart):
     )
     recompute: str | None = Field(None, description="none, selective, full or block:N.")
     recompute_modules: list[RecomputeModule] | None = Field(
-        None, min_length=1, description="Parts of a layer that selective recompute drops; core_attn unless given."
+        None, min_length=1, description="What selective recompute drops (core_attn)."
     )
     offload: (
         Literal["none", "optimizer", "params", "activations", "optimizer+activations", "params+activations"] | None
@@ -402,8 +402,8 @@ class Goal(PlanPart):
     credits_usd: Amount | None = Field(None, gt=0, description="Credits that pay for the run first.")
     credits_end: Day | None = Field(None, description="Day on which the credits end, e.g. 2026-12-31.")
     provider: str | None = Field(None, description="Price book to use, e.g. AWS.")
-    hours_per_day: float | None = Field(None, gt=0, le=24, description="Hours of a day in which machines are free.")
-    days_per_week: int | None = Field(None, ge=1, le=7, description="Days of a week on which machines are free.")
+    hours_per_day: float | None = Field(None, gt=0, le=24, description="Hours a day the machines are free.")
+    days_per_week: int | None = Field(None, ge=1, le=7, description="Days a week the machines are free.")
 
     @field_validator("credits_end")
     @classmethod
@@ -418,7 +418,7 @@ class Goal(PlanPart):
     @property
     def free(self) -> FreeHours | None:
         """None where machines are free all the time."""
-        free = FreeHours(self.hours_per_day or 24.0, self.days_per_week or 7)
+        free = FreeHours(self.hours_per_day or DAY_H, self.days_per_week or WEEK_D)
         return None if free.always else free
 
     @property

@@ -23,7 +23,7 @@ _TYPED = {
     "model": "qwen2.5-0.5b", "name": "mine", "software_version": "2.4", "lora_targets": "attention",
     "accelerator": "h200-sxm", "interconnect": "ib-ndr-400x8", "recompute": "block:3", "provider": "AWS",
     "shard_group": "4", "zero_stage": "2", "image_size": "768x768", "beside": "rtx-3090", "overrides": "weights_gib=3",
-    "credits_end": "2026-12-31",
+    "credits_end": "2026-12-31", "days_per_week": "5",
 }  # fmt: skip
 _SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout")
 FIELDS = sorted(ALL_PATHS)
