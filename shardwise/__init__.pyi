@@ -70,17 +70,17 @@ class _PlanRequest(_PlanArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, each in place of what would be estimated or looked up: memory in GiB per device,
-    bandwidths of links in GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib,
-    gradients_gib, optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib,
-    communication_buffers_gib, step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib,
-    host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
+    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
+    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib,
+    optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib,
+    step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s,
+    scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
     """Version of the framework, where known, or of libraries: torch 2.1, bitsandbytes 0.41."""
     stage: Literal['pretrain', 'sft', 'dpo', 'ppo', 'grpo', 'kto', 'orpo', 'simpo', 'ipo', 'rm'] | None
-    """What the run does: pretraining, fine-tuning or preference training."""
+    """Pretraining, fine-tuning or preference training."""
     method: Literal['full', 'lora', 'qlora', 'dora', 'pissa', 'freeze'] | None
     """Which weights are trained."""
     precision: Literal['bf16', 'fp16', 'fp32', 'tf32', 'fp8', 'mxfp8', 'mxfp4', 'nvfp4'] | None
@@ -237,17 +237,17 @@ class _EitherRequest(_EitherArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, each in place of what would be estimated or looked up: memory in GiB per device,
-    bandwidths of links in GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib,
-    gradients_gib, optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib,
-    communication_buffers_gib, step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib,
-    host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
+    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
+    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib,
+    optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib,
+    step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s,
+    scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
     """Version of the framework, where known, or of libraries: torch 2.1, bitsandbytes 0.41."""
     stage: Literal['pretrain', 'sft', 'dpo', 'ppo', 'grpo', 'kto', 'orpo', 'simpo', 'ipo', 'rm'] | None
-    """What the run does: pretraining, fine-tuning or preference training."""
+    """Pretraining, fine-tuning or preference training."""
     method: Literal['full', 'lora', 'qlora', 'dora', 'pissa', 'freeze'] | None
     """Which weights are trained."""
     precision: Literal['bf16', 'fp16', 'fp32', 'tf32', 'fp8', 'mxfp8', 'mxfp4', 'nvfp4'] | None
@@ -506,9 +506,9 @@ class _ServingRequest(_ServingArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, each in place of what would be estimated or looked up: memory in GiB per device,
-    bandwidths of links in GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, host_gib,
-    host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us"""
+    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
+    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, host_gib, host_gb_per_s,
+    scaleup_gb_per_s, network_gb_per_s, network_latency_us"""
     input_len: int | float | None
     """Mean prompt tokens per request, without images."""
     images: int | None

@@ -128,7 +128,7 @@ class Training(PlanPart):
     software_version: str | None = Field(
         None, description="Version of the framework, where known, or of libraries: torch 2.1, bitsandbytes 0.41."
     )
-    stage: Stage = Field("sft", description="What the run does: pretraining, fine-tuning or preference training.")
+    stage: Stage = Field("sft", description="Pretraining, fine-tuning or preference training.")
     method: Method = Field("full", description="Which weights are trained.")
     lora: Lora = Field(
         default_factory=lambda: Lora.model_validate({}), description="Adapter settings of lora, qlora, dora and pissa."
