@@ -25,6 +25,7 @@ _TYPED = {
     "shard_group": "4", "zero_stage": "2", "image_size": "768x768", "beside": "rtx-3090", "overrides": "weights_gib=3",
     "credits_end": "2026-12-31", "days_per_week": "5",
 }  # fmt: skip
+_LISTS = ("beside", "recompute_modules")
 _SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout")
 FIELDS = sorted(ALL_PATHS)
 
@@ -69,8 +70,8 @@ def typed(draw: st.DrawFn) -> tuple[str, str]:
         return name, draw(st.sampled_from(values))
     if name in _SHARES:
         return name, f"{draw(st.floats(0.05, 0.9)):.3f}"
-    # The two whose bounds in the Plan are below that.
-    most = {"weight_bits": 32, "output_spread": 10}.get(name, 64)
+    # Those whose bounds in the Plan are below that.
+    most = {"weight_bits": 32, "output_spread": 10, "hours_per_day": 24}.get(name, 64)
     return name, str(draw(st.integers(1, most)))
 
 
@@ -95,9 +96,7 @@ def test_every_flag_reaches_the_plan(field: tuple[str, str], style: str) -> None
     for key in path.split("."):
         found = found[key]
     section = (
-        {"overrides": {"weights_gib": 3}}
-        if name == "overrides"
-        else _section(path, [word] if name == "beside" else word)
+        {"overrides": {"weights_gib": 3}} if name == "overrides" else _section(path, [word] if name in _LISTS else word)
     )
     expected = Plan.parse({"model": "llama-3.1-8b"} | section)
     wanted: Any = expected.model_dump(mode="json")
