@@ -17,12 +17,12 @@ from agent.offline.language.reading.currencies import NEAR_DOLLARS, in_dollars
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
 from agent.offline.language.relative import differences, machines_added
+from estimator.plan.calendar import DAY_H, WEEK_D
 from planner.requests import ALL_PATHS
 
 _BYTES_PER_TOKEN = 4
 # Words between credits and the day on which they end: 'of AWS credits until'.
 _BESIDE = 4
-_DAY_H = 24
 # Up to this cost the words beside a number say which field it fills.
 _SURELY = 0.7
 # Fields that are limits from above; loads, which may be said either way.
@@ -106,7 +106,7 @@ def _busy(page: Page) -> tuple[float, int, int] | None:
     if not any(_comes(number) for number in page.filled):
         return None
     spread = next(
-        (number for number in page.filled if number.field == "deadline_h" and number.values[-1] <= _DAY_H), None
+        (number for number in page.filled if number.field == "deadline_h" and number.values[-1] <= DAY_H), None
     )
     told = (page.free.hours, page.free.start, page.free.end) if page.free else page.busy
     if spread and not page.busy:
@@ -133,9 +133,9 @@ def _while_busy(
     }
 
     def while_busy(edit: Edit) -> Edit:
-        if edit.field not in _COMING or edit.span not in daily or hours == _DAY_H:
+        if edit.field not in _COMING or edit.span not in daily or hours == DAY_H:
             return edit
-        rate = round(edit.value * _DAY_H / hours, 9)
+        rate = round(edit.value * DAY_H / hours, 9)
         return replace(edit, value=rate, note=f"the requests of a day come in {daily[edit.span]}: {rate:.3g} a second")
 
     return [(at, [while_busy(edit) for edit in each]) for at, each in edits]
@@ -152,12 +152,12 @@ def _is_of_credits(page: Page, start: int) -> bool:
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
     """The edits with the part of every week that machines are free in."""
     due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
-    if page.mode == "serving" or (due and all(edit.value <= _DAY_H for edit in due)):
+    if page.mode == "serving" or (due and all(edit.value <= DAY_H for edit in due)):
         # 'We nightly summarise …, must be through in six hours'
         return edits
     said, span = page.read.said(free.start, free.end), page.read.span(free.start, free.end)
     note = f"{said!r} taken as {free.hours:g} hours on {free.days} days of a week"
-    parts = [("hours_per_day", free.hours, 24.0), ("days_per_week", free.days, 7)]
+    parts = [("hours_per_day", free.hours, DAY_H), ("days_per_week", free.days, WEEK_D)]
     told = [Edit(name, "set", value, span, note) for name, value, most in parts if value != most]
     return [*edits, (free.start, told)]
 
