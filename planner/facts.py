@@ -27,6 +27,7 @@ from planner.money.offers import offer, rentable
 from planner.money.owned import owned_cost
 from planner.money.results import BreakEven, HardwareBill
 from planner.money.terms import CostTerms
+from planner.named import how_read
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
 
@@ -139,7 +140,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         name_devices=named.count,
         name_score=round(match.score, 2),
         name_runner_up=match.runner_up,
-        assumptions=[Assumption(field="accelerator", value=device.id, why=match.note)] if match.note else [],
+        assumptions=how_read(match),
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
     )
 

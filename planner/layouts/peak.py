@@ -12,12 +12,12 @@ from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Precision
 from knowledge.figures import gib
-from knowledge.machines.catalogue import find_accelerator
 from measure.history.reached import main_accelerators, reached_mfu
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
 from planner.layouts.strategies import model_name
+from planner.named import device_named
 from planner.plots import Plot, grouped
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
@@ -99,9 +99,8 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     started = time.perf_counter()
     plan, stage = _base(request)
     models: list[Any] = list(dict.fromkeys(request.models)) if request.models else [plan.model]
-    kinds = [
-        (device, precision) for device in _devices(request, plan) for precision in _precisions(request, plan, device)
-    ]
+    devices, named = _devices(request, plan)
+    kinds = [(device, precision) for device in devices for precision in _precisions(request, plan, device)]
     number = len(models) * len(kinds)
     if number > _MOST_ROWS:
         problem = f"{len(models)} models x {len(kinds)} accelerators and precisions are {number} rows"
@@ -127,7 +126,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     return PeakThroughput(
         plan=plan.given(),
         rows=rows,
-        assumptions=[*stage, *common_assumptions(shown)],
+        assumptions=[*stage, *named, *common_assumptions(shown)],
         plots=_plots(rows),
         seconds=time.perf_counter() - started,
         warnings=_warnings(shown, rows),
@@ -144,19 +143,21 @@ def _base(request: PeakRequest) -> tuple[Plan, list[Assumption]]:
     return plan.patch({"workload.stage": "pretrain"}), [Assumption(field="workload.stage", value="pretrain", why=why)]
 
 
-def _devices(request: PeakRequest, plan: Plan) -> list[Accelerator]:
+def _devices(request: PeakRequest, plan: Plan) -> tuple[list[Accelerator], list[Assumption]]:
+    """Those to compare, and how their names were read."""
     if request.accelerators is not None:
         try:
-            devices = [find_accelerator(name).value for name in request.accelerators]
+            pairs = [device_named(name) for name in request.accelerators]
         except PlanError as error:
             raise PlanError("accelerators", error.problem, error.valid) from None
-        if not devices:
+        if not pairs:
             raise PlanError("accelerators", "has no accelerators", ["h100-sxm", "mi300x"])
-        return list({device.id: device for device in devices}.values())
+        devices = {device.id: device for device, _ in pairs}
+        return list(devices.values()), [item for _, read in pairs for item in read]
     if plan.cluster.accelerator is not None:
-        return [find_accelerator(plan.cluster.accelerator).value]
-
-    return main_accelerators()
+        device, read = device_named(plan.cluster.accelerator, "cluster.accelerator")
+        return [device], read
+    return main_accelerators(), []
 
 
 def _precisions(request: PeakRequest, plan: Plan, device: Accelerator) -> list[str]:

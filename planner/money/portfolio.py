@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from estimator.money.queue import QueuedRun, starts
 from estimator.plan.schema import Inference, Plan
-from knowledge.machines.catalogue import find_accelerator
 from knowledge.prices.book import prices
 from planner.money.offers import OfferTerms, cheapest, in_order, offer, rentable
+from planner.named import device_named
 from planner.result import Assumption, Result
 from planner.training.planned import Planned, plan_training
 from planner.training.run import run_of
@@ -132,9 +133,9 @@ class _Schedule:
 
 def portfolio(request: PortfolioRequest) -> Portfolio:
     """Schedule several runs on one cluster. Raises PlanError."""
-    device = find_accelerator(request.accelerator).value
+    device, named = device_named(request.accelerator)
     _check_names(request.runs)
-    schedule = _scheduled(request, device.id, request.count)
+    schedule = _scheduled(request, device, request.count)
     provider, hourly = _hourly(request, schedule)
     ends_h = schedule.ends_h
     placed = [_placed(request, schedule, place, hourly) for place in range(len(schedule.runs))]
@@ -152,13 +153,26 @@ def portfolio(request: PortfolioRequest) -> Portfolio:
         busy_share=busy / (request.count * ends_h) if ends_h else None,
         usd=None if hourly is None or ends_h is None else hourly * ends_h,
         in_time=schedule.in_time if limited else None,
-        enough=None if schedule.in_time else _enough(request, device.id),
+        enough=None if schedule.in_time else _enough(request, device),
         assumptions=[
+            *named,
+            *_models_read(schedule),
             Assumption(field="order", value="by priority", why="no run delays what goes first; none is stopped"),
             Assumption(field="devices", value="whole nodes", why="a run has its nodes to itself"),
         ],
         warnings=[f"{row.name}: {row.why_not}" for row in placed if row.why_not],
     )  # fmt: skip
+
+
+def _models_read(schedule: _Schedule) -> list[Assumption]:
+    """How the names of the runs' models were read."""
+    return [
+        item.model_copy(update={"field": f"runs.{run.asked.name}.model"})
+        for run in schedule.runs
+        if run.planned is not None
+        for item in run.planned.assumptions
+        if item.field == "model"
+    ]
 
 
 def _check_names(runs: Sequence[PortfolioRun]) -> None:
@@ -172,10 +186,9 @@ def _check_names(runs: Sequence[PortfolioRun]) -> None:
                 raise PlanError("runs", f"{run.name!r} waits for {other!r}, which is no other run here", names)
 
 
-def _scheduled(request: PortfolioRequest, accelerator: str, count: int) -> _Schedule:
-    device = find_accelerator(accelerator).value
+def _scheduled(request: PortfolioRequest, device: Accelerator, count: int) -> _Schedule:
     per_node = min(device.per_node, count)
-    timed = [_timed(run, accelerator, min(run.devices or count, count)) for run in request.runs]
+    timed = [_timed(run, device.id, min(run.devices or count, count)) for run in request.runs]
     names = [run.name for run in request.runs]
 
     def queue(high: bool) -> list[QueuedRun]:
@@ -195,7 +208,7 @@ def _scheduled(request: PortfolioRequest, accelerator: str, count: int) -> _Sche
     nodes = max(1, count // per_node)
     begins, late = starts(queue(False), nodes), starts(queue(True), nodes)
     latest = [None if start is None else start + run.high_hours for start, run in zip(late, timed, strict=True)]
-    return _Schedule(timed, begins, latest, accelerator, per_node, count)
+    return _Schedule(timed, begins, latest, device.id, per_node, count)
 
 
 def _timed(run: PortfolioRun, accelerator: str, devices: int) -> _Timed:
@@ -262,11 +275,11 @@ def _date(start: datetime | None, hours: float | None) -> str | None:
         return None
 
 
-def _enough(request: PortfolioRequest, accelerator: str) -> EnoughDevices | None:
+def _enough(request: PortfolioRequest, device: Accelerator) -> EnoughDevices | None:
     """The smallest tried multiple of the cluster that does; runs without a number of devices take all of it."""
     for times in _TIMES:
         count = request.count * times
-        schedule = _scheduled(request, accelerator, count)
+        schedule = _scheduled(request, device, count)
         if schedule.in_time and schedule.ends_h is not None:
             _, hourly = _hourly(request, schedule)
             usd = None if hourly is None else hourly * schedule.ends_h

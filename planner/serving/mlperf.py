@@ -17,9 +17,10 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
 from knowledge.figures import percent
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.counted import find_devices
 from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, samples_of_run
 from planner.evidence import evidence_of
+from planner.named import how_read
 from planner.result import Assumption
 from planner.serving.options import joined_devices, options
 from planner.serving.planned import Served, choice, chosen_of, finite, settled
@@ -142,7 +143,7 @@ def _chosen(
     """(The best deployment on all nodes, what was assumed, samples/s offline). A replica takes a node at most, or as
     many as fast links join, or as few as hold it; replicas are the same on one node and on many."""
     scenario, count = request.scenario, plan.cluster.count or 1
-    joined = min(joined_devices(find_accelerator(request.accelerator).value), _MOST_JOINED)
+    joined = min(joined_devices(find_devices(request.accelerator).match.value), _MOST_JOINED)
     trials: list[_Trial] = []
     for width in (width for width in range(1, nodes + 1) if nodes % width == 0):
         if any(trial.fits for trial in trials) and count * width // nodes > joined:
@@ -181,9 +182,10 @@ def _trial(plan: Plan, request: MlperfRequest, bench: Benchmark, of: tuple[int, 
 
 def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
     """The plan of the benchmark on the machine that was asked for, and its nodes."""
-    device = find_accelerator(request.accelerator).value
-    node = request.per_node or device.per_node
-    count = request.count or (request.nodes or 1) * node
+    named = find_devices(request.accelerator)
+    device = named.match.value
+    node = request.per_node or named.per_node or device.per_node
+    count = request.count or (request.nodes * node if request.nodes else named.count or node)
     if request.count and request.nodes and request.count != request.nodes * min(node, request.count):
         raise PlanError("nodes", f"{request.count} devices are no {request.nodes} nodes of {node}", ["nodes or count"])
     spread = bench.output.sd / bench.output.mean if bench.output.sd else 0.0
@@ -221,7 +223,7 @@ def _formats(request: MlperfRequest, plan: Plan) -> list[str] | None:
     """What submissions run: the fewest bits that the device computes in, 4 and 8, where nothing else is asked for."""
     if request.weight_dtype or "weight_dtype" in plan.inference.model_fields_set:
         return None
-    peaks = find_accelerator(request.accelerator).value.peak_flops
+    peaks = find_devices(request.accelerator).match.value.peak_flops
     if "gpt-oss" in plan.model:
         return ["mxfp4"]
     four = next((name for name in ("nvfp4", "mxfp4") if name in peaks), "")
@@ -361,7 +363,7 @@ def _assumptions(request: MlperfRequest, assumptions: list[Assumption], plan: Pl
     if request.count is None and request.nodes is None:
         rows.append(("nodes", nodes, "one node unless a number is given"))
     by_field |= {field: Assumption(field=field, value=value, why=why) for field, value, why in rows}
-    return list(by_field.values())
+    return [*how_read(find_devices(request.accelerator).match), *by_field.values()]
 
 
 def _why(bench: Benchmark, scenario: str, rate: float, fastest: float, bottleneck: str) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from knowledge.machines.counted import find_devices
@@ -26,3 +29,22 @@ def test_a_model_is_described_as_its_name_was_read(name: str) -> None:
     assert found["id"] == match.value.id
     assert found["name_score"] == pytest.approx(match.score, abs=0.005)
     assert found["name_runner_up"] == match.runner_up
+
+
+@pytest.mark.parametrize(
+    ("tool", "request_for"),
+    [
+        ("peak_throughput", lambda name: {"plan": {"model": "llama-3.1-8b"}, "accelerators": [name]}),
+        ("project_mlperf", lambda name: {"benchmark": "llama3.1-8b", "accelerator": name}),
+        ("describe_hardware", lambda name: {"accelerator": name}),
+    ],
+)
+def test_every_tool_says_how_a_device_was_read(tool: str, request_for: Callable[[str], dict[str, Any]]) -> None:
+    """An inexact name with the resolver's sentence, an exact one without."""
+    match = find_devices("a100 80").match
+    read = [
+        item["why"] for item in call(tool, request_for("a100 80"))["assumptions"] if match.value.id == item["value"]
+    ]
+    assert read == [match.note]
+    exact = call(tool, request_for(match.value.id))["assumptions"]
+    assert not any(item["field"] == "accelerator" for item in exact)

@@ -45,6 +45,13 @@ def test_each_run_takes_what_its_estimate_says() -> None:
     assert len(list(csv.DictReader(io.StringIO(as_csv(result))))) == 3
 
 
+def test_names_of_the_device_and_of_models_say_how_they_were_read() -> None:
+    run = {"name": "one", "plan": PLAN | {"model": "llama 8b"}}
+    read = {item.field: item.why for item in portfolio(_asked(accelerator="a100 80", runs=[run])).assumptions}
+    assert "'a100 80' read as" in read["accelerator"]
+    assert "'llama 8b' read as" in read["runs.one.model"]
+
+
 def test_late_runs_say_what_is_enough() -> None:
     hours = portfolio(_asked()).placed[0].takes_h
     assert hours is not None
