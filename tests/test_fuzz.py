@@ -25,9 +25,6 @@ from tools.registry import registry
 
 CASES = part(1_000, 20_000)
 MOST_S = 2.0
-# The fewest devices for a limit of latency that none keeps: up to 17 sizes of cluster, each with all its thousands of
-# deployments under the load: 2.3 to 3.1 s of a processor beside other programs (five processes on two cores).
-MOST_S_OF = {"find_limit": 4.0}
 MOST_BYTES = 500 * 10**6
 # Two changes of shape of a value, so that what is right of a call is reached as well as what is wrong.
 ODD = st.one_of(
@@ -126,7 +123,7 @@ def finite(value: Any) -> bool:
 
 def called(name: str, arguments: dict[str, Any]) -> None:
     error = ""
-    with within(MOST_S_OF.get(name, MOST_S)):
+    with within(MOST_S):
         try:
             answer = registry()[name](arguments)
             assert finite(answer), answer

@@ -14,6 +14,8 @@ from estimator.plan.layouts import Floats
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.search.layouts import divisors
+from estimator.serving.arrivals import Loads
+from estimator.serving.estimates import loads_of
 from estimator.serving.memory import ServingMemory, serving_memory
 from estimator.serving.space import Deployments, deployments
 from knowledge.figures import gib
@@ -47,6 +49,10 @@ class _Furthest:
     why: str
     probes: list[LimitProbe] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
+    seen: dict[Any, Served] = field(default_factory=dict)
+
+    def served(self, value: Any) -> Served:
+        return self.seen.get(value) or plan_serving(self.plan(value))
 
 
 def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
@@ -65,7 +71,7 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
         case _:
             valid = ["context", "input_len", "concurrency", "model", "devices"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
-    at = plan_serving(furthest.plan(furthest.first if furthest.value is None else furthest.value))
+    at = furthest.served(furthest.first if furthest.value is None else furthest.value)
     field_of = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
     solved = field_of.get(goal, "workload.input_len")
     return Limit(
@@ -275,16 +281,8 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     def plan_at(value: Any) -> Plan:
         return plan.patch({"cluster.count": value})
 
-    probes: list[LimitProbe] = []
-    slow = False
-    for count in counts:
-        probe = _probe(count, plan_at(count))
-        if probe.fits:
-            slow = _with_room(plan_at(count))[1].meets_slo is False
-            probe = probe.model_copy(update={"fits": not slow})
-        probes.append(probe)
-        if probe.fits:
-            break
+    rooms = _Rooms(plan_at, plan.inference.concurrency or 1)
+    probes, slow = rooms.fewest(counts, whole=counts.index(node))
     last = probes[-1]
     before = probes[-2] if len(probes) > 1 else None
     if not last.fits:
@@ -293,24 +291,20 @@ def _fewest_devices(plan: Plan) -> _Furthest:
         return _Furthest(plan_at, None, 1, None, by, why, probes)
     value, clients = int(last.value), plan.inference.concurrency or 1
 
-    def placed(wanted: Any) -> Plan:
-        return _with_room(plan_at(wanted))[0] if wanted == value else plan_at(wanted)
-
+    seen = rooms.seen | {value: rooms.at(value)}
     if before is None:
-        return _Furthest(placed, value, 1, None, "range", "it fits on a single device", probes)
-    if before.why is None and before.per_device_bytes and not _roomy(plan_at(before.value)):
+        why = "it fits on a single device"
+        return _Furthest(plan_at, value, 1, None, "range", why, probes, seen=seen)
+    by, why = "latency", f"on {before.value} devices it fits, but the limits of latency are missed"
+    if before.why is not None:
+        by, why = "layout", before.why
+    elif before.per_device_bytes and not rooms.usual(before.value).fits:
         need = gib(before.per_device_bytes)
-        why = f"on {before.value} devices even the layout that needs least takes {need} per device"
-        return _Furthest(placed, value, 1, before.value, "weights", why, probes)
-    if before.why is None and not _held(plan_at(before.value))[2].any():
+        by, why = "weights", f"on {before.value} devices even the layout that needs least takes {need} per device"
+    elif not _held(plan_at(before.value))[2].any():
+        by = "kv_cache"
         why = f"on {before.value} devices the cache of {clients:,} requests at once does not fit beside the weights"
-        return _Furthest(placed, value, 1, before.value, "kv_cache", why, probes)
-    why = before.why or f"on {before.value} devices it fits, but the limits of latency are missed"
-    return _Furthest(placed, value, 1, before.value, "layout" if before.why else "latency", why, probes)
-
-
-def _roomy(plan: Plan) -> bool:
-    return plan_serving(plan).fits
+    return _Furthest(plan_at, value, 1, before.value, by, why, probes, seen=seen)
 
 
 def _held(plan: Plan) -> tuple[Deployments, ServingMemory, np.ndarray]:
@@ -321,16 +315,72 @@ def _held(plan: Plan) -> tuple[Deployments, ServingMemory, np.ndarray]:
     return candidates, memory, memory.fits & (memory.max_concurrency >= (plan.inference.concurrency or 1))
 
 
-def _with_room(plan: Plan) -> tuple[Plan, Served]:
-    """The plan as it is where the layout that is taken for it has room for all clients, else with the roomiest one; and
-    what comes of it."""
-    at = plan_serving(plan)
-    if at.fits and memory_of(at).max_concurrency >= (plan.inference.concurrency or 1):
-        return plan, at
-    candidates, memory, _ = _held(plan)
-    roomiest = candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))
-    plan = plan.patch({"layout": roomiest})
-    return plan, plan_serving(plan)
+@dataclass
+class _Rooms:
+    """Plans with numbers of devices, each looked at once."""
+
+    plan_at: Callable[[Any], Plan]
+    clients: int
+    seen: dict[Any, Served] = field(default_factory=dict)
+    places: dict[tuple[float, ...], int] = field(default_factory=dict)
+    known: Loads | None = None
+
+    def usual(self, count: Any) -> Served:
+        if count not in self.seen:
+            self.seen[count] = plan_serving(self.plan_at(count), known=self._loads)
+        return self.seen[count]
+
+    def _loads(self, job: ServingJob, these: Deployments) -> Loads | None:
+        """Of lanes that were looked at with more devices: they are the same however many there are."""
+        if job.inference.request_rate is None:
+            return None
+        rows = list(zip(*(getattr(these, name).tolist() for name in ("tp", "pp", "ep", "dp")), strict=True))
+        if self.known is None or not all(row in self.places for row in rows):
+            self.known, self.places = loads_of(job, these), {row: place for place, row in enumerate(rows)}
+        return self.known.take(np.array([self.places[row] for row in rows]))
+
+    def at(self, count: Any) -> Served:
+        """The plan as it is where the layout that is taken for it has room for all clients, else in the roomiest."""
+        usual = self.usual(count)
+        if usual.fits and memory_of(usual).max_concurrency >= self.clients:
+            return usual
+        plan = self.plan_at(count)
+        candidates, memory, _ = _held(plan)
+        roomiest = candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))
+        return plan_serving(plan.patch({"layout": roomiest}))
+
+    def late(self, count: int) -> bool:
+        """Whether its limits of latency are missed."""
+        return self.at(count).meets_slo is False
+
+    def fewest(self, counts: list[int], whole: int) -> tuple[list[LimitProbe], bool]:
+        """What was tried, up to the first of `counts` that has room and keeps the limits or to the last of them; and
+        whether that is too slow. From place `whole` on each is twice the one before."""
+        probes: list[LimitProbe] = []
+        late = False
+        for place, count in enumerate(counts):
+            probe = _probe(count, self.plan_at(count))
+            late = self.late(count) if probe.fits else late
+            probes.append(probe.model_copy(update={"fits": probe.fits and not late}))
+            if probe.fits and late and place >= whole and not self.at(count).job.engine.splits_layers:
+                more, late = self._in_time(counts[place:])
+                return [*probes, *more], late
+            if probes[-1].fits:
+                break
+        return probes, late
+
+    def _in_time(self, counts: list[int]) -> tuple[list[LimitProbe], bool]:
+        """The same behind the first of counts that each are twice the one before, where that is too slow: twice the
+        replicas share the load, so what keeps the limits keeps them on twice as many devices, and what the most
+        devices miss all do."""
+        low, high = 0, len(counts) - 1
+        late = self.late(counts[high])
+        while high - low > 1 and not late:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.late(counts[middle]) else (low, middle)
+        probes = [_probe(count, self.plan_at(count)) for count in counts[1 : high + 1]]
+        last = len(probes) - 1
+        return [probe.model_copy(update={"fits": at == last and not late}) for at, probe in enumerate(probes)], late
 
 
 def _probe(value: int | str, plan: Plan) -> LimitProbe:
@@ -347,7 +397,7 @@ def _next(furthest: _Furthest, value: int | str) -> NextValue:
     """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
     row = NextValue(value=value, per_device_bytes=None, high_bytes=None, components={}, stage=None, why=None)
     try:
-        memory = memory_of(plan_serving(furthest.plan(value)))
+        memory = memory_of(furthest.served(value))
     except PlanError as error:
         row.why = " ".join(str(error).split())
         return row

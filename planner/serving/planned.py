@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.arrivals import Loads
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.memory import cache_bytes, request_bytes
 from estimator.serving.space import Deployments, deployments
@@ -160,15 +161,22 @@ def goal_of(plan: Plan) -> Goal:
     return _GOALS[plan.goal.objective]
 
 
-def plan_serving(plan: Plan, statistic: Statistic = "mean", own_usd: float | None = None) -> Served:
+def plan_serving(
+    plan: Plan,
+    statistic: Statistic = "mean",
+    own_usd: float | None = None,
+    known: Callable[[ServingJob, Deployments], Loads | None] | None = None,
+) -> Served:
     """The estimate of a serving plan: of its layout where it names one whole, else of the best that agrees with it.
 
-    `own_usd` is the user's own price per device and hour. Raises PlanError for what cannot be served at all.
+    `own_usd` is the user's own price per device and hour; `known` finds loads that are at hand. Raises PlanError for
+    what cannot be served at all.
     """
     job = serving_job(plan)
     slo = slo_of(job.inference, statistic)
     candidates = deployments(job)
-    pool = pool_of([(job, estimate(job, candidates), np.full(len(candidates), np.nan))])
+    estimates = estimate(job, candidates, known and known(job, candidates))
+    pool = pool_of([(job, estimates, np.full(len(candidates), np.nan))])
     goal = goal_of(plan)
     # At a given number of devices the cheapest is the fastest.
     order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)

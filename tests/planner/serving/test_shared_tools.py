@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pace import within
 from serving_calls import LARGE, SERVE, estimate
 
 from estimator.errors import PlanError
@@ -141,6 +142,24 @@ def test_the_fewest_devices_and_the_largest_model() -> None:
     model = limit("model", count=1, accelerator="l4", family="qwen2.5", weight_dtype="bf16", concurrency=1)
     assert model["value"] == "Qwen/Qwen2.5-7B"
     assert model["next_value"]["value"] == "Qwen/Qwen2.5-14B"
+
+
+@pytest.mark.parametrize("load", [{"request_rate": 5000.0}, {"concurrency": 10_000}], ids=str)
+@pytest.mark.parametrize("first_ms", [1.0, 3000.0])
+def test_the_fewest_devices_for_a_latency_are_the_first_of_their_row(load: dict[str, Any], first_ms: float) -> None:
+    """Asked of each number of devices by itself; and soon, although a number has thousands of deployments."""
+    asked: dict[str, Any] = {"model": "deepseek-v3", "accelerator": "l4", "ttft_slo_ms": first_ms, **load}
+    call("estimate_inference", asked | {"count": 64})
+    with within(1.6):
+        found = call("find_limit", asked | {"goal": "devices"})
+    most = found["value"] or 65_536
+    counts = [1, 64, most // 2, most]
+    kept = []
+    for count in counts:
+        alone = call("estimate_inference", asked | {"count": count})
+        kept.append(alone["memory"]["fits"] and alone["meets_slo"])
+    assert kept == [count == found["value"] for count in counts]
+    assert found["limited_by"] == "latency"
 
 
 def test_a_limit_that_cannot_be_says_why() -> None:
