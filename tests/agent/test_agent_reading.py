@@ -410,6 +410,7 @@ def test_what_is_unknown_or_unclear_becomes_a_question_never_a_substitute(text: 
         ("train mixtral on 16 H100", MODEL, "mistralai/Mixtral-8x7B-v0.1", "may also be"),
         ("Llama-3.1-8B on 8xV100", DEVICE, "v100-sxm-32gb", "may also be"),
         ("train a 7B model on 8 H100", MODEL, "Qwen/Qwen2.5-7B", "may also be"),
+        ("serve kimi on 16 H100", MODEL, "moonshotai/Kimi-K2.6", "may also be Kimi-K3, "),
     ],
 )
 def test_what_an_expert_would_assume_is_assumed_and_said(text: str, path: str, taken: str, words: str) -> None:
@@ -528,3 +529,10 @@ def test_counts_are_read_in_every_form(count: int, form: str) -> None:
 )
 def test_kernels_and_overlaps_have_words(words: str, path: str, value: Any) -> None:
     assert begun(f"Llama-3.1-8B on 8 H100 with {words}").changes[path] == value
+
+
+@pytest.mark.parametrize("had", ["reserved", "spot", "on demand", "preemptible"])
+def test_how_devices_are_had_stands_between_them_and_their_number(had: str) -> None:
+    found = begun(f"8 {had} H100: train llama-3.1-8b")
+    assert found.changes[COUNT] == 8
+    assert not any(edit["field"] == "reserve_gib" for edit in found.reading["edits"])

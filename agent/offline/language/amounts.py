@@ -254,7 +254,7 @@ def _counts_name(heard: Found, at: int) -> bool:
         if at in heard.counted:
             return True
         token = heard.text[at]
-        joins = token.norm in _BEFORE_NAMES or token.norm in heard.lexicon.described
+        joins = token.norm in _BEFORE_NAMES or token.norm in heard.lexicon.described or _says_how_it_is_had(heard, at)
         if not joins and heard.sense(at, "stop"):
             return False
         if not joins and (
@@ -264,6 +264,17 @@ def _counts_name(heard: Found, at: int) -> bool:
         words += not joins
         at += 1
     return False
+
+
+def _says_how_it_is_had(heard: Found, at: int) -> bool:
+    """'8 reserved H100', '4 on demand A100': a word of its price stands between a device and its number."""
+    return any(
+        sense.name == "price"
+        for start in range(max(at - LONGEST_NAME, 0), at + 1)
+        for word in heard.words.get(start, ())
+        if word.end > at
+        for sense in word.all("value")
+    )
 
 
 def _behind_name(heard: Found, at: int) -> bool:

@@ -43,7 +43,9 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
         elif name.options and not name.problem:
             family = page.catalogue.family(name.text) if not name.sized else []
             chosen = _usual_of_family(family) if family else _usual_model(name.options)
-            others = ", ".join(other.rpartition("/")[2] for other in (family[:6] or name.options) if other != chosen)
+            others = ", ".join(
+                other.rpartition("/")[2] for other in _newest(family)[:6] or name.options if other != chosen
+            )
             note = f"{name.text!r} taken as {chosen.rpartition('/')[2]} (it may also be {others})"
             pieces.append((name.start, [Edit("model", "set", chosen, span, note)]))
         else:
@@ -146,6 +148,11 @@ def _usual_model(options: Sequence[str]) -> str:
         if same:
             return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
     return max(plain, key=lambda row: rank.get(row.id, ("", 0))).id
+
+
+def _newest(ids: Sequence[str]) -> list[str]:
+    """The newest first; models of one day as they were."""
+    return sorted(ids, key=lambda id: find_model(id).value.released or "", reverse=True)
 
 
 def _usual_of_family(options: Sequence[str]) -> str:
