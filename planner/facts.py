@@ -90,7 +90,9 @@ def _published(facts: ModelFacts | None) -> list[str]:
     """When a checkpoint came out, what a person has to do about it before it loads, and what of its row is a doubt."""
     if facts is None:
         return []
-    gate = "" if facts.gated is not None else "whether its download is gated is not known"
+    gate = "whether its download is gated is not known"
+    if facts.gated is not None:
+        gate = f"its download is {'' if facts.gated else 'not '}gated ({facts.gate_source})"
     day = f"released {facts.released}" if facts.released else ""
     doubt = f"of its row: {facts.check}" if facts.check else ""
     return [note for note in (day, *model_needs(facts.id, chats=True), gate, doubt) if note]

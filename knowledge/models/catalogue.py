@@ -50,7 +50,8 @@ class ModelFacts:
     """A catalogue row. `parameters` is counted from the fields (None where no independent count exists);
     `published_parameters` is the maker's rounded figure. `context` is in tokens. `as_of` is the date of the row,
     `check` what of it was inferred or recalled. A checkpoint `shares` the architecture of the row of that id. Its
-    `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known)."""
+    `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known). `gate_source`
+    is where it was read whether its download is `gated`."""
 
     id: str
     family: str
@@ -64,6 +65,7 @@ class ModelFacts:
     context: int | None = None
     license: str | None = None
     gated: bool | None = None
+    gate_source: str = ""
     released: str | None = None
     as_of: str = ""
     check: str = ""
@@ -384,13 +386,13 @@ def _known() -> _KnownModels:
 @cache
 def _shipped() -> _KnownModels:
     with (FOLDER / "models.jsonl").open(encoding="utf-8") as file:
-        written = json.loads(next(file))["as_of"]  # the line that says what the columns mean
+        head = json.loads(next(file))  # what the columns mean, and what stands for those that a row leaves out
         by_id: dict[str, ModelFacts] = {}
         for line in file:
             row = json.loads(line)
             if like := row.get("like"):
                 row["fields"] = {**by_id[like].fields, **row["fields"]}
-            by_id[row["id"]] = _facts(row, written)
+            by_id[row["id"]] = _facts(row, head)
     copies = _read_checkpoints(by_id)
     return _KnownModels(by_id, copies, _catalogue(by_id, copies), {}, [])
 
@@ -405,6 +407,7 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
     for row in listed:
         base = by_id[row["architecture"]]
         if row["name"] != base.id:
+            is_its_makers = row["name"].partition("/")[0].casefold() == base.id.partition("/")[0].casefold()
             copies[row["name"]] = replace(
                 base,
                 id=row["name"],
@@ -412,6 +415,8 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 weight_format=row["format"] or base.weight_format,
                 context=int(row["context"]) if row["context"] else base.context,
                 license=row["license"] or base.license,
+                gated=base.gated if is_its_makers else None,  # another's copy has a gate of its own, or none
+                gate_source=base.gate_source if is_its_makers else "",
                 source=row["source"],
                 as_of=row["date"],
                 aliases=(),
@@ -485,7 +490,8 @@ def _followed_config(place: str, folder: Path) -> dict[str, Any]:
     return read_config(path)
 
 
-def _facts(row: Mapping[str, Any], written: str) -> ModelFacts:
+def _facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
+    gated = row.get("gated")
     return ModelFacts(
         id=row["id"],
         family=row["family"],
@@ -498,9 +504,10 @@ def _facts(row: Mapping[str, Any], written: str) -> ModelFacts:
         published_active_parameters=_billions(row.get("published_active_b")),
         context=row.get("context"),
         license=row.get("license"),
-        gated=row.get("gated"),
+        gated=gated,
+        gate_source="" if gated is None else row.get("gate_source", head["gate_source"]),
         released=row.get("released"),
-        as_of=row.get("as_of", written),
+        as_of=row.get("as_of", head["as_of"]),
         check=row.get("check", ""),
         readings=tuple(row.get("readings", ())),
         confirmed_by=tuple(row.get("confirmed_by", ())),

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from knowledge.data_files import FOLDER, rows
+from knowledge.models.catalogue import checkpoints, models
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))
@@ -30,6 +31,19 @@ def test_every_row_has_a_source_and_a_date(name: str) -> None:
         assert row.get("source", name).strip(), row
         if column:
             assert _DATE.match(row[column]) or (not row[column] and column == "price_date"), row
+
+
+def test_whether_a_download_is_gated_has_a_source_or_is_not_known() -> None:
+    assert {facts.gated for facts in models()} == {True, False, None}
+    for facts in (*models(), *checkpoints()):
+        assert bool(facts.gate_source) == (facts.gated is not None), facts.id
+    mirrors = [facts for facts in checkpoints() if not _is_by_the_same(facts.id, facts.shares)]
+    assert mirrors
+    assert not any(facts.gated for facts in mirrors)  # another's copy has no gate of the original
+
+
+def _is_by_the_same(id: str, other: str) -> bool:
+    return id.partition("/")[0].casefold() == other.partition("/")[0].casefold()
 
 
 def _generator() -> ModuleType:
