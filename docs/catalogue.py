@@ -13,7 +13,7 @@ from knowledge.data_files import rows
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import ModelFacts, architecture, checkpoints, models
 from knowledge.prices.book import prices
-from knowledge.prices.kin import kin_price
+from knowledge.prices.kin import kin_price, kin_purchase
 
 DOCUMENT = Path(__file__).parent / "catalogue.md"
 
@@ -87,7 +87,10 @@ def _hourly(device: Accelerator) -> str:
     if offers:
         return f"{median(offers):.2f}"
     kin = kin_price(device)
-    return f"({kin.low_usd_per_hour:.2f} to {kin.high_usd_per_hour:.2f})" if kin else ""
+    if kin:
+        return f"({kin.low_usd_per_hour:.2f} to {kin.high_usd_per_hour:.2f})"
+    bought = kin_purchase(device)
+    return f"(to buy: {bought.low_usd:,.0f} to {bought.high_usd:,.0f})" if bought else ""
 
 
 def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:

@@ -18,7 +18,7 @@ from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, 
 from knowledge.models.weight_formats import plan_format
 from knowledge.names import Match
 from knowledge.prices.book import prices
-from knowledge.prices.kin import kin_price
+from knowledge.prices.kin import kin_price, kin_purchase
 from launchers.needs import model_needs
 from planner.money.break_even import break_evens
 from planner.money.choice import Chosen
@@ -112,7 +112,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     named = find_devices(request.accelerator)
     match, device = named.match, named.match.value
     offers = [offer(price, price.count, 1.0) for price in prices(device.id) if price.provider != "owned"]
-    kin = kin_price(device)
+    kin, bought = kin_price(device), kin_purchase(device)
     return HardwareDescription(
         id=device.id,
         name=device.name,
@@ -137,7 +137,9 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         bill=_bill(device, request, named.count),
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
-        kin=list(kin.kin) if kin else [],
+        kin_low_usd=bought.low_usd if bought else None,
+        kin_high_usd=bought.high_usd if bought else None,
+        kin=[id for found in (kin, bought) if found for id in found.kin],
         source=device.source,
         name_devices=named.count,
         name_score=round(match.score, 2),

@@ -364,6 +364,8 @@ class HardwareDescription(Result):
         None, description="Where nobody is known to rent it out: the cheapest of the devices like it, in USD an hour."
     )
     kin_high_usd_per_hour: float | None = Field(None, description="The dearest of them. An assumption, no offer.")
+    kin_low_usd: float | None = Field(None, description="The same of a machine that is bought as a whole, in USD.")
+    kin_high_usd: float | None = None
     kin: list[str] = Field(default_factory=list, description="The devices that the range is of.")
     break_even: list[BreakEven] = Field(default_factory=list, description="Of a node, bought or reserved.")
     bill: HardwareBill | None = Field(None, description="Of the count and hours that were asked about.")

@@ -1,7 +1,8 @@
-"""What a device that nobody is known to rent out would cost: the range of the prices of devices like it."""
+"""What a device without a price of its own would cost: the range of the prices of devices like it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -9,11 +10,11 @@ from statistics import median
 from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import accelerators
 from knowledge.own.files import Stamp, stamp
-from knowledge.prices.book import hourly_by_device
+from knowledge.prices.book import hourly_by_device, prices
 
 # Within these factors of matmul rate, memory and its bandwidth, and so many years, a device is of the kind; the wider
 # only where the narrower has fewer than _FEWEST. An assumption: prices follow all four.
-_LIKE = ((1.5, 2), (2.0, 3), (2.5, 5))
+_LIKE = ((1.5, 2), (2.0, 3), (2.5, 5), (4.0, 6))
 _FEWEST = 2
 # Machines that are bought, and not rented out by the hour.
 _BOUGHT = ("SoC", "socket", "module")
@@ -28,16 +29,35 @@ class PriceRange:
     kin: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class PurchaseRange:
+    """USD of a whole machine with one device, from the cheapest to the dearest of `kin`: an assumption, no offer."""
+
+    low_usd: float
+    high_usd: float
+    kin: tuple[str, ...]
+
+
 def kin_price(device: Accelerator) -> PriceRange | None:
     """The range for a device without a price of its own; None where it has one, is not rented out, or has no kin."""
-    rates = _hourly()
-    if device.id in rates or device.form_factor in _BOUGHT:
+    found = None if device.form_factor in _BOUGHT else _range(device, _hourly())
+    return PriceRange(*found) if found else None
+
+
+def kin_purchase(device: Accelerator) -> PurchaseRange | None:
+    """The same of a machine that is bought as a whole; None of others."""
+    found = _range(device, _bought()) if device.form_factor in _BOUGHT else None
+    return PurchaseRange(*found) if found else None
+
+
+def _range(device: Accelerator, usd: Mapping[str, float]) -> tuple[float, float, tuple[str, ...]] | None:
+    if device.id in usd:
         return None
     for factor, years in _LIKE:
-        kin = [other for other in accelerators() if other.id in rates and _is_like(device, other, factor, years)]
+        kin = [other.id for other in accelerators() if other.id in usd and _is_like(device, other, factor, years)]
         if len(kin) >= _FEWEST:
-            usd = [rates[other.id] for other in kin]
-            return PriceRange(min(usd), max(usd), tuple(other.id for other in kin))
+            costs = [usd[id] for id in kin]
+            return min(costs), max(costs), tuple(kin)
     return None
 
 
@@ -49,6 +69,8 @@ def _is_like(device: Accelerator, other: Accelerator, factor: float, years: int)
         (device.memory_bytes, other.memory_bytes),
         (device.memory_bandwidth, other.memory_bandwidth),
     )
+    if device.form_factor != other.form_factor and {device.form_factor, other.form_factor} & set(_BOUGHT):
+        return False
     return all(ours > 0 and theirs > 0 and 1 / factor <= ours / theirs <= factor for ours, theirs in pairs)
 
 
@@ -65,3 +87,18 @@ def _hourly() -> dict[str, float]:
 def _medians(_: tuple[Stamp, ...]) -> dict[str, float]:
     """The same while the user's own prices stay as they are."""
     return {id: median(usd) for id, usd in hourly_by_device().items()}
+
+
+def _bought() -> dict[str, float]:
+    """The median of what one of each device costs as a whole machine."""
+    return _machines((stamp("prices"), stamp("hardware")))
+
+
+@lru_cache(maxsize=2)
+def _machines(_: tuple[Stamp, ...]) -> dict[str, float]:
+    sold = {device.id for device in accelerators() if device.form_factor in _BOUGHT}
+    costs: dict[str, list[float]] = {}
+    for price in prices():
+        if price.capex_usd and price.capex_of == "machine" and price.accelerator in sold:
+            costs.setdefault(price.accelerator, []).append(price.capex_usd / price.count)
+    return {id: median(usd) for id, usd in costs.items()}

@@ -87,6 +87,9 @@ def _day(offer: ProviderCost) -> str:
 
 def _alike(facts: HardwareDescription) -> str:
     """What similar devices cost, where nobody is known to rent it out."""
+    if facts.kin_low_usd is not None and facts.kin_high_usd is not None:
+        low, high = figures.usd(facts.kin_low_usd), figures.usd(facts.kin_high_usd)
+        return f"no price is known, similar machines cost {low} to {high} to buy (an assumption)"
     if facts.kin_low_usd_per_hour is None or facts.kin_high_usd_per_hour is None:
         return "" if any(row.usd_per_hour or row.spot_usd_per_hour for row in facts.prices) else "no price is known"
     low, high = figures.usd(facts.kin_low_usd_per_hour), figures.usd(facts.kin_high_usd_per_hour)

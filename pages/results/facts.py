@@ -170,15 +170,18 @@ def _link(row: HardwareDescription) -> str:
 
 
 def _kin(row: HardwareDescription) -> str:
-    if row.kin_low_usd_per_hour is None or row.kin_high_usd_per_hour is None:
-        return NONE
-    return f"{usd(row.kin_low_usd_per_hour)} to {usd(row.kin_high_usd_per_hour)} an hour: an assumption, no offer"
+    pairs = (
+        (row.kin_low_usd_per_hour, row.kin_high_usd_per_hour, "an hour"),
+        (row.kin_low_usd, row.kin_high_usd, "to buy"),
+    )
+    costs = [f"{usd(low)} to {usd(high)} {unit}" for low, high, unit in pairs if low is not None and high is not None]
+    return f"{costs[0]}: an assumption, no offer" if costs else NONE
 
 
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
     "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
-    ("no provider known; similar devices cost", _kin), "source", ("read from the name", _reading),
+    ("no price known; similar devices cost", _kin), "source", ("read from the name", _reading),
 )  # fmt: skip
 
 

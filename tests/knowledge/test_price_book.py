@@ -6,12 +6,12 @@ from estimator.errors import PlanError
 from knowledge.data_files import rows
 from knowledge.machines.catalogue import accelerators
 from knowledge.prices.book import check_provider, prices, providers
-from knowledge.prices.kin import kin_price
+from knowledge.prices.kin import kin_price, kin_purchase
 
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 358
+    assert len(book) == 378
     assert sum(price.usd_per_hour is not None for price in book) == 245
     known = {row.id for row in accelerators()}
     for price in book:
@@ -80,6 +80,30 @@ def test_a_device_that_nobody_rents_out_has_a_range_by_its_kin() -> None:
         assert 0 < range_there.low_usd_per_hour <= range_there.high_usd_per_hour
         assert len(range_there.kin) >= 2
         assert set(range_there.kin) <= rented
+
+
+def test_a_machine_that_is_only_bought_has_a_range_by_its_kin() -> None:
+    sold = {price.accelerator for price in prices() if price.capex_usd}
+    bought = [device for device in accelerators() if device.form_factor == "SoC"]
+    for device in bought:
+        found = kin_purchase(device)
+        assert (found is not None) != (device.id in sold), device.id
+        if found:
+            assert 0 < found.low_usd <= found.high_usd
+            assert set(found.kin) <= sold & {other.id for other in bought}
+
+
+def test_no_device_is_without_a_price_or_a_range_but_those_nobody_sells_alone() -> None:
+    known = {price.accelerator for price in prices() if price.usd_per_hour or price.capex_usd}
+    bare = [
+        device
+        for device in accelerators()
+        if device.id not in known and kin_price(device) is None and kin_purchase(device) is None
+    ]
+    # A processor comes with its host; wafers, LPUs and RDUs are sold as systems or as a service.
+    assert {device.vendor for device in bare if device.form_factor != "socket"} <= {
+        "Cerebras", "Groq", "SambaNova", "AWS"
+    }  # fmt: skip
 
 
 def test_providers_are_found_in_any_case() -> None:
