@@ -139,7 +139,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         kin_high_usd_per_hour=kin.high_usd_per_hour if kin else None,
         kin_low_usd=bought.low_usd if bought else None,
         kin_high_usd=bought.high_usd if bought else None,
-        kin=[id for found in (kin, bought) if found for id in found.kin],
+        kin=[id for costs in (kin, bought) if costs for id in costs.kin],
         source=device.source,
         name_devices=named.count,
         name_score=round(match.score, 2),

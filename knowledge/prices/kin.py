@@ -40,14 +40,14 @@ class PurchaseRange:
 
 def kin_price(device: Accelerator) -> PriceRange | None:
     """The range for a device without a price of its own; None where it has one, is not rented out, or has no kin."""
-    found = None if device.form_factor in _BOUGHT else _range(device, _hourly())
-    return PriceRange(*found) if found else None
+    costs = None if device.form_factor in _BOUGHT else _range(device, _hourly())
+    return PriceRange(*costs) if costs else None
 
 
 def kin_purchase(device: Accelerator) -> PurchaseRange | None:
     """The same of a machine that is bought as a whole; None of others."""
-    found = _range(device, _bought()) if device.form_factor in _BOUGHT else None
-    return PurchaseRange(*found) if found else None
+    costs = _range(device, _bought()) if device.form_factor in _BOUGHT else None
+    return PurchaseRange(*costs) if costs else None
 
 
 def _range(device: Accelerator, usd: Mapping[str, float]) -> tuple[float, float, tuple[str, ...]] | None:
@@ -56,8 +56,8 @@ def _range(device: Accelerator, usd: Mapping[str, float]) -> tuple[float, float,
     for factor, years in _LIKE:
         kin = [other.id for other in accelerators() if other.id in usd and _is_like(device, other, factor, years)]
         if len(kin) >= _FEWEST:
-            costs = [usd[id] for id in kin]
-            return min(costs), max(costs), tuple(kin)
+            likes = [usd[id] for id in kin]
+            return min(likes), max(likes), tuple(kin)
     return None
 
 
