@@ -62,14 +62,16 @@ class Match(Generic[T]):
 @dataclass(frozen=True)
 class Form:
     """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out, `marks` that
-    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held. `owner` is
-    whose it is, where the name says that before a slash."""
+    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held, `implied`
+    those that the kind of name says and no word of it. `owner` is whose it is, where the name says that before a
+    slash."""
 
     words: frozenset[str]
     numbers: frozenset[str]
     marks: frozenset[str] = frozenset()
     formats: frozenset[str] = frozenset()
     owner: str = ""
+    implied: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -342,12 +344,22 @@ class NameCatalogue:
                 continue
             if self._size is None and unsaid and not numbers:
                 continue  # devices are told by their numbers: 'super' is none
-            cost = len(unsaid) * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
+            cost = (
+                len(unsaid - self._optional(entry)) * _NUMBER_UNSAID
+                + len(more) * _WORD_UNSAID
+                + _mark_cost(wanted, form)
+            )
             cost += _ANOTHERS * (bool(entry.base) and self._is_anothers(entry, form, wanted))
             candidate = _Candidate(entry, form, cost, unsaid, bool(more))
             if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
                 cheapest[entry.id] = candidate
         return sorted(cheapest.values(), key=lambda candidate: candidate.cost)
+
+    def _optional(self, copy: NamedEntry) -> frozenset[str]:
+        """Numbers that names of its base have or leave out, so that a copy's may: the 0.1 of Mixtral-8x22B-v0.1."""
+        written = self._forms_of(self.entries[copy.base]) if copy.base else []
+        more = [full.numbers - short.numbers for full in written for short in written if full.words == short.words]
+        return frozenset(number for numbers in more if len(numbers) == 1 for number in numbers)
 
     def _leaves_its_own(self, copy: NamedEntry, words: frozenset[str], numbers: frozenset[str]) -> bool:
         """Whether what was not said of a copy is what tells it from its base, or, of somebody else's, its size."""
@@ -424,7 +436,8 @@ def _mark_cost(wanted: Form, form: Form) -> float:
     """What marks that were not said, and those that are lacking, cost."""
     cost = sum(_PLAIN_UNSAID if mark == PLAIN else _MARK_UNSAID for mark in form.marks - wanted.marks)
     lacking = wanted.marks - form.marks
-    return cost + sum(_FORMAT_LACKING if mark in wanted.formats else _MARK_LACKING for mark in lacking)
+    light = wanted.formats | wanted.implied
+    return cost + sum(_FORMAT_LACKING if mark in light else _MARK_LACKING for mark in lacking)
 
 
 def _unusual(candidate: _Candidate) -> tuple[bool, bool, int, str]:
@@ -463,7 +476,7 @@ _ACCELERATOR_NOISE = frozenset({
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
     "superchip", "hopper", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
     "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
-    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell",
+    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

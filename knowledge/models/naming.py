@@ -69,11 +69,10 @@ def model_form(name: str) -> Form:
     pieces = (piece.strip(".") for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", plain))
     tokens = [words["short"].get(token, token) for piece in pieces for token in _pieces(piece)]
     tuned = {words["tuning"][token] for token in tokens if token in words["tuning"]}
-    if _TAG.fullmatch(text):
-        tuned = tuned or {_TAGGED_TUNING}
+    implied = {_TAGGED_TUNING} if _TAG.fullmatch(text) and not tuned else set[str]()
     rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
     form = form_of(rest)
-    return Form(form.words, form.numbers, frozenset(tuned | held), frozenset(held), owner)
+    return Form(form.words, form.numbers, frozenset(tuned | held | implied), frozenset(held), owner, frozenset(implied))
 
 
 def _formats_said(words: list[str]) -> set[str]:
