@@ -344,11 +344,8 @@ class NameCatalogue:
                 continue
             if self._size is None and unsaid and not numbers:
                 continue  # devices are told by their numbers: 'super' is none
-            cost = (
-                len(unsaid - self._optional(entry)) * _NUMBER_UNSAID
-                + len(more) * _WORD_UNSAID
-                + _mark_cost(wanted, form)
-            )
+            left = len(unsaid - self._optional(entry))
+            cost = left * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
             cost += _ANOTHERS * (bool(entry.base) and self._is_anothers(entry, form, wanted))
             candidate = _Candidate(entry, form, cost, unsaid, bool(more))
             if entry.id not in cheapest or candidate.rank(wanted) < cheapest[entry.id].rank(wanted):
