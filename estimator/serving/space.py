@@ -129,7 +129,8 @@ def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None, pa
     load = {name: np.array([values[name] for _, values in every], dtype=np.float64) for name in base}
     most = float(workload.max_batch or job.engine.max_batch)
     if workload.max_batched_tokens is None:
-        lengths = load["input_len"] + load["output_len"]
+        # The longest request that the engine is started for, which may be longer than those of the load.
+        lengths = np.maximum(load["input_len"] + load["output_len"], float(workload.max_context or 0))
         tokens = np.zeros(len(every)) + most_tokens(job.engine, lengths, workload.scenario == "offline")
     else:
         tokens = np.full(len(every), float(workload.max_batched_tokens))
