@@ -68,7 +68,9 @@ def _catalogues(commands: Any) -> None:
         more = _MORE.get(name, "")
         catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it{more}")
         catalogue.add_argument(
-            "query", nargs="*", help="words that the name must contain; or add, and a row or its file"
+            "query",
+            nargs="*",
+            help="words that the name must contain; or add, and a row (name=value ...) or its file (YAML, JSON, CSV)",
         )
         catalogue.add_argument("--project", action="store_true", help="add for this folder alone (./.shardwise)")
         catalogue.add_argument("--overwrite", action="store_true", help="add in place of your row of that name")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from knowledge.machines.catalogue import own_accelerators
 from tui.cli import main
 
 
@@ -50,3 +51,20 @@ def test_a_row_is_one_line_and_options_stand_anywhere(capsys: pytest.CaptureFixt
 )
 def test_what_is_no_row_is_refused(words: list[str]) -> None:
     assert main(words) == 2
+
+
+def test_a_table_is_rows_and_a_bad_one_writes_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text("# mine\nid,like,memory_gib\nmy-a,h100-sxm,94\nmy-b,h100-sxm,\n", encoding="utf-8")
+    assert main(["hardware", "add", str(table)]) == 0
+    assert {"my-a", "my-b"} <= set(own_accelerators())
+    for cells, named in (("my-c,h100-sxm,94,5", "row 1"), ("my-c,h100-sxm,lots", "memory_gib"), ("", "row")):
+        table.write_text(f"id,like,memory_gib\n{cells}\n", encoding="utf-8")
+        assert main(["hardware", "add", str(table)]) == 2
+        assert named in capsys.readouterr().err
+    assert "my-c" not in own_accelerators()
+
+
+def test_a_row_in_words_is_told_how_rows_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hardware", "add", "my-x200, 192 GB, 6.4 TB/s"]) == 2
+    assert "name=value" in capsys.readouterr().err

@@ -1,12 +1,14 @@
 """`shardwise models add`, `hardware add`, `prices add`: a row of one's own, from a line or a file, checked, written.
 
 A line is `name=value` words; of models and hardware the first word is the id, of models the second the config. A file
-holds one row or a list of them, as YAML or JSON; '-' is standard input. Nothing is written unless every row is right.
+holds one row or a list of them, as YAML, JSON or CSV; '-' is standard input. Nothing is written unless every row is
+right.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import shlex
 import sys
 from pathlib import Path
@@ -24,7 +26,9 @@ _KINDS = {
     "hardware": ("preview_hardware", "add_hardware", ("id",)),
     "prices": ("preview_price", "add_price", ()),
 }
-_FILES = (".yaml", ".yml", ".json")
+_TABLE = ".csv"
+_TEXT = ("id", "config")
+_FILES = (".yaml", ".yml", ".json", _TABLE)
 
 
 def run(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -53,7 +57,7 @@ def _rows(kind: str, words: list[str], places: tuple[str, ...]) -> list[dict[str
         raise PlanError(kind, "add needs a row", [_example(kind), "add FILE.yaml"])
     if len(words) == 1 and (words[0] == "-" or (words[0].endswith(_FILES) and "=" not in words[0])):
         text = read_stream(sys.stdin, "row") if words[0] == "-" else read_text(Path(words[0]), "row")
-        content = parsed(text, words[0])
+        content = _table(text) if words[0].endswith(_TABLE) else parsed(text, words[0])
         rows = content if isinstance(content, list) else [content]
     elif len(words) == 1 and words[0].lstrip().startswith("{"):
         rows = [parsed(words[0], "row")]
@@ -62,6 +66,19 @@ def _rows(kind: str, words: list[str], places: tuple[str, ...]) -> list[dict[str
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise PlanError("row", "must be a mapping of fields, or a list of such", [_example(kind)])
     return rows
+
+
+def _table(text: str) -> list[dict[str, Any]]:
+    """The rows of a table whose first line names the fields; empty cells are left out."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    read = list(csv.DictReader(lines, skipinitialspace=True, restkey=""))
+    for place, row in enumerate(read, start=1):
+        if "" in row:
+            raise PlanError("row", f"row {place} of the table has more cells than its first line names")
+    return [
+        {name: parsed(value, name) if name not in _TEXT else value for name, value in row.items() if value}
+        for row in read
+    ]
 
 
 def _words(words: list[str]) -> list[str]:
@@ -79,10 +96,14 @@ def _line(kind: str, words: list[str], places: tuple[str, ...]) -> dict[str, Any
     unnamed = list(places)
     for word in words:
         name, sign, value = word.partition("=")
+        if not sign and unnamed[:1] == ["id"] and word.strip().count(" "):
+            raise PlanError(
+                "id", f"{word[:60]!r} is several words: an id is one, and fields are name=value", [_example(kind)]
+            )
         if not sign and unnamed:
             row[unnamed.pop(0)] = parsed(word, "config") if word.lstrip().startswith("{") else word
         elif sign:
-            row[name.strip()] = value if name.strip() in ("id", "config") else parsed(value, name.strip())
+            row[name.strip()] = value if name.strip() in _TEXT else parsed(value, name.strip())
         else:
             raise PlanError("row", f"{word!r} is no name=value", [_example(kind)])
     return row
