@@ -49,7 +49,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
 # These say what is wrong with the arguments; with what would be right, other checks call them.
 _REFUSES = frozenset({
     "load_scenario", "delete_scenario", "diff_scenarios", "preview_model", "add_model", "import_config",
-    "matrix_results", "read_run", "render_benchmark", "benchmark_result",
+    "matrix_results", "read_run", "benchmark_result",
 })  # fmt: skip
 
 
