@@ -15,7 +15,7 @@ from agent.wire import Call
 from estimator.errors import PlanError
 from knowledge.own.files import is_gone, working_folder
 from pages.rendering.clean import plain
-from planner.files.render import writing_below
+from planner.files.below import writing_below
 from planner.files.standing import before, folder_of, standing
 from tools.registry import Tool
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
@@ -20,24 +18,21 @@ from knowledge.names import Match
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price, kin_purchase
 from launchers.needs import model_needs
+from planner.asked.facts import HardwareQuestion, ModelQuestion
+from planner.asked.money import CostTerms
 from planner.money.break_even import break_evens
 from planner.money.choice import Chosen
 from planner.money.hardware import hardware_bill
 from planner.money.offers import offer, rentable
 from planner.money.owned import owned_cost
 from planner.money.results import BreakEven, HardwareBill
-from planner.money.terms import CostTerms
+from planner.money.terms import place_of
 from planner.named import how_read
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
 from planner.results import Assumption, HardwareDescription, ModelDescription
 
 _IMAGE = (1024, 1024)
 """Pixels of the image whose tokens are told."""
-
-
-class ModelQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
 
 
 def describe_model(request: ModelQuestion) -> ModelDescription:
@@ -98,15 +93,6 @@ def _published(facts: ModelFacts | None) -> list[str]:
     return [note for note in (day, *model_needs(facts.id, chats=True), gate, doubt) if note]
 
 
-class HardwareQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
-    count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
-    hours: float | None = Field(default=None, gt=0, le=1e6, description="For so long.")
-    usd_per_kwh: float | None = Field(default=None, ge=0, le=100, description="Of electricity.")
-    region: str | None = Field(default=None, max_length=100, description="Country or cloud region.")
-
-
 def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
     """Describe an accelerator."""
     named = find_devices(request.accelerator)
@@ -161,5 +147,5 @@ def _bought_or_rented(device: Accelerator) -> list[BreakEven]:
     """From how many hours of use a year a node that is bought or reserved costs less than one by the hour."""
     terms, (node, _) = CostTerms.model_validate({}), machine(device.id, device.per_node)
     rows = [offer(price, device.per_node, 1.0) for price in rentable(prices(device.id), device.per_node)]
-    owned = owned_cost(node, terms, terms.place, (1.0, 1.0, 1.0))
+    owned = owned_cost(node, terms, place_of(terms), (1.0, 1.0, 1.0))
     return break_evens(rows, owned, Chosen("on_demand", None, 1.0, 1.0, 1.0))

@@ -11,7 +11,6 @@ import asyncio
 import contextvars
 import json
 import os
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +27,11 @@ from estimator.errors import PlanError
 from knowledge.own import database
 from knowledge.own.files import stamp_of_all
 from knowledge.own.home import expanded
-from planner.files.render import written_below
+from planner.files.below import written_below
 from server import workers
 from server.places import Places
 from server.work import CallAnswer, answer, bug_of
-from tools.registry import Tool, registry
+from tools.registry import Tool, is_declared
 
 _THREADS = 8
 # A tool that took longer the last time waits for one of few places, so that short calls always find a free thread.
@@ -164,7 +163,7 @@ class Calls:
             raise Busy
         self._waiting += 1
         try:
-            if tool.read_only and _is_registered(tool):
+            if tool.read_only and is_declared(tool):
                 return await self._by_process(tool, arguments)
             async with self._long if self._seconds.get(tool.name, 0.0) > _LONG_S else nullcontext():
                 async with self._turn:
@@ -197,13 +196,6 @@ class Calls:
             except Exception:
                 return bug_of(tool)
         return made
-
-
-@cache
-def _is_registered(tool: Tool) -> bool:
-    """Whether another process would find the same tool by its name."""
-    module = sys.modules.get(tool.function.__module__)
-    return registry().get(tool.name) == tool and getattr(module, tool.function.__name__, None) is tool.function
 
 
 async def unless_gone(work: Awaitable[Made], gone: asyncio.Event | None) -> Made:

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from estimator.errors import PlanError
 from knowledge.own.files import ELSEWHERE
-from planner.files.render import writing_below
+from planner.files.below import writing_below
 from server.calls import FACE, FOLDER, Busy, Calls, refuse_depth, refuse_paths
 from server.mcp.brief import KeptResults, Results
 from server.mcp.writes import Codes, Consent, OwnCodes, Writing, nobody, write
 from server.team.identity import refuse_role
 from server.work import CallAnswer, outward
-from tools.registry import Tool, find, registry
+from tools.registry import OnDemand, Tool, find
 
 Tell = Callable[[float, str], Awaitable[None]]
 
@@ -66,7 +66,7 @@ class Service:
     remote: bool = False
     full: bool = False
     calls: Calls = field(default_factory=Calls)
-    tools: dict[str, Tool] = field(default_factory=registry, repr=False)
+    tools: Mapping[str, Tool] = field(default_factory=OnDemand, repr=False)
     codes: Codes = field(default_factory=OwnCodes, repr=False)
     results: KeptResults = field(default_factory=Results, repr=False)
     conversations: Conversations | None = None

@@ -14,7 +14,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own import database
-from planner.files.render import writing_below
+from planner.files.below import writing_below
 from tools.registry import Tool, find
 
 _log = logging.getLogger("shardwise")

@@ -466,19 +466,6 @@ class _SweepRequest(_EitherRequest, total=False):
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
 
-class _StrategiesRequest(_PlanRequest, total=False):
-    strategies: list[str] | None
-    """Of maximum_performance, truly_identical, memory_optimized, minimal_communication, balanced, custom, data,
-    model, pipeline, hybrid; the first five unless given, custom where custom_layout is."""
-    accelerators: list[str] | None
-    """Platforms; the plan's accelerator unless given."""
-    models: list[str] | None
-    """Models; the plan's model unless given."""
-    custom_layout: Mapping[str, Any] | None
-    """For custom, e.g. {tp: 4, pp: 2, recompute: full}."""
-    usd_per_device_hour: float | None
-    """Your own price, instead of the price book."""
-
 class _ScalingRequest(_PlanRequest, total=False):
     nodes: int | list[Any] | Mapping[str, float] | str
     """Up to so many nodes, doubling from 1; or a list of numbers of nodes, or words: '1..64'."""
@@ -486,16 +473,6 @@ class _ScalingRequest(_PlanRequest, total=False):
     """strong: the global batch stays; weak: it grows with the devices."""
     efficiency_threshold: float
     """Scaling efficiency below which more nodes no longer pay."""
-    usd_per_device_hour: float | None
-    """Your own price, instead of the price book."""
-
-class _PeakRequest(_PlanRequest, total=False):
-    models: list[str] | None
-    """Models; the plan's model unless given."""
-    accelerators: list[str] | None
-    """Accelerators; the plan's, else of each vendor those with the most measured runs."""
-    precisions: list[Literal['bf16', 'fp16', 'fp32', 'tf32', 'fp8', 'mxfp8', 'mxfp4', 'nvfp4']] | None
-    """Precisions; the plan's, else bf16, and fp8 where a device has it."""
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
 
@@ -629,34 +606,6 @@ class _SizeServingRequest(_InferenceRequest, total=False):
     """Accelerators to compare; the plan's unless given."""
     top: int
     """How many sizes to return."""
-
-class _MlperfRequest(TypedDict, total=False):
-    scenario: Literal['offline', 'server', 'interactive', 'single-stream']
-    """offline: all samples at once; server and interactive: the most within the p99 limits."""
-    nodes: int | None
-    """Nodes; one unless given."""
-    count: int | None
-    """Accelerators in all, instead of nodes."""
-    per_node: int | None
-    """Accelerators per node, as usual unless given."""
-    engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
-    """Serving engine; that of most submissions unless given."""
-    software_version: str | None
-    """Version of the engine, where known."""
-    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
-    """Weight format; the usual of submissions unless given."""
-    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8'] | None
-    """Format of the KV cache."""
-    tp: int | None
-    """Tensor parallel size; searched unless given."""
-    pp: int | None
-    """Pipeline parallel size; searched unless given."""
-    ep: int | None
-    """Expert parallel size; searched unless given."""
-    dp: int | None
-    """Data-parallel attention; searched unless given."""
-    plan: Mapping[str, Any] | None
-    """Other fields of a serving Plan; they win over the above."""
 
 class _CostTerms(TypedDict, total=False):
     price: Literal['on_demand', 'spot', 'reserved', 'reserved_3y', 'community', 'owned', 'own'] | None
@@ -806,28 +755,6 @@ class _ImportRequest(_EitherRequest, total=False):
     """Files that belong together, text by name."""
     file_paths: list[str] | None
     """Files below the working folder; those that they name are read, too."""
-
-class _MatrixRequest(_SiteArguments, _StrategiesRequest, total=False):
-    custom_layouts: Mapping[str, Mapping[str, Any]] | None
-    """More strategies, layouts of your own by name: {tp4: {tp: 4}}; strategies may then be []."""
-    platforms: Mapping[str, Mapping[str, Any]] | None
-    """By accelerator what differs there: framework, partition, account, image, namespace, queue, dataset,
-    time_limit_h."""
-    scheduler: str
-    """What runs a cell and waits for its end: none, slurm, ssh, compose, skypilot, kubernetes-trainjob, kubernetes-
-    pytorchjob, kubernetes-jobset."""
-    cooldown_s: float
-    """Pause between two cells."""
-
-class _WriteMatrixRequest(_MatrixRequest, total=False):
-    folder: str | None
-    """Where to write; ./runs/<name of the plan>-matrix by default."""
-    overwrite: bool
-    """Replace files that exist with other contents."""
-
-class _MatrixQuestion(TypedDict, total=False):
-    source: str
-    """What to call these runs in the measurement rows."""
 
 class _ReportRequest(_CompareRequest, total=False):
     title: str | None
@@ -997,26 +924,6 @@ class _MachineQuestion(TypedDict, total=False):
     torch: bool
     """Ask PyTorch as well, which takes seconds to start."""
 
-class _BenchmarkRequest(_SiteArguments, _PlanRequest, total=False):
-    layers: int | None
-    """Layers of the model to run; all unless given."""
-    warmup_steps: int
-    """Steps after the first that do not count."""
-    measured_steps: int
-    """Steps that count, in each repeat."""
-    repeats: int
-    """How often these are timed."""
-    cooldown_s: float
-    """Pause between two repeats."""
-    profile: bool
-    """Write a trace of one more step (trace.json, for Perfetto)."""
-    device: Literal['auto', 'cuda', 'mps', 'cpu']
-    """What PyTorch computes on."""
-    threads: int | None
-    """Threads of each process on a CPU."""
-    scheduler: str
-    """none runs it here; slurm, ssh … as those of a matrix."""
-
 class _ReadRequest(_PlanRequest, total=False):
     path: str | None
     """A log, an event file, or a folder of wandb, MLflow or TensorBoard."""
@@ -1054,6 +961,99 @@ class _HistoryRequest(TypedDict, total=False):
     """Only runs from this day on, 2026-01-31."""
     estimates: bool
     """Whether each is estimated too."""
+
+class _StrategiesRequest(_PlanRequest, total=False):
+    strategies: list[str] | None
+    """Of maximum_performance, truly_identical, memory_optimized, minimal_communication, balanced, custom, data,
+    model, pipeline, hybrid; the first five unless given, custom where custom_layout is."""
+    accelerators: list[str] | None
+    """Platforms; the plan's accelerator unless given."""
+    models: list[str] | None
+    """Models; the plan's model unless given."""
+    custom_layout: Mapping[str, Any] | None
+    """For custom, e.g. {tp: 4, pp: 2, recompute: full}."""
+    usd_per_device_hour: float | None
+    """Your own price, instead of the price book."""
+
+class _PeakRequest(_PlanRequest, total=False):
+    models: list[str] | None
+    """Models; the plan's model unless given."""
+    accelerators: list[str] | None
+    """Accelerators; the plan's, else of each vendor those with the most measured runs."""
+    precisions: list[Literal['bf16', 'fp16', 'fp32', 'tf32', 'fp8', 'mxfp8', 'mxfp4', 'nvfp4']] | None
+    """Precisions; the plan's, else bf16, and fp8 where a device has it."""
+    usd_per_device_hour: float | None
+    """Your own price, instead of the price book."""
+
+class _MlperfRequest(TypedDict, total=False):
+    scenario: Literal['offline', 'server', 'interactive', 'single-stream']
+    """offline: all samples at once; server and interactive: the most within the p99 limits."""
+    nodes: int | None
+    """Nodes; one unless given."""
+    count: int | None
+    """Accelerators in all, instead of nodes."""
+    per_node: int | None
+    """Accelerators per node, as usual unless given."""
+    engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
+    """Serving engine; that of most submissions unless given."""
+    software_version: str | None
+    """Version of the engine, where known."""
+    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
+    """Weight format; the usual of submissions unless given."""
+    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8'] | None
+    """Format of the KV cache."""
+    tp: int | None
+    """Tensor parallel size; searched unless given."""
+    pp: int | None
+    """Pipeline parallel size; searched unless given."""
+    ep: int | None
+    """Expert parallel size; searched unless given."""
+    dp: int | None
+    """Data-parallel attention; searched unless given."""
+    plan: Mapping[str, Any] | None
+    """Other fields of a serving Plan; they win over the above."""
+
+class _MatrixRequest(_SiteArguments, _StrategiesRequest, total=False):
+    custom_layouts: Mapping[str, Mapping[str, Any]] | None
+    """More strategies, layouts of your own by name: {tp4: {tp: 4}}; strategies may then be []."""
+    platforms: Mapping[str, Mapping[str, Any]] | None
+    """By accelerator what differs there: framework, partition, account, image, namespace, queue, dataset,
+    time_limit_h."""
+    scheduler: str
+    """What runs a cell and waits for its end: none, slurm, ssh, compose, skypilot, kubernetes-trainjob, kubernetes-
+    pytorchjob, kubernetes-jobset."""
+    cooldown_s: float
+    """Pause between two cells."""
+
+class _WriteMatrixRequest(_MatrixRequest, total=False):
+    folder: str | None
+    """Where to write; ./runs/<name of the plan>-matrix by default."""
+    overwrite: bool
+    """Replace files that exist with other contents."""
+
+class _MatrixQuestion(TypedDict, total=False):
+    source: str
+    """What to call these runs in the measurement rows."""
+
+class _BenchmarkRequest(_SiteArguments, _PlanRequest, total=False):
+    layers: int | None
+    """Layers of the model to run; all unless given."""
+    warmup_steps: int
+    """Steps after the first that do not count."""
+    measured_steps: int
+    """Steps that count, in each repeat."""
+    repeats: int
+    """How often these are timed."""
+    cooldown_s: float
+    """Pause between two repeats."""
+    profile: bool
+    """Write a trace of one more step (trace.json, for Perfetto)."""
+    device: Literal['auto', 'cuda', 'mps', 'cpu']
+    """What PyTorch computes on."""
+    threads: int | None
+    """Threads of each process on a CPU."""
+    scheduler: str
+    """none runs it here; slurm, ssh … as those of a matrix."""
 
 def describe_model(model: str | Mapping[str, Any]) -> ModelDescription:
     """Exact parameter count and dimensions of a model from the catalogue or any Hugging Face config.json: active
@@ -1099,21 +1099,10 @@ def sweep(model: str | Mapping[str, Any] | None = None, accelerator: str | None 
     "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that
     cannot be says why."""
 
-def apply_strategies(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_StrategiesRequest]) -> AppliedStrategies:
-    """The layout that each named strategy takes for a training plan, for every model on every accelerator, with its
-    figures: maximum_performance, truly_identical (one layout that fits everywhere), memory_optimized,
-    minimal_communication, balanced, and custom. Use it to compare platforms fairly ("H100 against MI300X under the
-    same layout") and for benchmark suites. Layout fields of the plan are kept by every strategy."""
-
 def project_scaling(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ScalingRequest]) -> ScalingProjection:
     """A training plan on 1 to N nodes (strong scaling: the batch stays; weak: it grows along): tokens/s, step time,
     efficiency against the first, hours, USD, what limits each point, and where more nodes stop paying. Use it for
     "how does it scale to 64 nodes" and "how many nodes are worth it"; for serving use size_serving or sweep."""
-
-def peak_throughput(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_PeakRequest]) -> PeakThroughput:
-    """What models reach at best in training on each accelerator and precision, each with its best layout: tokens/s
-    per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against measured
-    runs. Use it for "how fast can it get", "tokens per day on MI300X against H100"."""
 
 def estimate_inference(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_InferenceRequest]) -> ServingEstimate:
     """Memory, fit, KV cache room, most requests at once, time to first token, time per output token, request latency,
@@ -1135,12 +1124,6 @@ def size_serving(model: str | Mapping[str, Any] | None = None, accelerator: str 
     replica takes, replicas, devices, USD per hour and per million tokens, the cheapest first. A given count is the
     most devices there are. Use it for "how many GPUs for 50 requests/s", "what does it cost to serve", "which GPU
     is cheapest per million tokens"."""
-
-def project_mlperf(benchmark: str, accelerator: str, **arguments: Unpack[_MlperfRequest]) -> MlperfProjection:
-    """What accelerators would score in an MLPerf Inference benchmark (Llama 2 70B, Llama 3.1 8B and 405B, Mixtral
-    8x7B, DeepSeek-R1, gpt-oss-120b): samples/s, tokens/s and whole-dataset time offline, or the highest rate
-    within the p99 limits of server or interactive; one node against many with scaling efficiency. Use it for
-    "MLPerf projection", "tokens/s in MLPerf server"."""
 
 def estimate_cost(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_CostRequest]) -> CostEstimate:
     """Hours, device-hours, USD by provider and part, energy and CO2 of a whole training run (needs dataset_tokens,
@@ -1197,20 +1180,6 @@ def import_config(model: str | Mapping[str, Any] | None = None, accelerator: str
     NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it
     when the user pastes or names a config or script. Arguments (accelerator, count …) complete the files and win
     over them; nothing is executed."""
-
-def render_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_MatrixRequest]) -> RenderedMatrix:
-    """All files of a benchmark matrix as text, without writing any: what benchmark_matrix would write. For the
-    layouts and figures alone use apply_strategies."""
-
-def benchmark_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_WriteMatrixRequest]) -> WrittenMatrix:
-    """Writes a benchmark suite below the working folder: every model under every named strategy or custom layout on
-    every accelerator, each with its launch files, a script that runs them one after another, and a manifest with
-    what is predicted. Use it to measure platforms or layouts against each other."""
-
-def matrix_results(folder: str, **arguments: Unpack[_MatrixQuestion]) -> MatrixResults:
-    """What was measured of a benchmark matrix (the result.json files in its folders, else what the programs' own logs
-    there say) against what was predicted: errors by cell, accuracy over all, and the runs as rows for the table of
-    measurements."""
 
 def render_report(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ReportRequest]) -> RenderedReport:
     """A report on a plan for training or serving, or on a comparison where scenarios or over are given, as Markdown
@@ -1287,15 +1256,6 @@ def describe_machine(**arguments: Unpack[_MachineQuestion]) -> MachineDescriptio
     measurement. Use it for "what GPU is in this machine", "what do I have here", and before plans for "here" or
     "this machine"."""
 
-def render_benchmark(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_BenchmarkRequest]) -> RenderedBenchmark:
-    """A training plan as a PyTorch program that times its steps on synthetic data, with how it is started: DDP, FSDP2
-    or tensor parallel; layers scaled when asked. Nothing is run: `shardwise measure training` runs it. Use it for
-    "benchmark this plan", "how would I measure it myself"."""
-
-def benchmark_result(folder: str) -> TrainingMeasurement:
-    """What was measured of a training benchmark (step time with its spread, tokens/s, MFU, peak memory, power) beside
-    what was predicted of it before. Use it for the folder of a `measure training` run."""
-
 def read_run(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ReadRequest]) -> RunReading:
     """What a training log or a tracker's folder says of a run: its plan as far as it is printed, steady step time,
     tokens/s, loss, memory, start-up and slow steps apart, out-of-memory errors, what contradicts itself; and how
@@ -1310,3 +1270,43 @@ def rate_run(model: str | Mapping[str, Any] | None = None, accelerator: str | No
 def list_runs(**arguments: Unpack[_HistoryRequest]) -> RunHistory:
     """The history of the user's own measured runs, each beside what is estimated of it now, and how far estimates are
     off by version of software. Use it for "my runs"."""
+
+def apply_strategies(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_StrategiesRequest]) -> AppliedStrategies:
+    """The layout that each named strategy takes for a training plan, for every model on every accelerator, with its
+    figures: maximum_performance, truly_identical (one layout that fits everywhere), memory_optimized,
+    minimal_communication, balanced, and custom. Use it to compare platforms fairly ("H100 against MI300X under the
+    same layout") and for benchmark suites. Layout fields of the plan are kept by every strategy."""
+
+def peak_throughput(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_PeakRequest]) -> PeakThroughput:
+    """What models reach at best in training on each accelerator and precision, each with its best layout: tokens/s
+    per device and in all, TFLOPS, MFU, tokens a day, and whether that is good, average or poor against measured
+    runs. Use it for "how fast can it get", "tokens per day on MI300X against H100"."""
+
+def project_mlperf(benchmark: str, accelerator: str, **arguments: Unpack[_MlperfRequest]) -> MlperfProjection:
+    """What accelerators would score in an MLPerf Inference benchmark (Llama 2 70B, Llama 3.1 8B and 405B, Mixtral
+    8x7B, DeepSeek-R1, gpt-oss-120b): samples/s, tokens/s and whole-dataset time offline, or the highest rate
+    within the p99 limits of server or interactive; one node against many with scaling efficiency. Use it for
+    "MLPerf projection", "tokens/s in MLPerf server"."""
+
+def render_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_MatrixRequest]) -> RenderedMatrix:
+    """All files of a benchmark matrix as text, without writing any: what benchmark_matrix would write. For the
+    layouts and figures alone use apply_strategies."""
+
+def benchmark_matrix(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_WriteMatrixRequest]) -> WrittenMatrix:
+    """Writes a benchmark suite below the working folder: every model under every named strategy or custom layout on
+    every accelerator, each with its launch files, a script that runs them one after another, and a manifest with
+    what is predicted. Use it to measure platforms or layouts against each other."""
+
+def matrix_results(folder: str, **arguments: Unpack[_MatrixQuestion]) -> MatrixResults:
+    """What was measured of a benchmark matrix (the result.json files in its folders, else what the programs' own logs
+    there say) against what was predicted: errors by cell, accuracy over all, and the runs as rows for the table of
+    measurements."""
+
+def render_benchmark(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_BenchmarkRequest]) -> RenderedBenchmark:
+    """A training plan as a PyTorch program that times its steps on synthetic data, with how it is started: DDP, FSDP2
+    or tensor parallel; layers scaled when asked. Nothing is run: `shardwise measure training` runs it. Use it for
+    "benchmark this plan", "how would I measure it myself"."""
+
+def benchmark_result(folder: str) -> TrainingMeasurement:
+    """What was measured of a training benchmark (step time with its spread, tokens/s, MFU, peak memory, power) beside
+    what was predicted of it before. Use it for the folder of a `measure training` run."""

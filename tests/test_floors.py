@@ -23,6 +23,8 @@ FLOORS = {
     "shardwise": 7,
     "tui": 8,
 }
+# What an assistant waits for before its person has typed a word.
+LISTING = "import tools.brief, tools.registry; tools.brief.assistants(tools.registry.OnDemand())"
 OUTSIDE_ESTIMATOR = {"os", "io", "pathlib", "shutil", "tempfile", "subprocess", "socket", "urllib", "sys", "logging"}
 
 
@@ -82,11 +84,17 @@ def test_no_module_is_called_a_drawer() -> None:
             "import tools; tools.call('describe_model', {'model': 'gpt2'})",
             ("langgraph", "google.genai", "fastmcp", "textual", "psycopg", "sqlalchemy"),
         ),
-        ("import knowledge.models.catalogue; knowledge.models.catalogue.find_model('gpt2')", ("langgraph", "textual",
-        "rich")), ("import estimator.plan.schema", ("numpy", "yaml")), ("import tui.cli", ("pydantic", "numpy",
-        "textual", "langgraph", "rich")), ("import shardwise", ("numpy", "pydantic")),
+        (
+            "import knowledge.models.catalogue; knowledge.models.catalogue.find_model('gpt2')",
+            ("langgraph", "textual", "rich"),
+        ),
+        ("import estimator.plan.schema", ("numpy", "yaml")),
+        ("import tui.cli", ("pydantic", "numpy", "textual", "langgraph", "rich")),
+        ("import shardwise", ("numpy", "pydantic")),
+        (LISTING, ("numpy", "yaml", "rich", "planner.training")),
+        ("import server.mcp.server", ("numpy", "planner.training")),
     ],
-)  # fmt: skip
+)
 def test_heavy_libraries_load_only_where_they_are_used(statement: str, unwanted: tuple[str, ...]) -> None:
     code = f"import sys\n{statement}\nprint([m for m in {unwanted!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

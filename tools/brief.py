@@ -68,11 +68,11 @@ _OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 130)
 _SENTENCE = re.compile(r"(?<=[.\"”)]) (?=[A-Z])")
 
 
-def assistants(tools: Iterable[Tool]) -> list[dict[str, Any]]:
+def assistants(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
     """The tools as an MCP server lists them, without those of its own use and those that are seldom asked for: a client
     carries the list along in every request, and knows the Plan from nothing else. Results are not described."""
-    tools = [tool for tool in tools if tool.name not in SHOWN_BY_WRITERS | SELDOM]
-    entries = _entries(tuple(tools), _OF_STRANGERS)
+    shown = tuple(tools[name] for name in tools if name not in SHOWN_BY_WRITERS | SELDOM)
+    entries = _entries(shown, _OF_STRANGERS)
     return [
         {
             "name": entry["name"],
@@ -81,7 +81,7 @@ def assistants(tools: Iterable[Tool]) -> list[dict[str, Any]]:
             "inputSchema": _for_strangers(tool, entry["parameters"]),
             "annotations": {"readOnlyHint": tool.read_only, "openWorldHint": False},
         }
-        for tool, entry in zip(tools, entries, strict=True)
+        for tool, entry in zip(shown, entries, strict=True)
     ]
 
 

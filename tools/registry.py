@@ -1,7 +1,8 @@
 """The one list of tools, from which every face (agent, MCP, HTTP, command line, Python) is generated.
 
-A tool is a function from one pydantic model to another. `@tool` reads its name, docstring, argument and result types
-once; a function that cannot be a tool is refused where it is defined.
+A tool is a function from one pydantic model to another, in a room below. `@tool` stands before its name, the type of
+its argument and its words, and says in which module it is: the list of tools is read without what they compute with,
+which takes longer to load than all else. What cannot be a tool is refused where it is declared.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,30 +25,41 @@ from planner.requests import parsed
 # them, so that one tool costs the imports of its own module alone.
 _MODULES = {
     "tools.facts": "describe_model describe_hardware",
-    "tools.training": (
-        "estimate_training check_fit best_parallelism find_limit sweep apply_strategies project_scaling peak_throughput"
-    ),
-    "tools.serving": "estimate_inference best_serving size_serving project_mlperf",
+    "tools.training": ("estimate_training check_fit best_parallelism find_limit sweep project_scaling"),
+    "tools.serving": "estimate_inference best_serving size_serving",
     "tools.decisions": "estimate_cost compare recommend_cluster auto_configure advise explain",
-    "tools.files": (
-        "render_configs write_configs import_config render_matrix benchmark_matrix matrix_results "
-        "render_report preview_report report"
-    ),
+    "tools.files": ("render_configs write_configs import_config render_report preview_report report"),
     "tools.records": (
         "render_scenario save_scenario list_scenarios load_scenario delete_scenario "
         "diff_scenarios list_catalogue preview_hardware add_hardware preview_model add_model "
         "preview_price add_price search_playbook"
     ),
-    "tools.measuring": "describe_machine render_benchmark benchmark_result",
+    "tools.measuring": "describe_machine",
     "tools.runs": "read_run rate_run list_runs",
+    "tools.benchmarks": (
+        "apply_strategies peak_throughput project_mlperf render_matrix benchmark_matrix matrix_results "
+        "render_benchmark benchmark_result"
+    ),
 }
 # What these read is looked up; all others plan.
 _LOOKED_UP = frozenset({"tools.facts", "tools.records", "tools.runs"})
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}
 
-Request = TypeVar("Request", bound=BaseModel)
-Response = TypeVar("Response", bound=BaseModel)
+
+@dataclass(frozen=True)
+class Maker:
+    """A function by its module and name, imported when it is first called."""
+
+    module: str
+    name: str
+
+    def __call__(self, request: Any) -> Any:
+        return self.function(request)
+
+    @property
+    def function(self) -> Callable[[Any], Any]:
+        return getattr(importlib.import_module(self.module), self.name)
 
 
 @dataclass(frozen=True)
@@ -59,17 +71,25 @@ class Tool:
     description: str
     read_only: bool
     request: type[BaseModel]
-    response: type[BaseModel]
+    maker: Maker
     function: Callable[[Any], BaseModel]
     preview: str | None = None
     """Of a tool that writes: the tool that shows what it would write, from the same arguments where it has them."""
+
+    @property
+    def response(self) -> type[BaseModel]:
+        """The type of the result, as the function has it."""
+        made = typing.get_type_hints(self.maker.function).get("return")
+        if not _is_model(made):
+            raise TypeError(f"tool {self.name}: must return a pydantic model")
+        return made
 
     @property
     def role(self) -> str:
         """What a caller must be allowed to do: read, plan or write."""
         if not self.read_only:
             return "write"
-        return "read" if self.function.__module__ in _LOOKED_UP else "plan"
+        return "read" if _MODULE_OF.get(self.name) in _LOOKED_UP else "plan"
 
     def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
         """The arguments as the tool's request. Raises PlanError naming the argument and what is wrong with it."""
@@ -87,17 +107,17 @@ class Tool:
 
 
 def tool(
-    *, title: str, read_only: bool, preview: str | None = None
-) -> Callable[[Callable[[Request], Response]], Callable[[Request], Response]]:
-    """Registers a function from one pydantic model to another as a tool named like the function."""
+    *, title: str, by: str, read_only: bool, preview: str | None = None
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Registers what a function declares as the tool of its name, which the function of that name in module `by` is."""
 
-    def register(function: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         name = function.__name__
         hints = typing.get_type_hints(function)
-        response = hints.pop("return", None)
+        hints.pop("return", None)
         requests = list(hints.values())
-        if len(requests) != 1 or not _is_model(requests[0]) or not _is_model(response):
-            raise TypeError(f"tool {name}: must take one pydantic model and return another")
+        if len(requests) != 1 or not _is_model(requests[0]):
+            raise TypeError(f"tool {name}: must take one pydantic model")
         if not function.__doc__:
             raise TypeError(f"tool {name}: needs a docstring that says when to use it")
         if name in _tools:
@@ -105,18 +125,16 @@ def tool(
         if function.__module__ in _MODULES and _MODULE_OF.get(name) != function.__module__:
             raise TypeError(f"tool {name}: is not among those of {function.__module__} in tools.registry")
         description = inspect.cleandoc(function.__doc__).replace("\n", " ")
-        _tools[name] = Tool(name, title, description, read_only, requests[0], response, function, preview)
+        maker = Maker(by, name)
+        _tools[name] = Tool(name, title, description, read_only, requests[0], maker, maker, preview)
         return function
 
     return register
 
 
 def registry() -> dict[str, Tool]:
-    """All tools by name: module by module as listed above, and as defined within each."""
-    for module in _MODULES:
-        importlib.import_module(module)
-    places = {module: place for place, module in enumerate(_MODULES)}
-    return dict(sorted(_tools.items(), key=lambda item: places.get(item[1].function.__module__, len(places))))
+    """All tools by name, in the order above."""
+    return dict(OnDemand())
 
 
 class OnDemand(Mapping[str, Tool]):
@@ -158,5 +176,10 @@ def typed(name: str, data: Any) -> BaseModel | None:
         return None
 
 
-def _is_model(hint: object) -> bool:
+def is_declared(tool: Tool) -> bool:
+    """Whether another process would find the same tool by its name."""
+    return tool.function is tool.maker and tool.name in _MODULE_OF and OnDemand()[tool.name] == tool
+
+
+def _is_model(hint: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(hint, type) and issubclass(hint, BaseModel)

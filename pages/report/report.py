@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 
@@ -19,31 +18,17 @@ from pages.blocks import Block, Chart, Details, Headline, ranked
 from pages.rendering import html, markdown
 from pages.rendering.drawing import svg
 from pages.report.comparison import comparison
+from pages.report.request import ReportFileRequest, ReportRequest, WriteReportRequest
 from pages.report.sections import Told
 from pages.report.serving import serving
 from pages.report.training import training
 from planner.clock import today
 from planner.compare.scenarios import CompareRequest
-from planner.files.render import inside_root
+from planner.files.below import inside_root
 from planner.result import Result
 from planner.results import RenderedFile, WrittenFile
 
 _FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".pdf": "pdf"}
-
-
-class ReportRequest(CompareRequest):
-    title: str | None = Field(None, max_length=200, description="Of the report; the plan's name unless given.")
-
-
-class ReportFileRequest(ReportRequest):
-    file: str | None = Field(
-        None, description="Where to write, ending in .html, .md or .pdf; ./reports/<name>.html unless given."
-    )
-    format: Literal["html", "markdown", "pdf"] | None = Field(None, description="Follows from the file's ending.")
-
-
-class WriteReportRequest(ReportFileRequest):
-    overwrite: bool = Field(False, description="Replace files that exist with other contents.")
 
 
 class RenderedReport(Result):

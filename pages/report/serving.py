@@ -30,6 +30,7 @@ from pages.report.sections import (
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, time_chart, where_time_goes
 from pages.results.limits import doubt_words, limit_words
+from planner.asked.serving import InferenceRequest
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
 from planner.estimates import estimate_to_fit
@@ -37,7 +38,6 @@ from planner.fit.serving import fit_of
 from planner.money.results import CostEstimate
 from planner.plots import Plot, Series
 from planner.serving.estimate import estimate_inference
-from planner.serving.request import InferenceRequest
 from planner.serving.results import LatencyLimit, ServingChoice, ServingEstimate
 from planner.serving.search import BestServingRequest, best_serving
 

@@ -16,9 +16,9 @@ from planner.advice.conditions import filled, holds, names_in
 from planner.advice.facts import facts_of
 from planner.advice.facts.words import in_words
 from planner.advice.gains import LEAST_GAIN, Bench, Gain, figure, figures, gain_of, speed_of
+from planner.asked.lookups import AdviseRequest
 from planner.estimates import PlanEstimate, estimate_to_fit, warnings_of
 from planner.evidence import evidence_of
-from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
 from planner.serving.planned import Served
 
@@ -34,14 +34,6 @@ _GOALS = {
     "cost": ("usd_per_million_tokens", "usd_per_million_output_tokens", "tokens_per_s", "output_tokens_per_s"),
     "memory": ("per_device_bytes", "max_concurrency"),
 }
-
-
-class AdviseRequest(EitherRequest):
-    topics: list[str] | None = Field(None, description="Only these topics of the playbook; all unless given.")
-    limit: int = Field(12, ge=1, le=200, description="How many pieces of advice to return.")
-    all: bool = Field(
-        False, description="Whether to return every entry that applies, changes that gain nothing included."
-    )
 
 
 class Advised(Result):

@@ -8,12 +8,13 @@ import sqlite3
 from functools import cache
 from threading import Lock
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import nearest
 from knowledge.playbook import PlaybookAdvice, entries, topics
 from planner.advice.advise import find_topic
 from planner.advice.conditions import holes_in
+from planner.asked.facts import PlaybookRequest
 from planner.result import Result
 
 _MOST_WORDS = 24
@@ -34,13 +35,6 @@ _STOP = {
     "which", "while", "who", "why", "will", "with", "worth", "would", "you", "your",
 }  # fmt: skip
 _lock = Lock()
-
-
-class PlaybookRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    query: str = Field("", max_length=2000, description="Words to look for; left out, the topic is listed.")
-    topic: str | None = Field(None, description="Only this topic, e.g. nccl, oom, fp8, serving-batching.")
-    limit: int = Field(8, ge=1, le=200, description="How many entries to return.")
 
 
 class PlaybookEntry(Result):

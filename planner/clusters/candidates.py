@@ -15,15 +15,17 @@ from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.kin import kin_price
 from launchers.render import able_targets
+from planner.asked.clusters import Sort
+from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.clusters.request import Asked, Sort
+from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
 from planner.money.offers import by_device, joins, of_strangers
 from planner.money.owned import owned_cost
 from planner.money.purchase import purchase
 from planner.money.results import OwnedCost
-from planner.money.terms import CostTerms
+from planner.money.terms import place_of
 from planner.serving.prices import offered
 from planner.training.planned import Planned
 
@@ -296,7 +298,7 @@ def owned_machines(shape: Shape) -> OwnedCost | None:
     """By the hour of use."""
     cluster, _ = machine(shape.accelerator, shape.count, shape.per_node)
     terms = CostTerms.model_validate({})
-    return owned_cost(cluster, terms, terms.place, (1.0, 1.0, 1.0))
+    return owned_cost(cluster, terms, place_of(terms), (1.0, 1.0, 1.0))
 
 
 def others(rows: list[Hourly]) -> list[OtherOffer]:

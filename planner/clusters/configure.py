@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import Field
-
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
+from planner.asked.clusters import ConfigureRequest, Where
 from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
     Recommended,
@@ -23,7 +22,7 @@ from planner.clusters.recommend import (
     sort_of,
     written_first,
 )
-from planner.clusters.request import Asked, Where, asked
+from planner.clusters.request import Asked, asked
 from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason, from_whom
 from planner.estimates import warnings_of
 from planner.evidence import evidence_of
@@ -51,12 +50,6 @@ _SHORTER = (2048, 1024, 512)
 _LISTED, _TOLD, _NEAR = 10, 3, 1.1
 # An Asked without limits of the cluster itself.
 _NO_LIMITS: dict[str, Any] = dict.fromkeys(("count", "max_devices", "max_nodes", "max_usd_per_hour", "max_kw"))
-
-
-class ConfigureRequest(Where):
-    longest_sample_tokens: int | None = Field(
-        None, ge=1, le=100_000_000, description="Tokens of the longest samples of the data; seq_len follows from it."
-    )
 
 
 @dataclass(frozen=True)

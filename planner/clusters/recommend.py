@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
+from planner.asked.clusters import ClusterRequest, Sort
 from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Refusal, missed, rank
-from planner.clusters.request import Asked, Sort, Where, asked
+from planner.clusters.request import Asked, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why, from_whom
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
@@ -32,13 +32,6 @@ _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time",
 
 # Options whose launch files are tried: more than a person takes.
 _WRITTEN = 3
-
-
-class ClusterRequest(Where):
-    sort: Sort | None = Field(
-        None, description="cost, time or balanced (geometric mean of both); the plan's objective decides unless given."
-    )
-    limit: int = Field(10, ge=1, le=100, description="Most options to return.")
 
 
 @dataclass(frozen=True)

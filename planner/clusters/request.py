@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator, Price
@@ -15,42 +13,19 @@ from estimator.plan.schema import Plan, Training, merge
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
+from planner.asked.clusters import Where
 from planner.clusters.results import ClusterRejected, Why
 from planner.money.owned import metered_kw
 from planner.money.purchase import OWNED, purchase
-from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.serving.pool import Statistic
 from planner.training.length import with_data
 
-Sort = Literal["cost", "time", "balanced"]
 # A run that is done by the next morning, or by the end of a working day, is not worth more money where nobody hurries.
 UNHURRIED_H = 8.0
 # What belongs to the cluster that a plan names, and is chosen anew with another one.
 _SECTIONS = ("cluster", "layout")
 _SETTLED = ("framework", "micro_batch")
-
-
-class Where(EitherRequest):
-    """What devices there are, and the limits."""
-
-    accelerators: list[str] | None = Field(None, min_length=1, description="Accelerators to restrict the choice to.")
-    vendors: list[str] | None = Field(None, min_length=1, description="Vendors to restrict to: NVIDIA, AMD, Google …")
-    providers: list[str] | None = Field(
-        None, min_length=1, description="Providers to restrict to: AWS, GCP …; owned: machines to buy."
-    )
-    max_devices: int | None = Field(None, ge=1, le=1_000_000, description="Most devices.")
-    max_nodes: int | None = Field(None, ge=1, le=1_000_000, description="Most nodes.")
-    max_usd: float | None = Field(None, gt=0, description="Most that the run may cost; as budget_usd.")
-    max_usd_per_hour: float | None = Field(None, gt=0, description="Most that an hour of the cluster may cost.")
-    max_kw: float | None = Field(
-        None,
-        gt=0,
-        le=1e9,
-        description="Most power at the meter, devices at their limit, with hosts and cooling.",
-    )
-    least_memory_gib: float | None = Field(None, gt=0, description="Least memory of a device, as vendors print it.")
-    slo_statistic: Statistic = Field("mean", description="Of serving: whether limits hold for the mean or the p99.")
 
 
 @dataclass(frozen=True)

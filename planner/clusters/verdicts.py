@@ -15,8 +15,9 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Inference
 from estimator.search.fleet import knee as knee_of
 from knowledge.figures import hours, percent, usd, whole
+from planner.asked.clusters import Sort
 from planner.clusters.candidates import ClusterChoice, missed
-from planner.clusters.request import Asked, Sort
+from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption, NearPlan, WinnerChange, from_whom
 from planner.money.purchase import purchase
 from planner.training.neighbours import family_sizes

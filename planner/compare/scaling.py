@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -14,14 +14,14 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import number, percent
 from knowledge.machines.catalogue import find_accelerator
+from planner.asked.training import ScalingRequest
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
 from planner.compare.sweep.training import tried_points
-from planner.compare.values import Values, values_of
+from planner.compare.values import values_of
 from planner.estimates import common_assumptions
 from planner.evidence import evidence_of
 from planner.plots import Plot, Series
-from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
 from planner.training.planned import Planned, plan_training, warnings_of
 
@@ -30,19 +30,6 @@ _MOST_DEVICES = 1_000_000
 # Efficiency from which on it is said that it can be above 1.
 _ABOVE = 1.02
 _PER_NODE = "cluster.per_node"
-
-
-class ScalingRequest(PlanRequest):
-    nodes: int | Values = Field(
-        64, description="Up to so many nodes, doubling from 1; or a list of numbers of nodes, or words: '1..64'."
-    )
-    scaling: Literal["strong", "weak"] = Field(
-        "strong", description="strong: the global batch stays; weak: it grows with the devices."
-    )
-    efficiency_threshold: float = Field(
-        0.8, gt=0, le=1, description="Scaling efficiency below which more nodes no longer pay."
-    )
-    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
 
 class ScalingPoint(TrainingFigures):

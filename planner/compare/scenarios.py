@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
+from planner.asked.scenarios import CompareRequest, Scenario, changes_of
 from planner.compare.alike import as_the_first
 from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
@@ -23,7 +24,7 @@ from planner.evidence import union_evidence
 from planner.fields import value_at
 from planner.layouts.strategies import Platform, strategic, strategy_name
 from planner.plots import Plot
-from planner.requests import ALL_PATHS, ONLY_SERVING, EitherRequest
+from planner.requests import ALL_PATHS, EitherRequest
 from planner.result import Assumption, Evidence, Result
 from planner.serving.planned import Served
 from planner.training.planned import Planned, plan_training
@@ -35,51 +36,6 @@ _FOLLOWS = FOLLOWS | {
     "workload.request_rate": ("workload.concurrency",),
 }
 _STRATEGY = "strategy"
-
-
-class Scenario(BaseModel):
-    """A variation of the base plan, or a plan of its own. Fields of a plan may also stand here by their flat names."""
-
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-
-    name: str | None = Field(default=None, description="What to call it; made of what it changes unless given.")
-    patch: dict[str, Any] | None = Field(
-        default=None, description="Changes to the base plan by flat, dotted or nested names: {count: 16, layout.tp: 4}."
-    )
-    plan: dict[str, Any] | None = Field(
-        default=None, description="A whole plan, in place of the base and of changes to it."
-    )
-    strategy: str | None = Field(
-        default=None,
-        description="Who chooses the layout: maximum_performance, memory_optimized, minimal_communication or balanced.",
-    )
-
-
-class CompareRequest(EitherRequest):
-    scenarios: list[Scenario] | None = Field(
-        None, description="What to compare: changes to the plan of the other arguments, or plans of their own."
-    )
-    over: dict[str, Values] | None = Field(
-        None,
-        description="Short for scenarios: one or two fields with their values, {method: [full, lora, qlora]} or "
-        "{accelerator: [h100, mi300x], count: '8..32'}; strategy is such a field too.",
-    )
-    baseline: str | int | None = Field(
-        None, description="Name or place (from 0) of the row that others are set against; the first unless given."
-    )
-    include_base: bool | None = Field(
-        None,
-        description="Whether the base plan is the first row: unless said, where it is whole and scenarios vary it.",
-    )
-    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
-
-    def asks_serving(self) -> bool:
-        keys = [key for scenario in self.scenarios or () for key in _changes(scenario)] + list(self.over or ())
-        return any(str(key).strip().replace("-", "_").rpartition(".")[2] in ONLY_SERVING for key in keys)
-
-    def base(self) -> dict[str, Any]:
-        """The data of the plan that scenarios vary, which may lack what they bring."""
-        return self._data()
 
 
 class Comparison(Result):
@@ -216,13 +172,8 @@ def _in_words(path: str, value: Any) -> str:
     return f"{path.rpartition('.')[2]} {text}"
 
 
-def _changes(scenario: Scenario) -> dict[str, Any]:
-    """What a scenario changes, by the names it uses."""
-    return {**(scenario.patch or {}), **(scenario.model_extra or {})}
-
-
 def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
-    changes = _changes(scenario)
+    changes = changes_of(scenario)
     strategy = scenario.strategy
     if _STRATEGY in changes:
         strategy = str(changes.pop(_STRATEGY))

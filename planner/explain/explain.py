@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-from pydantic import Field
-
 from estimator.account import Account
 from estimator.plan.schema import Inference, Plan
 from estimator.training.time_account import PHASES
-from knowledge.figure_facts import FigureFacts, figure, figures, find_figure, meant
+from knowledge.figure_facts import FigureFacts, figure, find_figure
 from measure.history.nearest import File, nearest_runs
+from planner.asked.money import CostTerms, ExplainRequest
 from planner.explain.origins import origin_of
 from planner.explain.results import (
     Check,
@@ -24,45 +23,16 @@ from planner.explain.results import (
     NearestRun,
 )
 from planner.explain.serving import serving_subject
-from planner.explain.subject import ALIASES, Spread, Subject
+from planner.explain.subject import Spread, Subject
 from planner.explain.text import told
 from planner.explain.training import training_subject
-from planner.money.terms import CostTerms
-from planner.requests import ONLY_TRAINING, EitherRequest
+from planner.explain.words import ALIASES
 
 _EXACT = 1e-6
 _COVERAGE = 0.8
 _MOST_STEPS = 60
-# Figures that only serving has: words for them make the plan one for serving.
-_SERVING = (
-    "latency.ttft_s", "latency.tpot_s", "latency.e2e_s", "memory.components.kv_cache", "memory.components.cuda_graphs",
-    "memory.max_concurrency", "memory.kv_tokens", "memory.kv_bytes_per_token", "memory.longest_request",
-    "memory.claimed_bytes", "throughput.output_tokens_per_s", "throughput.total_tokens_per_s",
-    "throughput.requests_per_s", "throughput.tokens_per_s_per_user", "time.generating.total_s", "time.reading.total_s",
-    "usd_per_month", "usd_per_million_output_tokens", "usd_per_million_requests",
-)  # fmt: skip
-_BOTH = ("throughput", "tokens per second", "tokens/s", "speed")
 _PHASES = {f"time.components.{phase}": phase for phase in PHASES}
 _COLLECTIVES = ("tensor_parallel", "context_parallel", "expert_parallel", "data_parallel", "pipeline")
-
-
-class ExplainRequest(EitherRequest, CostTerms):
-    figure: str = Field(
-        description="The figure to explain: its dotted key in a result (memory.components.activations, time.step_s, "
-        "throughput.mfu, usd, latency.ttft_s …) or plain words (activation memory, step time, MFU, cost, KV cache)."
-    )
-    depth: int = Field(1, ge=1, le=3, description="How far terms are explained in turn.")
-    nearest: int = Field(5, ge=0, le=20, description="How many of the nearest measured runs to show.")
-
-    def asks_serving(self) -> bool:
-        """Words that training has a figure for too leave the plan as it is, and so do arguments of training alone."""
-        words = self.figure.strip()
-        workload = (self.plan or {}).get("workload")
-        if ONLY_TRAINING & {*self.model_fields_set, *(workload if isinstance(workload, dict) else ())}:
-            return False
-        shared = [key for key, about in figures().items() if about.formula and key not in _SERVING and "*" not in key]
-        trained = words in ALIASES or words.lower() in _BOTH or meant(words, shared) is not None
-        return not trained and meant(words, list(_SERVING), "serving") is not None
 
 
 def explain(request: ExplainRequest) -> Explanation:

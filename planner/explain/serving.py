@@ -11,12 +11,12 @@ from estimator.account import Account, Accounts, Term, total
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.account import serving_accounts
+from planner.asked.money import CostTerms
 from planner.evidence import evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source
 from planner.explain.subject import Spread, Subject, bill_figures, billed, unpriced, with_price
 from planner.fit.serving import headroom
 from planner.money.bill import energy_facts
-from planner.money.terms import CostTerms
 from planner.serving.estimate import estimate_of
 from planner.serving.planned import plan_serving
 

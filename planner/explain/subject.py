@@ -13,9 +13,9 @@ from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import Job
 from estimator.training.time_account import StepParts
 from knowledge.prices.energy import Fact
+from planner.asked.money import CostTerms
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms
 from planner.result import Assumption, Evidence
 
 COST = (
@@ -24,12 +24,6 @@ COST = (
     "usd_per_million_output_tokens", "usd_per_million_requests", "kwh", "co2_kg", "tokens",
 )  # fmt: skip
 """Figures of `estimate_cost`; some need the size of the data, or a price."""
-# Figures of other results that are the same under another name.
-ALIASES = {
-    "best.step_s": "time.step_s", "best.tokens_per_s": "throughput.tokens_per_s", "best.mfu": "throughput.mfu",
-    "best.per_device_bytes": "memory.per_device_bytes", "best.headroom_bytes": "headroom_bytes",
-    "fits": "memory.fits", "steps": "run.steps",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

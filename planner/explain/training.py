@@ -11,11 +11,11 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.training.memory_account import memory_accounts
 from estimator.training.time_account import StepParts, time_accounts
+from planner.asked.money import CostTerms
 from planner.evidence import evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source, run_accounts
 from planner.explain.subject import Spread, Subject, bill_figures, billed, unpriced, with_price
 from planner.money.bill import energy_facts
-from planner.money.terms import CostTerms
 from planner.result import Result
 from planner.training.memory import memory_of
 from planner.training.planned import plan_training, throughput_of, time_of, warnings_of

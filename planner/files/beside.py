@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from estimator.errors import PlanError
 from knowledge.own.files import may_read, read_text, working_folder
 from launchers.reading.sets import read
-from planner.files.render import inside_root
+from planner.files.below import inside_root
 
 ENDINGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
 _LARGEST = 1 << 20

@@ -19,13 +19,14 @@ from knowledge.models.catalogue import architecture, base_in_name, find_model
 from launchers.reading.findings import FACTS, Either, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
+from planner.asked.files import ImportRequest
 from planner.estimates import PlanEstimate, estimate_plan, warnings_of
 from planner.fields import leaves
 from planner.files.beside import texts_of
 from planner.fit.serving import headroom
 from planner.money.offers import cheapest, offers
 from planner.partial import get
-from planner.requests import EitherRequest, PlanArguments
+from planner.requests import PlanArguments
 from planner.result import Assumption, Result
 from planner.serving import planned as serving
 from planner.serving.planned import Served
@@ -37,14 +38,6 @@ _ONE = "config"
 _SHARDS = "layout.zero_stage"
 # Rows of few tokens: what has no room with these has none with any.
 _SHORT_ROW = 64
-
-
-class ImportRequest(EitherRequest):
-    text: str | None = Field(None, description="One config, script or command line.")
-    files: dict[str, str] | None = Field(None, description="Files that belong together, text by name.")
-    file_paths: list[str] | None = Field(
-        None, min_length=1, description="Files below the working folder; those that they name are read, too."
-    )
 
 
 class ReadValue(Result):

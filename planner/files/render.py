@@ -4,62 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
-
-from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.own.files import is_gone, working_folder
 from launchers.choice import usual_targets
 from launchers.pieces import Rendered
 from launchers.predictions import ServingPrediction, TrainingPrediction
 from launchers.render import render
-from launchers.site import Site
-from launchers.targets import target_descriptions
 from launchers.writing import write
+from planner.asked.files import RenderRequest, WriteRequest
 from planner.estimates import PlanEstimate, warnings_of
+from planner.files.below import inside_root
 from planner.files.expressible import expressible
-from planner.requests import EitherRequest
 from planner.result import Assumption
 from planner.results import RenderedConfigs, RenderedFile, WrittenConfigs, WrittenFile
 from planner.serving import planned as serving
 from planner.serving.planned import Served
 from planner.training.memory import memory_of
 from planner.training.planned import Planned, time_of
-
-
-class SiteArguments(BaseModel):
-    """What the user may say of the place where a run starts."""
-
-    partition: str | None = Field(None, description="Slurm partition.")
-    account: str | None = Field(None, description="Slurm account.")
-    image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
-    namespace: str | None = Field(None, description="Kubernetes namespace.")
-    queue: str | None = Field(None, description="Kueue queue of the Kubernetes cluster.")
-    dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
-    time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
-
-    def site(self) -> Site:
-        return Site(**{field.name: getattr(self, field.name) for field in fields(Site)})
-
-
-class RenderRequest(SiteArguments, EitherRequest):
-    targets: list[str] | None = Field(
-        None,
-        min_length=1,
-        description="What to write; by default the usual program of the plan's framework or engine, and Slurm. "
-        f"Of: {', '.join(target_descriptions())}.",
-    )
-
-
-class WriteRequest(RenderRequest):
-    folder: str | None = Field(None, description="Where to write; ./runs/<name of the plan> by default.")
-    overwrite: bool = Field(False, description="Replace files that exist with other contents.")
 
 
 @dataclass(frozen=True)
@@ -167,42 +129,3 @@ def write_configs(request: WriteRequest) -> WrittenConfigs:
         needs_from_user=list(made.rendered.needs_from_user),
         warnings=_warnings(made),
     )
-
-
-_LONGEST_PART = 255  # bytes, of most file systems
-_root: ContextVar[Path | None] = ContextVar("root", default=None)
-
-
-@contextmanager
-def writing_below(root: Path) -> Iterator[None]:
-    """Tools that run inside write below `root` (absolute, links followed) instead of the working folder."""
-    token = _root.set(root)
-    try:
-        yield
-    finally:
-        _root.reset(token)
-
-
-def written_below() -> Path | None:
-    """The root that `writing_below` set; None for the working folder."""
-    return _root.get()
-
-
-def inside_root(folder: str, field: str = "folder") -> Path:
-    """The folder or file asked for, which has to lie below the root of what may be written once links are followed.
-
-    It is relative where the root is the working folder. Raises PlanError.
-    """
-    root = _root.get()
-    if root is None and is_gone():
-        raise PlanError(field, f"the working folder {working_folder()} was deleted; go to one that is there")
-    base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
-    try:
-        if len(folder) > 1000 or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
-            raise ValueError
-        inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
-    except (OSError, ValueError):
-        raise PlanError(field, f"{shown} cannot be the name of a folder", ["e.g. runs/my-plan"]) from None
-    if not inside:
-        raise PlanError(field, f"{shown} is outside the working folder", ["a folder below it, e.g. runs/my-plan"])
-    return base / folder if root else Path(folder)

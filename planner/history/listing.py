@@ -6,26 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from measure.history.run import MeasuredRun
 from measure.history.store import history_file, runs
+from planner.asked.runs import HistoryRequest
 from planner.history.board import board
 from planner.history.results import Drift, HistoryRow, RunHistory
 from planner.serving import planned as serving
 from planner.training.planned import plan_training, throughput_of
-
-
-class HistoryRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    model: str | None = Field(None, description="Only runs whose model has this in its name.")
-    accelerator: str | None = Field(None, description="Only runs on accelerators with this in their name.")
-    software: str | None = Field(None, description="Only runs on software with this in its name or version.")
-    tag: str | None = Field(None, description="Only runs with this tag.")
-    since: str | None = Field(None, description="Only runs from this day on, 2026-01-31.")
-    estimates: bool = Field(True, description="Whether each is estimated too.")
 
 
 def list_runs(request: HistoryRequest) -> RunHistory:

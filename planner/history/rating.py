@@ -5,36 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import Field
-
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, Training
 from measure.history.nearest import nearest_runs
 from measure.history.reached import reached_mfu
 from measure.history.run import MeasuredRun
 from measure.history.store import find
+from planner.asked.runs import RateRequest
 from planner.evidence import evidence_of
 from planner.history.alike import ALIKE, MOST_GAINS, likeliest, percentile_of
 from planner.history.results import LikelyCause, RunRating
 from planner.history.served import served_rating
 from planner.layouts.improvements import improvements
-from planner.requests import EitherRequest
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, varied, warnings_of
 
 _FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "step_s", "mfu", "tflops_per_device", "samples_per_s", "tpot_s")
-
-
-class RateRequest(EitherRequest):
-    """A measured speed in one of its units, with the plan; or a run of the history."""
-
-    tokens_per_s: float | None = Field(None, gt=0, description="Measured tokens per second of all devices together.")
-    tokens_per_s_per_device: float | None = Field(None, gt=0, description="Measured tokens per second and device.")
-    samples_per_s: float | None = Field(None, gt=0, description="Measured sequences per second of all devices.")
-    step_s: float | None = Field(None, gt=0, description="Measured seconds per optimizer step.")
-    mfu: float | None = Field(None, gt=0, description="Measured model FLOP utilisation: 0.4, or 40 for percent.")
-    tflops_per_device: float | None = Field(None, gt=0, description="Measured model TFLOP/s per device.")
-    tpot_s: float | None = Field(None, gt=0, description="Of serving: measured seconds per output token.")
-    run: str | None = Field(None, description="A run of the history by its id or name, in place of a figure.")
 
 
 def rate_run(request: RateRequest) -> RunRating:

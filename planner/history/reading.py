@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from measure.history.run import MeasuredRun
 from measure.logs.reading import read, read_text
-from planner.files.render import inside_root
+from planner.asked.runs import ReadRequest
+from planner.files.below import inside_root
 from planner.history.rating import rated
 from planner.history.results import RunRating, RunReading
 from planner.plots import Plot, Series
-from planner.requests import PlanRequest
 
 _NEEDED = ("model", "cluster.accelerator", "cluster.count", "workload.seq_len", "workload.global_batch")
 _PLOTTED = (
@@ -31,13 +29,6 @@ _GIB = 2.0**30
 _STEP = "step_s"
 _FIGURES = ("tokens_per_s_per_device", "step_s", "tflops_per_device", "mfu", "peak_bytes")
 _POINTS = 200
-
-
-class ReadRequest(PlanRequest):
-    """What the log leaves open of the plan can be said beside it, and wins over it."""
-
-    path: str | None = Field(None, description="A log, an event file, or a folder of wandb, MLflow or TensorBoard.")
-    text: str | None = Field(None, max_length=20_000_000, description="The text of a log, in place of a path.")
 
 
 def read_run(request: ReadRequest) -> RunReading:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import time
 
-from pydantic import Field
-
 from estimator.search.ranking import alternatives, neighbours, pareto
+from planner.asked.training import SearchRequest
 from planner.evidence import evidence_of
-from planner.requests import PlanRequest
 from planner.results import BestParallelism, Rejected
 from planner.training.planned import Planned, choice, plan_training, warnings_of, why_chosen
-
-
-class SearchRequest(PlanRequest):
-    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
 
 
 def best_parallelism(request: SearchRequest) -> BestParallelism:

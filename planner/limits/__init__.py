@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan, Training
+from planner.asked.training import SERVING_GOALS, LimitRequest
 from planner.limits import serving, training
 from planner.limits.data import most_tokens
 from planner.limits.models import finishing, model_candidates
-from planner.requests import EitherRequest
 from planner.results import Limit
-
-_SERVING_GOALS = ("context", "input_len", "concurrency")
-
-
-class LimitRequest(EitherRequest):
-    goal: Literal["seq_len", "micro_batch", "model", "devices", "tokens", "context", "input_len", "concurrency"] = (
-        Field(
-            description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least), tokens "
-            "(data in time or money); of serving also context (longest request), input_len, concurrency."
-        )
-    )
-    family: str | None = Field(
-        None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
-    )
-
-    def asks_serving(self) -> bool:
-        return self.goal in _SERVING_GOALS
 
 
 def find_limit(request: LimitRequest) -> Limit:
@@ -39,7 +18,7 @@ def find_limit(request: LimitRequest) -> Limit:
     plan, named = _plan_of(request)
     if request.goal == "tokens":
         if isinstance(plan.workload, Inference):
-            raise PlanError("goal", "tokens is of training, but the plan is for serving", _SERVING_GOALS)
+            raise PlanError("goal", "tokens is of training, but the plan is for serving", SERVING_GOALS)
         return most_tokens(plan)
     candidates = model_candidates(plan, request.family, named) if request.goal == "model" else None
     timed = candidates is not None and plan.goal.hours_on(1) is not None and _knows_length(plan)

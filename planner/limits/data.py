@@ -8,8 +8,8 @@ from collections.abc import Callable
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import hours, number, usd
+from planner.asked.money import CostTerms
 from planner.evidence import evidence_of
-from planner.money.terms import CostTerms
 from planner.money.training import bill_of
 from planner.partial import DATA_SIZES
 from planner.results import Limit

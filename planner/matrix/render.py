@@ -21,10 +21,12 @@ from launchers.site import Site
 from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
+from planner.asked.files import SiteArguments
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
-from planner.files.render import SiteArguments, inside_root, model_id, training_prediction
+from planner.files.below import inside_root
+from planner.files.render import model_id, training_prediction
 from planner.layouts.strategies import (
     MOST_ROWS,
     Applied,

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.matrix import MANIFEST
 from measure.run.matrix import METRICS, SOURCE, Measured, read, summaries, table
-from planner.files.render import inside_root
+from planner.files.below import inside_root
 from planner.result import Result
 
 

@@ -11,7 +11,7 @@ from estimator.errors import PlanError, nearest
 from launchers.matrix import MANIFEST, runnable
 from measure.run.matrix import Measured, read
 from measure.run.queue import CellEvent, QueuedCell, run_queue
-from planner.files.render import inside_root
+from planner.files.below import inside_root
 
 _STEP = "step_s"
 

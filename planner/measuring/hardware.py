@@ -19,7 +19,7 @@ from launchers.pieces import File, Rendered
 from launchers.writing import write
 from measure.logs.benchmark import MEASURED
 from measure.run.following import LOG, Sensor, Watch, last_lines, run_to_end, sampled, sensors
-from planner.files.render import inside_root
+from planner.files.below import inside_root
 from planner.measuring.here import MachineDescription, MachineQuestion, describe_machine
 from planner.measuring.profile import MeasuredFigures, Profile, kept, profile_of
 from planner.measuring.training import torch_environment

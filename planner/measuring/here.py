@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
@@ -18,6 +18,7 @@ from launchers.launch.names import slug
 from measure.machine.devices import Device
 from measure.machine.host import Host, Port
 from measure.machine.inventory import Inventory, inventory
+from planner.asked.facts import MachineQuestion
 from planner.result import Result
 
 # How far the memory that a driver shows may be from what the catalogue says of the device of that name.
@@ -27,11 +28,6 @@ _POWER_ALIKE = 0.97
 # What makers write into a processor's name that no catalogue has.
 _LONGEST_ID = 64
 _NOISE = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|@.*|\b\d+-Core\b|\bProcessor\b", re.IGNORECASE)
-
-
-class MachineQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    torch: bool = Field(True, description="Ask PyTorch as well, which takes seconds to start.")
 
 
 class MachineDevice(Result):

@@ -26,7 +26,8 @@ from measure.history.scores import Estimate
 from measure.logs.benchmark import PREDICTED, BenchmarkFile, read_benchmark, steps_of
 from measure.run.following import LOG, Watch, last_lines, run_to_end, sampled
 from measure.run.matrix import CellResult, cell_result, result_text
-from planner.files.render import SiteArguments, inside_root
+from planner.asked.files import SiteArguments
+from planner.files.below import inside_root
 from planner.measuring.here import here
 from planner.measuring.program import TARGET, Timing, benchmark_files, scaled
 from planner.partial import get

@@ -11,6 +11,7 @@ from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
+from planner.asked.money import CostTerms
 from planner.clock import today
 from planner.estimates import PlanEstimate, warnings_of
 from planner.evidence import evidence_of
@@ -19,7 +20,7 @@ from planner.money.choice import Chosen, Hours, choose
 from planner.money.offers import PriceKind, in_order
 from planner.money.owned import owned_cost
 from planner.money.results import CarbonHours, CostEstimate, OwnedCost
-from planner.money.terms import CostTerms
+from planner.money.terms import place_of
 from planner.rejected_rows import rejected_prices_of
 from planner.result import Assumption, ProviderCost
 
@@ -59,7 +60,7 @@ def paid(work: Work, kind: PriceKind, terms: CostTerms) -> Payment:
     """Raises PlanError for an unknown provider or region."""
     machine = work.machine
     rows = in_order(of_providers(work.offers, terms.providers), kind)
-    owned = owned_cost(machine, terms, terms.place, work.hours)
+    owned = owned_cost(machine, terms, place_of(terms), work.hours)
     named = work.estimate.job.plan.goal.provider is not None
     chosen = choose(kind, terms, (rows, owned), Hours(*work.hours, work.work_h), machine.count, named)
     return Payment(rows, owned, chosen, energy_facts(terms))
@@ -91,7 +92,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         usd_per_hour=chosen.usd_per_hour,
         usd_per_device_hour=per(chosen.usd_per_hour, machine.count),
         usd_per_million_tokens=None,
-        region=terms.place.name,
+        region=place_of(terms).name,
         kwh=kwh,
         co2_kg=None if kwh is None else kwh * payment.energy["kg_co2_per_kwh"].value,
         co2_by_hours=_by_hours(work, payment, terms, kwh),
@@ -136,7 +137,7 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
             co2_kg=kwh * mean * part.share,
             takes_days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
         )
-        for part in terms.place.hours
+        for part in place_of(terms).hours
     ]
 
 

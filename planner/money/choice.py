@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from knowledge.figures import percent, shown, usd
 from knowledge.prices.age import age_days, dated, is_stale
+from planner.asked.money import CostTerms
 from planner.clock import today
 from planner.money.offers import PriceKind, cheapest, of_strangers
 from planner.money.results import CostPart, OwnedCost
-from planner.money.terms import CostTerms
 from planner.result import Assumption, ProviderCost
 
 # What a kind of price is called, and what it leaves out.

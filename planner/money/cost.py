@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from estimator.plan.schema import Inference, Plan
+from planner.asked.money import CostRequest, CostTerms
 from planner.estimates import PlanEstimate
 from planner.money import serving, training
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms
 from planner.money.training import NOTHING, Wanted
-from planner.requests import EitherRequest
 from planner.training.planned import Planned
-
-
-class CostRequest(EitherRequest, CostTerms):
-    """A plan, and the terms on which its devices are paid for."""
-
-    cheaper: bool = Field(False, description="Ways to pay less for training too; takes longer.")
-    faster: bool = Field(False, description="Ways to be done sooner, with what they cost.")
-    more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
 
 
 def estimate_cost(request: CostRequest) -> CostEstimate:

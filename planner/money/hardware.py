@@ -6,16 +6,17 @@ from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import machine
 from knowledge.prices.book import prices
 from knowledge.prices.energy import energy_assumptions
+from planner.asked.money import CostTerms
 from planner.money.offers import OfferTerms, in_order, offer, rentable
 from planner.money.owned import owned_cost, owned_kw
 from planner.money.results import HardwareBill
-from planner.money.terms import CostTerms
+from planner.money.terms import place_of
 from planner.result import Assumption
 
 
 def hardware_bill(device: Accelerator, count: int, hours: float, terms: CostTerms) -> HardwareBill:
     """Of `count` devices that work for all `hours`, at full load. Raises PlanError for an unknown region."""
-    place, facts = terms.place, energy_assumptions()
+    place, facts = place_of(terms), energy_assumptions()
     cluster, _ = machine(device.id, count)
     asked = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
     listed = rentable(prices(device.id), min(cluster.per_node, count))

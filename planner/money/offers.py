@@ -6,19 +6,18 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal
 
 from estimator.machine.hardware import Price
 from estimator.money.cost import bill
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Place, is_within
+from planner.asked.money import PriceKind
 from planner.clock import today
 from planner.money.purchase import OWNED
 from planner.result import ProviderCost
 from planner.training.planned import Planned
 
-PriceKind = Literal["on_demand", "spot", "reserved", "reserved_3y", "community", "owned", "own"]
 # What a row costs at each kind of price that providers have.
 _USD = {
     "on_demand": "usd",

@@ -11,9 +11,9 @@ from estimator.money.ownership import Ownership
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Fact, Place, energy_assumptions
 from knowledge.prices.ownership import ownership_assumptions, resale_share
+from planner.asked.money import CostTerms
 from planner.money.purchase import OWNED, purchase
 from planner.money.results import OwnedCost
-from planner.money.terms import CostTerms
 from planner.result import Assumption
 
 _YOURS = "as given"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from estimator.machine.hardware import Accelerator, Price
 from knowledge.prices.book import prices
 from knowledge.prices.ownership import ownership_assumptions
+from planner.asked.money import OWNED
 
-OWNED = "owned"
 # Of machines that are used or refurbished, which are taken where nobody sells new ones.
 SECOND_HAND = "second-hand"
 # Accelerators that go into any machine, one at a time, or are one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.plan.schema import Plan
+from planner.asked.money import CostTerms
 from planner.money.apis import compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
@@ -12,7 +13,7 @@ from planner.money.choice import not_included
 from planner.money.credit import credit_use
 from planner.money.offers import OfferTerms, offer, renter
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms, serving_interruptions
+from planner.money.terms import offer_terms, place_of, serving_interruptions
 from planner.result import Assumption, ProviderCost
 from planner.serving.planned import Served, per_replica, plan_serving
 from planner.serving.prices import HOURS_PER_MONTH, offered
@@ -20,7 +21,7 @@ from planner.serving.prices import HOURS_PER_MONTH, offered
 
 def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     """Of a month, or of the time in which all `requests` of the plan are served."""
-    kind, _ = terms.kind(plan.goal.provider), terms.place
+    kind, _ = terms.kind(plan.goal.provider), place_of(terms)
     served = plan_serving(plan, own_usd=terms.usd_per_device_hour)
     machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
     requests, requests_per_s = served.job.inference.requests, float(estimates.requests_per_s[entry])
@@ -32,7 +33,7 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     offered = interruptions if run else replace(interruptions, per_instance_hour=0.0)
     if not run:
         goal = goal.model_copy(update={"deadline_h": None})
-    listed = _offers(served, undisturbed, terms.offered(offered, machine.per_node))
+    listed = _offers(served, undisturbed, offer_terms(terms, offered, machine.per_node))
     work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), undisturbed, listed, on_spot,
                 run)  # fmt: skip
     payment = paid(work, kind, terms)

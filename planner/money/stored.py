@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from estimator.money.cost import storage_usd
 from estimator.units import BYTES_PER_GB
 from knowledge.prices.ownership import storage_price, transfer_price
+from planner.asked.money import CostTerms
 from planner.money.choice import Chosen
 from planner.money.results import CostPart
-from planner.money.terms import CostTerms
 from planner.result import Assumption
 from planner.training.planned import Planned
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from estimator.plan.schema import Plan
+from planner.asked.money import CostTerms
 from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import not_included
 from planner.money.credit import credit_use
 from planner.money.offers import offers
 from planner.money.results import CostEstimate
 from planner.money.stored import kept
-from planner.money.terms import CostTerms, training_interruptions
+from planner.money.terms import failures_of, offer_terms, place_of, training_interruptions
 from planner.money.ways import PaidRun, bought, savings, speedups
 from planner.training.length import with_data
 from planner.training.planned import Planned, plan_training
@@ -36,22 +37,22 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: Plann
 
     Raises PlanError where the plan names neither data nor steps, and is not of pretraining.
     """
-    kind, _ = terms.kind(plan.goal.provider), terms.place
+    kind, _ = terms.kind(plan.goal.provider), place_of(terms)
     whole, tokens = with_data(plan)
     planned = known if known and whole == plan else plan_training(whole)
     run = planned.job.run
     assert run is not None
     machine = planned.job.machine
     work_h, *_ = ends = step_hours(planned)
-    clock = wall_clock(planned.job, ends, terms.failures)
+    clock = wall_clock(planned.job, ends, failures_of(terms))
     failures = clock.goodput.interruptions / clock.hours if clock.goodput else 0.0
     interruptions, on_spot = training_interruptions(terms, work_h, save_hours(planned.job), failures)
-    listed = offers(planned, clock.hours, terms.offered(interruptions, machine.per_node))
+    listed = offers(planned, clock.hours, offer_terms(terms, interruptions, machine.per_node))
     hours = (clock.hours, clock.low_hours, clock.high_hours)
     work = Work(planned, planned.job.plan.goal, hours, work_h, listed, on_spot)
     payment = paid(work, kind, terms)
     stored = kept(planned, terms, payment.chosen)
-    assumed = [*tokens, *(failure_assumptions(terms.failures) if clock.goodput else [])]
+    assumed = [*tokens, *(failure_assumptions(failures_of(terms)) if clock.goodput else [])]
     cost = bill(work, payment, terms, [*assumed, *stored.assumptions])
     cost.tokens, cost.steps = run.tokens, run.steps
     cost.epochs = planned.job.run.epochs if planned.job.run else None
@@ -63,7 +64,7 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: Plann
     cost.credits = credit_use(planned.job.plan.goal, cost)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)
-    paid_run = PaidRun(planned, payment.rows, payment.chosen, terms.failures)
+    paid_run = PaidRun(planned, payment.rows, payment.chosen, failures_of(terms))
     if wanted.cheaper or cost.within_budget is False:
         cost.savings = savings(paid_run)
     if wanted.faster or cost.within_deadline is False:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
@@ -28,20 +28,20 @@ from knowledge.own.home import expanded
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
 from knowledge.prices.age import is_stale
+from planner.asked.lookups import (
+    CatalogueQuestion,
+    HardwareToAdd,
+    HardwareToShow,
+    ModelToAdd,
+    ModelToShow,
+    PriceToAdd,
+    PriceToShow,
+)
 from planner.clock import today
 from planner.records.scenarios import ScenarioFile, StoredFile
 from planner.result import Assumption, Result
 
-_MOST_ROWS = 500
 _HEAD = "# A row of your own for Shardwise's catalogue."
-
-
-class CatalogueQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    kind: Literal["hardware", "models", "prices"] = Field(description="What to list.")
-    query: str | None = Field(None, max_length=200, description="Words that must be in its names, vendor or family.")
-    only_own: bool = Field(False, description="Only what the user added.")
-    limit: int = Field(100, ge=1, le=_MOST_ROWS, description="Most rows to list.")
 
 
 class HardwareEntry(Result):
@@ -209,33 +209,6 @@ _LISTS: dict[str, Callable[[], tuple[Sequence[tuple[Any, str]], list[LeftOut]]]]
     "models": _models,
     "prices": _prices,
 }
-
-Where = Literal["user", "project"]
-_FOR = "For all the user's projects, or for the one in the working folder (./.shardwise)."
-
-
-class HardwareToShow(HardwareRow):
-    where: Where = Field("user", description=_FOR)
-
-
-class HardwareToAdd(HardwareToShow):
-    overwrite: bool = Field(False, description="Replace the file of that name.")
-
-
-class ModelToShow(ModelRow):
-    where: Where = Field("user", description=_FOR)
-
-
-class ModelToAdd(ModelToShow):
-    overwrite: bool = Field(False, description="Replace the file of that name.")
-
-
-class PriceToShow(PriceRow):
-    where: Where = Field("user", description=_FOR)
-
-
-class PriceToAdd(PriceToShow):
-    overwrite: bool = Field(False, description="Replace the file of that name.")
 
 
 class ShownRow(Result):

@@ -10,14 +10,14 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figure_facts import known_figure
 from knowledge.figures import held, label, shown
+from planner.asked.money import CostTerms
+from planner.asked.serving import InferenceRequest
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms
 from planner.requests import parsed
 from planner.result import Assumption, Evidence, Result
 from planner.results import TrainingEstimate
 from planner.serving.estimate import estimate_inference
-from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
 

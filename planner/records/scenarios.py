@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
@@ -14,25 +14,20 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
 from knowledge.own.files import parsed, remove_file, scenario_folder, write_file, written_at
 from knowledge.scenarios import StoredScenario, find_scenario, own_path, scenarios
+from planner.asked.scenarios import (
+    DeleteRequest,
+    DiffRequest,
+    ListRequest,
+    LoadRequest,
+    RenderScenarioRequest,
+    SaveRequest,
+)
 from planner.fields import leaves
 from planner.records.figures import FigureChange, PlanFigures, changes, estimated, in_words
-from planner.requests import EitherRequest
 from planner.result import Assumption, Evidence, Result
 
 _MOST_PROBLEMS = 50
 _MOST_ESTIMATED = 50
-
-
-class RenderScenarioRequest(EitherRequest):
-    name: str | None = Field(None, description="Name of the scenario; the plan's own name unless given.")
-    text: str | None = Field(None, description="The plan as YAML or JSON text, instead of plan.")
-    format: Literal["yaml", "json"] = Field("yaml", description="Of the text.")
-
-
-class SaveRequest(EitherRequest):
-    name: str | None = Field(None, description="Name to save under; the plan's own name unless given.")
-    text: str | None = Field(None, description="The plan as YAML or JSON text (to import one), instead of plan.")
-    overwrite: bool = Field(False, description="Replace the scenario of that name.")
 
 
 class ScenarioFile(Result):
@@ -131,12 +126,6 @@ def save_scenario(request: SaveRequest) -> SavedScenario:
     )
 
 
-class ListRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    query: str | None = Field(None, max_length=200, description="Words that must be in the name, model or accelerator.")
-    figures: bool = Field(False, description="Estimate each of them, too.")
-
-
 class ScenarioRow(Result):
     name: str
     title: str | None = Field(description="The plan's own name.")
@@ -211,12 +200,6 @@ def _row(scenario: StoredScenario, plan: Plan) -> ScenarioRow | None:
     )
 
 
-class LoadRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: str = Field(description="The scenario's name.")
-    format: Literal["yaml", "json"] = Field("yaml", description="Of the text: the file as it is, or the plan as JSON.")
-
-
 class LoadedScenario(Result):
     name: str
     read_only: bool
@@ -276,11 +259,6 @@ def _without(data: dict[str, Any], path: list[str]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key != head}
 
 
-class DeleteRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: str = Field(description="The scenario's name.")
-
-
 class DeletedScenario(Result):
     name: str
     folder: str
@@ -297,12 +275,6 @@ def delete_scenario(request: DeleteRequest) -> DeletedScenario:
     return DeletedScenario(
         name=scenario.name, folder=str(scenario.path.parent), files=[StoredFile(path=scenario.path.name, bytes=size)]
     )
-
-
-class DiffRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    a: str | dict[str, Any] = Field(description="Name of a scenario, or a Plan: what is compared with.")
-    b: str | dict[str, Any] = Field(description="Name of a scenario, or a Plan: what is compared.")
 
 
 class FieldChange(Result):

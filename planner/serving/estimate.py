@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from knowledge.figures import percent
+from planner.asked.serving import InferenceRequest
 from planner.evidence import evidence_of
 from planner.result import TimeLimit
 from planner.serving.deciding import decides
@@ -17,7 +18,6 @@ from planner.serving.planned import (
     time_limits,
     time_of,
 )
-from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingEstimate
 from planner.serving.warnings import warnings_of
 

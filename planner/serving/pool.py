@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,8 @@ from estimator.plan.layouts import Floats, Ints
 from estimator.plan.schema import Inference
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates
+from planner.asked.serving import Goal, Statistic
 
-Goal = Literal["throughput", "latency", "cost"]
-Statistic = Literal["mean", "p99"]
 # What differs by less than one percent is equal: estimates cannot tell it apart.
 EQUAL = 0.01
 

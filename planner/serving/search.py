@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Engine, Inference, WeightDtype
+from estimator.plan.schema import Inference
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, joined, most_running
@@ -21,13 +20,13 @@ from estimator.serving.memory import serving_memory
 from estimator.serving.space import deployments
 from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
+from planner.asked.serving import BestServingRequest
 from planner.evidence import evidence_of
 from planner.serving.options import Options, options
 from planner.serving.patience import alone, patient, told, without_first
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
-from planner.serving.request import InferenceRequest
 from planner.serving.results import BestServing, ServingChoice, ServingRejected
 from planner.serving.warnings import warnings_of
 
@@ -40,16 +39,6 @@ _MOST_SIZE = 4097
 # many deployments at the most.
 _FINE, _COARSE = 2.0, 4.0
 _PARTS, _REFINEMENTS, _MOST_REFINED = 6, 3, 40
-
-
-class BestServingRequest(InferenceRequest):
-    goal: Goal | None = Field(
-        None, description="throughput (default: most tokens/s per device), latency (shortest requests) or cost."
-    )
-    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
-    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
-    accelerators: list[str] | None = Field(None, description="Accelerators to compare, count of each.")
-    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
 
 
 def best_serving(request: BestServingRequest) -> BestServing:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Engine, Plan, WeightDtype
+from estimator.plan.schema import Plan
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.arrivals import Loads
@@ -21,6 +20,7 @@ from estimator.serving.estimates import ServingEstimates, estimate, loads_of, mo
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import concurrency, deployments, request_rate, requests
 from knowledge.machines.catalogue import find_accelerator
+from planner.asked.serving import SizeServingRequest
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.serving.options import joined_devices, options
@@ -28,7 +28,6 @@ from planner.serving.patience import Assumed, patient, relaxed, told
 from planner.serving.planned import Served, choice, chosen_of, goal_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
-from planner.serving.request import InferenceRequest
 from planner.serving.results import ServingSize, SizedServing
 from planner.serving.warnings import warnings_of
 
@@ -54,13 +53,6 @@ class Sized:
     replicas: Floats
     estimates: ServingEstimates
     able: np.ndarray
-
-
-class SizeServingRequest(InferenceRequest):
-    engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
-    weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
-    accelerators: list[str] | None = Field(None, description="Accelerators to compare; the plan's unless given.")
-    top: int = Field(10, ge=1, le=100, description="How many sizes to return.")
 
 
 def size_serving(request: SizeServingRequest) -> SizedServing:

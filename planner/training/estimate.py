@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pydantic import Field
-
 from estimator.training.bottleneck import Diagnosis
+from planner.asked.training import EstimateRequest
 from planner.evidence import evidence_of
 from planner.layouts.improvements import improvements
-from planner.requests import PlanRequest
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.deciding import decides
 from planner.training.memory import memory_of
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of, why_chosen
 from planner.training.run import failure_assumptions, run_of
-
-
-class EstimateRequest(PlanRequest):
-    improvements: bool = Field(
-        False, description="Whether to look for changes that would make the run faster; takes longer."
-    )
 
 
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:

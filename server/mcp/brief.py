@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from estimator.errors import PlanError
-from pages.answers.page import page_of
 from pages.blocks import Block, Chart, Folded, ranked
 from pages.rendering import markdown
 from server.work import CallAnswer, dumps
@@ -78,6 +77,8 @@ def brief(tool: Tool, answer: CallAnswer, results: KeptResults) -> tuple[str, di
 
 def _made(tool: Tool, answer: CallAnswer) -> tuple[str, str]:
     """The page's first lines, '' where there is no page, and the result with its lists cut."""
+    from pages.answers.page import page_of  # what estimates comes along, of which the list of tools has no need
+
     value = answer.value
     shown = value if len(answer.text) <= _WHOLE_BYTES else _cut(value, _LIST_BYTES)
     result = typed(tool.name, value)

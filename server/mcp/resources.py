@@ -14,8 +14,6 @@ from urllib.parse import quote, unquote
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
-from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import find_model, models
 from knowledge.own.files import parsed, read_text
 from knowledge.playbook import topics
 from knowledge.scenarios import scenarios
@@ -54,14 +52,20 @@ class Kind:
 
 
 def model_ids(_: Path | None = None) -> list[str]:
+    from knowledge.models.catalogue import models  # read with what estimates, of which the list of tools has no need
+
     return [row.id for row in models()]
 
 
 def accelerator_ids(_: Path | None = None) -> list[str]:
+    from knowledge.machines.catalogue import accelerators  # as above
+
     return [row.id for row in accelerators()]
 
 
 def _model(name: str, _: Path | None) -> str:
+    from knowledge.models.catalogue import find_model  # as above
+
     # The catalogue only: an address is no way to read a config.json on this machine.
     return dumps(find_tool("describe_model")({"model": find_model(name).value.id}))
 

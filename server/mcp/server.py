@@ -152,8 +152,8 @@ class _Registry(Provider):
 
     @cached_property
     def _tools(self) -> dict[str, _RegistryTool]:
-        tools = self.service.tools.values()
-        entries = listed(tools) if self.service.full else assistants(tools)
+        tools = self.service.tools
+        entries = listed(tools.values()) if self.service.full else assistants(tools)
         return {entry["name"]: self._served(entry) for entry in entries}
 
     def _served(self, entry: dict[str, Any]) -> _RegistryTool:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from estimator.errors import PlanError
 from knowledge.own import database
-from planner.files.render import inside_root, writing_below
+from planner.files.below import inside_root, writing_below
 from planner.files.standing import difference, folder_of, standing
 from server.calls import FOLDER, Calls
 from server.work import CallAnswer, dumps

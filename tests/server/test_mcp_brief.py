@@ -88,7 +88,7 @@ class ListReader:
         return best[1]
 
 
-READER = ListReader(assistants(registry().values()))
+READER = ListReader(assistants(registry()))
 
 
 def test_sixty_questions_find_their_tool_in_the_list_alone() -> None:
@@ -109,7 +109,7 @@ def test_what_a_question_gives_is_filled_in_by_the_schema_alone(
 
 
 def test_the_list_is_short_and_its_schemas_are_schemas() -> None:
-    tools = assistants(registry().values())
+    tools = assistants(registry())
     assert len(json.dumps(tools, separators=(",", ":"))) <= MOST_BYTES
     for tool in tools:
         jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
@@ -122,7 +122,7 @@ def test_the_list_is_short_and_its_schemas_are_schemas() -> None:
 def test_the_documentation_says_how_long_the_lists_are() -> None:
     said = (Path(__file__).parent.parent.parent / "docs" / "mcp.md").read_text(encoding="utf-8")
     for told, tools in (
-        (r"The list is (\d+) KB for the (\d+) tools", assistants(registry().values())),
+        (r"The list is (\d+) KB for the (\d+) tools", assistants(registry())),
         (r"()all (\d+) tools with the schemas", list(registry())),
     ):
         found = re.search(told, said)
@@ -167,7 +167,7 @@ def test_what_is_made_of_an_answer_is_kept_with_it_and_its_details_stay_readable
     tool = registry()["best_parallelism"]
     answer, _ = answered("best_parallelism", FLAT, None)
     first = brief(tool, answer, Results())
-    monkeypatch.setattr("server.mcp.brief.page_of", None)  # called, it would fail
+    monkeypatch.setattr("pages.answers.page.page_of", None)  # called, it would fail
     # Where many other answers came between, the whole one has to be kept anew.
     later = Results()
     text, shown = brief(tool, answer, later)

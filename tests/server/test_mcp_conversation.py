@@ -22,7 +22,7 @@ from tool_calls import FLAT
 from tools.brief import assistants
 from tools.registry import registry
 
-LISTED = [entry["name"] for entry in assistants(registry().values())]
+LISTED = [entry["name"] for entry in assistants(registry())]
 Mode = Literal["legacy", "auto"]
 
 

@@ -133,8 +133,8 @@ async def test_a_bug_of_ours_is_logged_and_the_caller_learns_a_reference(
     def broken(request: Any) -> Any:
         raise RuntimeError("secret detail")
 
-    service = Service()
-    service.tools["describe_model"] = dataclasses.replace(service.tool("describe_model"), function=broken)
+    tool = dataclasses.replace(Service().tool("describe_model"), function=broken)
+    service = Service(tools={tool.name: tool})
     async with Client(server(service), mode=mode) as found:
         answer = await found.call_tool("describe_model", {"model": "gpt2"}, raise_on_error=False)
     text = answer.content[0].text  # type: ignore[union-attr]

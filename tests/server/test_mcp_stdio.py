@@ -64,7 +64,7 @@ def test_a_conversation_leaves_nothing_else_on_standard_output() -> None:
     assert list(answers) == [1, 2, 3, 4, 5, 6]
     assert answers[1]["result"]["serverInfo"]["name"] == "shardwise"
     listed = {tool["name"] for tool in answers[2]["result"]["tools"]}
-    assert listed == {entry["name"] for entry in assistants(registry().values())}
+    assert listed == {entry["name"] for entry in assistants(registry())}
     assert answers[3]["result"]["structuredContent"]["parameters"] == 124_439_808
     assert answers[4]["result"]["isError"]
     assert answers[5]["error"]["code"] == -32602

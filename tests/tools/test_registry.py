@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import typing
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from pydantic import BaseModel
 
 from estimator.errors import PlanError
 from tools import call
-from tools.registry import OnDemand, find, registry, tool
+from tools.registry import OnDemand, Maker, find, is_declared, registry, tool
 
 TOOLS = [
     "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit", "sweep",
@@ -64,13 +66,26 @@ def estimate_training(request: Question) -> Answer:
 
 @pytest.mark.parametrize(
     "function",
-    [no_annotations, no_docstring, plain_result, plain_argument, two_arguments, no_argument, estimate_training],
+    [no_annotations, no_docstring, plain_argument, two_arguments, no_argument, estimate_training],
 )
 def test_what_cannot_be_a_tool_is_refused_where_it_is_defined(function: Callable[..., Any]) -> None:
     before = set(registry())
     with pytest.raises(TypeError, match=f"^tool {function.__name__}: "):
-        tool(title="A tool", read_only=True)(function)
+        tool(title="A tool", by=__name__, read_only=True)(function)
     assert set(registry()) == before
+
+
+def test_a_tool_is_the_function_that_it_declares() -> None:
+    for name, entry in registry().items():
+        hints = typing.get_type_hints(entry.maker.function)
+        assert hints.pop("return") is entry.response, name
+        assert all(issubclass(entry.request, taken) for taken in hints.values()), name
+        assert len(hints) == 1, name
+        assert is_declared(entry)
+    maker = Maker(__name__, "plain_result")
+    with pytest.raises(TypeError, match="must return a pydantic model"):
+        _ = replace(registry()["check_fit"], maker=maker).response
+    assert not is_declared(replace(registry()["check_fit"], function=plain_result))
 
 
 def test_all_tools_are_there_in_a_fixed_order() -> None:

@@ -23,6 +23,7 @@ from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job_of
 from knowledge.machines.without_training import no_training
 from knowledge.offers import check_offered, choices
+from planner.asked.clusters import Sort
 from planner.clusters.candidates import (
     MISFIT,
     NO_HOURLY,
@@ -42,7 +43,7 @@ from planner.clusters.candidates import (
     spent,
     unpriced,
 )
-from planner.clusters.request import Asked, Sort, finite
+from planner.clusters.request import Asked, finite
 from planner.training.run import clock_hours
 
 # Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.

@@ -11,32 +11,15 @@ from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
+from planner.asked.training import SweepRequest
 from planner.compare.sweep import serving, training
 from planner.compare.sweep.grid import COUNT, Axes, Point
 from planner.compare.sweep.serving import ServingPoint
 from planner.compare.sweep.training import BATCH, SweepPoint
-from planner.compare.values import Values, check_number, path_of, values_of
+from planner.compare.values import check_number, path_of, values_of
 from planner.estimates import common_assumptions, warnings_of
 from planner.evidence import evidence_of
-from planner.requests import ONLY_SERVING, EitherRequest
 from planner.result import Assumption, Evidence, Result
-
-
-class SweepRequest(EitherRequest):
-    field: str = Field(description="The Plan field to sweep, flat or dotted: count, seq_len, layout.tp, accelerator …")
-    values: Values = Field(
-        description="Its values: a list, {start, stop, factor or step}, or words such as '8..512 doubling'."
-    )
-    second_field: str | None = Field(None, description="A second field: each of its values gives a curve.")
-    second_values: Values | None = Field(None, description="Values of the second field.")
-    scale_batch: bool = Field(
-        False, description="Weak scaling: global_batch grows with the devices; else it stays (strong scaling)."
-    )
-    usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
-
-    def asks_serving(self) -> bool:
-        names = [name for name in (self.field, self.second_field) if name is not None]
-        return any(name.strip().replace("-", "_").rpartition(".")[2] in ONLY_SERVING for name in names)
 
 
 class Sweep(Result):

@@ -9,9 +9,10 @@ import pytest
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator, machine
+from planner.asked.money import CostTerms
 from planner.money.owned import owned_cost
 from planner.money.purchase import SECOND_HAND, purchase
-from planner.money.terms import CostTerms
+from planner.money.terms import place_of
 from tools.registry import find
 
 QLORA: dict[str, Any] = {"model": "qwen2.5-7b", "method": "qlora", "dataset_tokens": "50M", "provider": "owned"}
@@ -72,7 +73,7 @@ def test_new_machines_come_before_used_ones_and_a_desk_needs_no_room():
         assert sold is not None
         assert sold.whole == whole
         assert (sold.price.seller == SECOND_HAND) != whole
-    desk, rack = (owned_cost(machine(name, count)[0], terms, terms.place, (1.0, 1.0, 1.0))
+    desk, rack = (owned_cost(machine(name, count)[0], terms, place_of(terms), (1.0, 1.0, 1.0))
                   for name, count in (("rtx-3090", 2), ("h100-sxm", 1)))  # fmt: skip
     assert desk is not None
     assert rack is not None

@@ -6,9 +6,9 @@ import pytest
 
 from estimator.plan.schema import Plan
 from knowledge.prices.apis import api_prices
+from planner.asked.money import CostTerms
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
-from planner.money.terms import CostTerms
 
 
 def _cost(model: str, **workload: float) -> CostEstimate:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from estimator.plan.schema import Plan
+from planner.asked.money import CostTerms
 from planner.money.cost import bill_of
-from planner.money.terms import CostTerms
 from planner.money.training import Wanted
 from planner.training.planned import plan_training
 from planner.training.run import run_of

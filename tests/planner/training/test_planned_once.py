@@ -8,10 +8,10 @@ import pytest
 
 from estimator.plan.schema import Plan
 from knowledge.offers import able_frameworks
+from planner.asked.money import CostTerms
 from planner.fit.frameworks import other_ways
 from planner.fit.training import fit_of
 from planner.money.cost import bill_of
-from planner.money.terms import CostTerms
 from planner.training.planned import (
     Planned,
     first_that_fits,

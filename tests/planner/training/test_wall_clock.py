@@ -7,7 +7,7 @@ import pytest
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.failures import interruption_rate, spot_share
-from planner.money.terms import CostTerms
+from planner.asked.money import CostTerms
 from planner.money.training import bill_of
 from planner.training.planned import plan_training
 from planner.training.run import LONG_RUN_H, MANY_DEVICES, run_of
