@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import importlib
 import json
 import os
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -105,6 +107,7 @@ class Calls:
     _seconds: dict[str, float] = field(default_factory=dict)
     _kept: OrderedDict[bytes, _Kept] = field(default_factory=OrderedDict)
     _waiting: int = 0
+    _expecting: bool = False
     _looked: tuple[float, Any] | None = None
     _places: Places = field(default_factory=lambda: Places(_PROCESSES, _PROCESSES - 1))
 
@@ -148,6 +151,12 @@ class Calls:
     async def other(self, work: Callable[[], Any]) -> Any:
         """Anything else that would hold up the loop, done in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, contextvars.copy_context().run, work)
+
+    def expect(self) -> None:
+        """A call may come soon: a process for it gets ready, and this one what it makes of answers."""
+        if not self._expecting:
+            self._expecting = True
+            threading.Thread(target=_ready, daemon=True).start()
 
     def forget(self) -> None:
         """After a write, what was computed before it may no longer hold."""
@@ -196,6 +205,12 @@ class Calls:
             except Exception:
                 return bug_of(tool)
         return made
+
+
+def _ready() -> None:
+    with suppress(Exception):  # what is wrong is said to the call that it keeps from being answered
+        workers.warm(1)
+    importlib.import_module("pages.answers.page")
 
 
 async def unless_gone(work: Awaitable[Made], gone: asyncio.Event | None) -> Made:

@@ -236,7 +236,9 @@ class _KnownTools(Middleware):
         self.service = registry.service
 
     async def on_list_tools(self, context: Any, call_next: Any) -> Sequence[McpTool]:
-        return await self.registry.list_tools()
+        tools = await self.registry.list_tools()
+        self.service.calls.expect()
+        return tools
 
     async def on_call_tool(self, context: Any, call_next: Any) -> ToolResult:
         try:

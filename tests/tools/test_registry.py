@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from estimator.errors import PlanError
 from tools import call
-from tools.registry import OnDemand, Maker, find, is_declared, registry, tool
+from tools.registry import Maker, OnDemand, find, is_declared, registry, tool
 
 TOOLS = [
     "describe_model", "describe_hardware", "estimate_training", "check_fit", "best_parallelism", "find_limit", "sweep",

@@ -14,7 +14,7 @@ import tools.registry
 from agent import session, store
 from agent.store import SessionRow
 from estimator.errors import PlanError
-from tools.registry import Tool
+from tools.registry import Maker, Tool
 
 SESSIONS = [
     SessionRow("new", "The \x1b[31mlatest", "2026-01-01T11:00:00", "2026-02-01T11:00:00", 2),
@@ -69,7 +69,7 @@ def _divide(request: _Ratio) -> _Quotient:
 @pytest.fixture
 def divide(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Ratio], _Quotient]:
     """One tool in the registry: it works, refuses zero, and has a bug below zero."""
-    entry = Tool("divide", "Divide", "Divides.", True, _Ratio, _Quotient, _divide)
+    entry = Tool("divide", "Divide", "Divides.", True, _Ratio, Maker(__name__, "_divide"), _divide)
     monkeypatch.setattr(tools.registry, "_MODULES", {})
     monkeypatch.setattr(tools.registry, "_tools", {"divide": entry})
     monkeypatch.setattr(tools.registry, "_MODULE_OF", {})

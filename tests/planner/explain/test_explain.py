@@ -16,7 +16,8 @@ from estimator.errors import PlanError
 from knowledge.figure_facts import figure, find_figure, known_figure
 from planner.explain.cost import flattened
 from planner.explain.explain import ExplainRequest, _explained, _subject
-from planner.explain.subject import ALIASES, COST, Subject
+from planner.explain.subject import COST, Subject
+from planner.explain.words import ALIASES
 from tools import call
 
 TRAINING: dict[str, dict[str, Any]] = {
