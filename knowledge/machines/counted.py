@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -25,10 +26,10 @@ _FRONT = re.compile(
     rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?![x*×]\s*\d))"
     rf"(?:of\s+)?(?P<machines>(?<!\S){_MACHINES}\b\s*(?:of|with|x|:|,)?\s*)?"
 )
-# Behind: 'boxes', 'x 8', '8x', '(8x)', 'GPUs'; the x of rtx5090 counts nothing.
+# Behind: 'boxes', 'x 8', '8x', '(8x)', '8-GPU', 'GPUs'; the x of rtx5090 counts nothing.
 _BEHIND = re.compile(
     rf"(?:\s+(?P<machines>{_MACHINES})|(?<![a-z])\s*[x*×]\s*(?P<many>\d{{1,7}})|\s+(?P<before>\d{{1,4}})\s*[x×]|\s*\((?:x\s*)?(?P<noted>\d{{1,7}})\s*x?\)"
-    r"|\s+(?:gpus?|cards?|chips|accelerators))\s*$"
+    r"|\s+(?P<alike>\d{1,4})(?:-gpus?|\s?(?:gpus|cards|chips|accelerators))|\s+(?:gpus?|cards?|chips|accelerators))\s*$"
 )
 # NamedDevices that stand together by a name of theirs: GB200 NVL72, NVL4; not the 94 GB of an H100 NVL.
 _RACK = re.compile(r"nvl\s*-?(\d{1,3})(?!\s*g|\d)")
@@ -58,11 +59,19 @@ def find_devices(text: str) -> NamedDevices:
         plain = _RACK.sub("", name)
         if not factors and not are_machines and plain == name:
             raise
-        try:
-            match = find_accelerator(name if factors or are_machines else plain)
-        except PlanError:
+        named = name if factors or are_machines else plain
+        match = _singular(named)
+        if match is None:
             raise error from None
     return _of_machines(match, name, factors, are_machines)
+
+
+def _singular(name: str) -> Match[Accelerator] | None:
+    """The device of a name, which may be a plural: the s of L40S is its own, that of 4090s none."""
+    for spelled in dict.fromkeys((name, re.sub(r"(?<=\d)s$", "", name))):
+        with suppress(PlanError):
+            return find_accelerator(spelled)
+    return None
 
 
 def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
@@ -76,11 +85,13 @@ def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
         are_machines |= bool(quantity["machines"])
         text = text[quantity.end() :]
     while (quantity := _BEHIND.search(text)) and quantity.start():
-        if number := quantity["many"] or quantity["before"] or quantity["noted"]:
+        if quantity["alike"] and are_machines and not factors:
+            factors.append(Fraction(1))  # 'L40S 4-GPU server': a machine with so many
+        if number := quantity["many"] or quantity["before"] or quantity["noted"] or quantity["alike"]:
             factors.append(Fraction(int(number)))
         are_machines |= bool(quantity["machines"])
         text = text[: quantity.start()]
-    return re.sub(r"(?<=\d)s$", "", text), factors, are_machines
+    return text, factors, are_machines
 
 
 def _of_machines(match: Match[Accelerator], name: str, factors: list[Fraction], are_machines: bool) -> NamedDevices:

@@ -40,6 +40,8 @@ def _instance(text: str) -> Match[str] | None:
     parts = _parts(text)
     if len(parts) < 2:
         return _series(text)
+    if " " in text and not (accelerator_form(parts[0]).words | accelerator_form(parts[0]).numbers):
+        return None  # 'GPU H100' is a device with a word too many, not Nebius' gpu-h100-sxm
     fitting = [
         (instance, row)
         for instance, own, row in _instances()
@@ -91,8 +93,13 @@ def _is_sibling(parts: list[str], other: list[str]) -> bool:
 
 
 def _covers(parts: list[str], instance: list[str]) -> bool:
-    """Whether each part is one of the instance's, or what one begins with, with the letter of its kind first."""
-    return parts[0].isalpha() and all(any(own.startswith(part) for own in instance) for part in parts)
+    """Whether each part is one of the instance's, or what one begins with, the first of the first: 'GPU H100' is no
+    BM.GPU.H100.8."""
+    return (
+        parts[0].isalpha()
+        and instance[0].startswith(parts[0])
+        and all(any(own.startswith(part) for own in instance) for part in parts)
+    )
 
 
 def _parts(text: str) -> list[str]:
