@@ -344,7 +344,7 @@ class NameCatalogue:
                 continue
             if self._size is None and unsaid and not numbers:
                 continue  # devices are told by their numbers: 'super' is none
-            left = len(unsaid - self._optional(entry))
+            left = len(unsaid - self._optional(entry)) if sized else len(unsaid)
             cost = left * _NUMBER_UNSAID + len(more) * _WORD_UNSAID + _mark_cost(wanted, form)
             cost += _ANOTHERS * (bool(entry.base) and self._is_anothers(entry, form, wanted))
             candidate = _Candidate(entry, form, cost, unsaid, bool(more))
