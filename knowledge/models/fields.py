@@ -42,6 +42,7 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
         entry = _entry(_DEFAULT_TYPE)
         if near:
             notes.append(f"nearest known model types: {', '.join(near)}")
+        notes += _of_unknown(fields, kind, near)
     else:
         entry = _entry(kind)
     fields = _flattened(fields)
@@ -70,6 +71,22 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
         fields["model_type"] = kind
     fields["notes"] = notes
     return fields
+
+
+def _of_unknown(fields: dict[str, Any], kind: str, near: list[str]) -> list[str]:
+    """What the fields of an unknown model_type say of its conventions. Raises PlanError where they are of layers that
+    are no attention: what Llama has in their place is of another size."""
+    unknown = _table()["unknown"]
+    others = [name for name, value in fields.items() if value is not None and name.startswith(tuple(unknown["layers"]))]
+    if kind and others and fields.get("mixer") is None:
+        problem = (
+            f"{kind[:60]!r} is not known, and it has layers that are no attention ({', '.join(sorted(others)[:3])})"
+        )
+        raise PlanError("model.model_type", problem, near)
+    if fields.get("hidden_act") in unknown["ungated"] and fields.get("mlp_gated") is None:
+        fields["mlp_gated"] = False
+        return [f"an MLP without a gate, as with {fields['hidden_act']} elsewhere"]
+    return []
 
 
 def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -58,3 +58,23 @@ def test_a_broken_field_is_a_sentence_never_a_traceback(data: st.DataObject) -> 
     except PlanError:
         return
     assert built.parameters > 0
+
+
+_PLAIN: dict[str, Any] = {
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
+    "max_position_embeddings": 128,
+}  # fmt: skip
+
+
+def test_an_unknown_kind_with_layers_that_are_no_attention_is_not_taken_for_llama() -> None:
+    """Bamba and Zamba2 were counted as Llama, 20 % too small and 131 % too large."""
+    config = _PLAIN | {"model_type": "bamba", "mamba_d_state": 256, "mamba_n_heads": 128}
+    with pytest.raises(PlanError, match=r"'bamba' is not known.*no attention \(mamba_d_state, mamba_n_heads\)"):
+        architecture(config)
+
+
+def test_an_unknown_kind_with_squared_relu_has_no_gate() -> None:
+    """As NanoChat and Persimmon have none (transformers 5.23, counted on the meta device)."""
+    one, gated = (architecture(_PLAIN | {"model_type": "nova", "hidden_act": act}) for act in ("relu2", "silu"))
+    assert gated.parameters - one.parameters == 2 * 64 * 128
+    assert any("without a gate" in note for note in one.notes)
