@@ -71,7 +71,7 @@ def steps_run(packaged: Path, repository: Path, place: Path, inputs: dict[str, s
     action = yaml.safe_load((packaged / "action.yml").read_text())
     known = {"github.event.pull_request.base.sha": git(repository, "rev-parse", "HEAD~1"), "github.token": "a-token",
              "github.event.pull_request.number": "7", "github.action_path": str(packaged)}  # fmt: skip
-    known |= {f"inputs.{name}": filled(inputs.get(name, each["default"]), known)
+    known |= {f"inputs.{name}": filled(str(inputs.get(name, each["default"])), known)
               for name, each in action["inputs"].items()}  # fmt: skip
     env = os.environ | {name: str(place / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GH_LOG")}
     env |= {"RUNNER_TEMP": str(place), "GITHUB_REPOSITORY": "us/ours", "GH_COMMENTS": str(place / "comments")}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from planner.requests import PlanRequest, ServingRequest
 from tools.registry import Tool
 from tools.schemas import EVERYDAY, IN_FULL, schema_of
 
@@ -43,7 +44,8 @@ _PLAN = (
     "{model, workload: {kind: training|inference, …}, cluster: {accelerator, count}, layout: {tp, pp, …}, goal: {…}} "
     "in part or whole, or a saved scenario's name; flat arguments win. Described at shardwise://plan."
 )
-_MORE = "Also takes every argument of estimate_training or estimate_inference."
+# Of which tools' arguments a tool takes every one, by what it is asked.
+_HOMES_OF = {PlanRequest: "estimate_training", ServingRequest: "estimate_inference"}
 _CONFIRM = {
     "type": "string",
     "description": "The code that the same call without it gave; only after the person agreed.",
@@ -88,9 +90,14 @@ def assistants(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
 def _for_strangers(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
     fields = schema["properties"]
     if "plan" in fields:
-        words = _PLAN if tool.name in IN_FULL else _MORE
+        words = _PLAN if tool.name in IN_FULL else f"Also takes every argument of {_home(tool)}."
         fields = {**fields, "plan": {"anyOf": [{"type": "object"}, {"type": "string"}], "description": words}}
     return {**schema, "properties": fields if tool.read_only else {**fields, "confirm": _CONFIRM}}
+
+
+def _home(tool: Tool) -> str:
+    """Where the arguments of a run are declared that a tool takes beside those that it lists."""
+    return next((name for kind, name in _HOMES_OF.items() if issubclass(tool.request, kind)), " or ".join(IN_FULL))
 
 
 def _values(field: Mapping[str, Any]) -> tuple[str, ...]:

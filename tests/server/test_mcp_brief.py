@@ -20,6 +20,7 @@ from fastmcp import Client
 from mcp_questions import QUESTIONS, Fact
 from tool_calls import FLAT, steady
 
+from planner.requests import PlanRequest, ServingRequest
 from server.mcp.brief import Results, brief
 from server.mcp.server import server
 from server.service import Service
@@ -106,6 +107,20 @@ def test_what_a_question_gives_is_filled_in_by_the_schema_alone(
     assert filled == {name: value for _, value, name in facts}
     jsonschema.validate(filled, READER.tools[tool]["inputSchema"])
     registry()[tool].parse(filled)
+
+
+def test_of_which_tool_a_tool_takes_every_argument_is_true() -> None:
+    homes = {"estimate_training": PlanRequest, "estimate_inference": ServingRequest}
+    told = 0
+    for name, entry in READER.tools.items():
+        words = entry["inputSchema"]["properties"].get("plan", {}).get("description", "")
+        if words.startswith("Also takes"):
+            taken = registry()[name].request.model_fields.keys()
+            assert {home for home, kind in homes.items() if kind.model_fields.keys() <= taken} == {
+                home for home in homes if home in words
+            }, name
+            told += 1
+    assert told > 15
 
 
 def test_the_list_is_short_and_its_schemas_are_schemas() -> None:
