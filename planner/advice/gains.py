@@ -19,7 +19,7 @@ from planner.money.offers import cheapest, offers
 from planner.serving.planned import Served, finite, money_of, plan_serving
 from planner.serving.planned import memory_of as serving_memory_of
 from planner.serving.warnings import reads
-from planner.training.planned import Planned, varied
+from planner.training.planned import Planned
 from planner.training.run import run_of
 
 TRAINING_OBJECTIVES = ("tokens_per_s", "per_device_bytes", "usd_per_million_tokens", "hours")
@@ -170,7 +170,7 @@ def resolved(rule: str, now: Any, facts: Mapping[str, Any]) -> Any:
 
 def changed(base: PlanEstimate, patch: Mapping[str, Any]) -> PlanEstimate | None:
     if isinstance(base, Planned):
-        return varied(base.plan, patch)
+        return base.varied(patch)
     try:
         other = plan_serving(base.plan.patch(patch), base.slo.statistic, base.own_usd)
     except PlanError:

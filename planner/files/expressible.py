@@ -38,14 +38,14 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expre
     PlanError of what the user gave.
     """
     stated, changes = plan.given(), list[Assumption]()
+    estimate = estimate_plan(plan)
     while True:
-        estimate = estimate_plan(plan)
         try:
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
             if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
                 return _by_another_program(stated, refused, render)
-            plan = _other(plan, stated, refused)
+            plan, estimate = _other(plan, stated, refused)
             value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
@@ -72,10 +72,10 @@ def _by_another_program(
     return min(made, key=lambda row: row[:2])[2]
 
 
-def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> Plan:
-    """The plan with the best of the valid values. Where none can be, raises what stands against it in what was given,
-    or else `refused`."""
-    tried: list[tuple[bool, float, Plan]] = []
+def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> tuple[Plan, PlanEstimate]:
+    """The plan with the best of the valid values, and its estimate. Where none can be, raises what stands against it in
+    what was given, or else `refused`."""
+    tried: list[tuple[bool, float, tuple[Plan, PlanEstimate]]] = []
     against: list[PlanError] = []
     for value in [value for value in refused.valid if value != "auto"][:_MOST_VALUES]:
         try:
@@ -85,8 +85,8 @@ def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> Plan:
             against.append(error)
             continue
         if refused.field in _PROGRAMS:
-            return other
-        tried.append((not estimate.fits, estimate.score, other))
+            return other, estimate
+        tried.append((not estimate.fits, estimate.score, (other, estimate)))
     if not tried:
         raise next((error for error in against if _is_given(stated, error.field)), refused)
     return min(tried, key=lambda row: row[:2])[2]

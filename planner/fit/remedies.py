@@ -28,7 +28,7 @@ def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
     `asked` is the plan as given: what its layout left open is chosen anew where the number of devices changes.
     """
     base, now = planned.plan, float(planned.estimates.memory.total[planned.index])
-    singles = [(change, remedy) for change in changes(planned) if (remedy := _estimated(planned, base, change, now))]
+    singles = [(change, remedy) for change in changes(planned) if (remedy := _estimated(planned, change, now))]
     more = _more_devices(planned, asked, now)
     told = [remedy for _, remedy in singles] + [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
     if not planned.fits and (other := _other_layout(planned, asked, now)):
@@ -44,7 +44,7 @@ def _more_devices(planned: Planned, asked: Plan, now: float) -> list[tuple[Chang
     """Larger clusters up to the first that is enough."""
     tried: list[tuple[Change, Remedy]] = []
     for change in device_changes(planned, asked):
-        if remedy := _estimated(planned, planned.plan, change, now):
+        if remedy := _estimated(planned, change, now):
             tried.append((change, remedy))
             if remedy.fits:
                 break
@@ -55,15 +55,14 @@ def relaxations(planned: Planned) -> list[Remedy]:
     """Changes that use the headroom of a plan that fits to make it faster, the fastest first."""
     if not planned.fits:
         return []
-    base = planned.plan
-    tried = [_estimated(planned, base, change) for change in _looser(planned)]
+    tried = [_estimated(planned, change) for change in _looser(planned)]
     useful = [remedy for remedy in tried if remedy and remedy.fits and remedy.slowdown < _GAIN]
     return sorted(useful, key=lambda remedy: remedy.slowdown)
 
 
-def _estimated(planned: Planned, base: Plan, change: Change, below: float | None = None) -> Remedy | None:
+def _estimated(planned: Planned, change: Change, below: float | None = None) -> Remedy | None:
     """The changed plan's figures; None where it is not valid, or not `below` the memory of the plan asked about."""
-    other = varied(base, change.patch)
+    other = planned.varied(change.patch)
     if other is None:
         return None
     size = float(other.estimates.memory.total[other.index])
@@ -105,7 +104,7 @@ def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], n
     for sizes in by_size.values():
         # More devices than are needed are no better.
         hopeful = (both for both in sorted(sizes, key=_devices) if _may_fit(base, both))
-        estimated = (_estimated(planned, base, both, now) for both in hopeful)
+        estimated = (_estimated(planned, both, now) for both in hopeful)
         fitting += islice((remedy for remedy in estimated if remedy and remedy.fits), 1)
     return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
 
@@ -144,7 +143,7 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
     }
     why = f"of {free.search.valid} layouts this one that fits is best for the plan's goal"
     summary = free.estimates.layouts.summary(free.index)
-    return _estimated(planned, planned.plan, Change("layout", patch, f"another layout: {summary}", why), now)
+    return _estimated(planned, Change("layout", patch, f"another layout: {summary}", why), now)
 
 
 def changes(planned: Planned) -> list[Change]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.change import OPEN_LAYOUT, Change
 from planner.results import Improvement
-from planner.training.planned import Planned, varied
+from planner.training.planned import Planned
 
 # One percent is within what an estimate can tell apart; less is no reason to change a plan.
 _LEAST_GAIN = 0.01
@@ -31,7 +31,7 @@ def improvements(planned: Planned) -> list[Improvement]:
 
 def _estimated(planned: Planned, change: Change) -> Improvement | None:
     """The changed plan's figures; None where it is not valid or does not fit."""
-    other = varied(planned.plan, change.patch)
+    other = planned.varied(change.patch)
     if other is None or not other.fits:
         return None
     if change.kind == "framework" and not other.job.calibration.time_measured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -107,6 +108,17 @@ class Planned:
         if self.job.calibration.device.split_kernel is not None and (row["cp"] or 1) > 1:
             chosen["workload.attention"] = self.job.framework.limits.split_attention
         return self.job.plan.patch(chosen)
+
+    @cached_property
+    def _varied(self) -> dict[str, Planned | None]:
+        return {}
+
+    def varied(self, changes: Mapping[str, Any]) -> Planned | None:
+        """`varied` of its complete plan: what would help and what is advised try the same changes."""
+        key = json.dumps(changes, sort_keys=True, default=str)
+        if key not in self._varied:
+            self._varied[key] = varied(self.plan, changes)
+        return self._varied[key]
 
     @cached_property
     def options(self) -> dict[str, bool | str]:
