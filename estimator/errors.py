@@ -49,6 +49,11 @@ def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
     return _ENDLESS.sub(lambda match: f"{match[0][:_LONGEST_WORD]}…", text)
 
 
+def steers(text: str) -> bool:
+    """Whether it holds what moves a cursor or turns round what is read."""
+    return _STEERING.search(text) is not None
+
+
 def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[str]:
     """The choices that look most like `word`, best first; all of them when there are few."""
     options = list(choices)

@@ -71,15 +71,16 @@ def _record(headers: Sequence[str], row: Sequence[str], width: int) -> str:
 
 def facts(rows: Sequence[tuple[str, str]], width: int | None = None) -> str:
     """`label  value` lines, values in one column and broken within `width`; of that labels take two fifths at most."""
+    rows = [(one_line(label), one_line(value)) for label, value in rows]
     longest = max((len(label) for label, _ in rows), default=0)
     if width is None:
-        return "\n".join(f"{label.ljust(longest + _GAP)}{one_line(value)}".rstrip() for label, value in rows)
+        return "\n".join(f"{label.ljust(longest + _GAP)}{value}".rstrip() for label, value in rows)
     indent = min(longest + _GAP, max(width * 2 // 5, _LEAST))
     lines: list[str] = []
     for label, value in rows:
         parts = zip_longest(
             textwrap.wrap(label, indent - _GAP),
-            textwrap.wrap(one_line(value), max(width - indent, 10)),
+            textwrap.wrap(value, max(width - indent, 10)),
             fillvalue="",
         )
         lines += [f"{name.ljust(indent)}{part}".rstrip() for name, part in parts] or [""]

@@ -91,7 +91,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
 
 def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> str:
     def heads(names: Sequence[str]) -> list[str]:
-        return [name if name in block.names else name.upper() for name in names]
+        return [one_line(name) if name in block.names else one_line(name).upper() for name in names]
 
     return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional))
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from estimator.errors import PlanError
+from estimator.errors import PlanError, steers
 from knowledge.own.files import is_gone, working_folder
 
 _LONGEST_PART = 255  # bytes, of most file systems
@@ -40,7 +40,7 @@ def inside_root(folder: str, field: str = "folder") -> Path:
         raise PlanError(field, f"the working folder {working_folder()} was deleted; go to one that is there")
     base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
-        if len(folder) > 1000 or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
+        if len(folder) > 1000 or steers(folder) or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
             raise ValueError
         inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):

@@ -81,7 +81,17 @@ def test_an_alias_is_written_as_the_name_that_loaders_know() -> None:
     assert config["model_name_or_path"] == "meta-llama/Llama-3.1-8B"
 
 
-OUTSIDE = ["..", "../elsewhere", "/tmp/shardwise-elsewhere", "runs/../../elsewhere", "~", "~/runs", "~root/x"]
+OUTSIDE = [
+    "..",
+    "../elsewhere",
+    "/tmp/shardwise-elsewhere",
+    "runs/../../elsewhere",
+    "~",
+    "~/runs",
+    "~root/x",
+    "a\x1b[31m",
+    "a\u202eb",
+]
 
 
 @pytest.mark.parametrize("folder", [*OUTSIDE, "a\0b", "a" * 5000], ids=range(len(OUTSIDE) + 2))
