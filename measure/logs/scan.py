@@ -125,10 +125,12 @@ def _block(scan: Scan, block: bytes, marks: tuple[bytes, ...]) -> None:
     for mark in marks:
         if mark in _ANY and any(other in scan.kept for other in _ROWS):
             continue
+        read = 0
         for place in _marked(block, mark):
             kept = scan.kept.setdefault(mark, Kept())
-            if kept.wants():
-                _line(scan, kept, mark, block, place)
+            # A line is read once, however often it has its mark.
+            if place >= read and kept.wants():
+                read = _line(scan, kept, mark, block, place)
     for mark in _SAVING:
         for place in _marked(block, mark):
             if scan.saves.wants():
@@ -152,12 +154,13 @@ def _header(scan: Scan, block: bytes) -> None:
             scan.facts.read(COLOUR.sub("", line.decode(errors="replace")))
 
 
-def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None:
-    """Keeps what the line at a mark says."""
+def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> int:
+    """Keeps what the line at a mark says, and tells where that ends."""
     start = max(block.rfind(b"\n", 0, place), block.rfind(b"\r", max(0, place - _LONGEST_LINE), place)) + 1
     start = max(start, place - _LONGEST_LINE)
     ends = [end for sign in (b"\n", b"\r") if (end := block.find(sign, place, place + _LONGEST_LINE)) >= 0]
-    line = block[start : min(ends, default=min(len(block), place + _LONGEST_LINE))]
+    whole = min(ends, default=min(len(block), place + _LONGEST_LINE))
+    line = block[start:whole]
     if mark in _OF_MANY_LINES:
         end = block.find(mark, place + len(mark), place + _LONGEST_LINE)
         line = block[start : end if end > 0 else place + _LONGEST_LINE]
@@ -172,6 +175,7 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> None
     elif not any(sign in line for sign in _OF_NO_STEP):
         for number, row in enumerate(rows_of(text)):
             kept.add(at + number, row)
+    return whole
 
 
 def _faults(scan: Scan, block: bytes) -> None:

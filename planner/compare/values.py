@@ -45,17 +45,17 @@ def path_of(name: str, argument: str) -> str:
 
 
 def values_of(values: Values, argument: str) -> list[Any]:
-    """The values in order, each once. Raises PlanError for a range that cannot be, none, or too many of them."""
+    """The values in order, each once. Raises PlanError for a range that cannot be, none, or too many of them, equal ones counted."""
     if isinstance(values, str):
         span = _read(values)
     else:
         span = _range(values, argument) if isinstance(values, dict) else values
     listed = _steps(span, argument) if isinstance(span, Range) else list(span)
-    listed = [value for place, value in enumerate(listed) if value not in listed[:place]]
     if not listed:
         raise PlanError(argument, "has no values", _EXAMPLES)
+    # Counted as given: each is compared with all before it.
     check_number(len(listed), argument)
-    return listed
+    return [value for place, value in enumerate(listed) if value not in listed[:place]]
 
 
 def check_number(points: int, argument: str) -> None:

@@ -40,7 +40,11 @@ def inside_root(folder: str, field: str = "folder") -> Path:
         raise PlanError(field, f"the working folder {working_folder()} was deleted; go to one that is there")
     base, shown = root or Path.cwd().resolve(), repr(folder if len(folder) <= 60 else folder[:57] + "...")
     try:
-        if len(folder) > 1000 or steers(folder) or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts):
+        if (
+            len(folder) > 1000
+            or steers(folder)
+            or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(folder).parts)
+        ):
             raise ValueError
         inside = not folder.startswith("~") and (base / folder).resolve().is_relative_to(base)
     except (OSError, ValueError):
