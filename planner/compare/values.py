@@ -45,7 +45,8 @@ def path_of(name: str, argument: str) -> str:
 
 
 def values_of(values: Values, argument: str) -> list[Any]:
-    """The values in order, each once. Raises PlanError for a range that cannot be, none, or too many of them, equal ones counted."""
+    """The values in order, each once. Raises PlanError for a range that cannot be, none, or too many of them, counting
+    equal ones."""
     if isinstance(values, str):
         span = _read(values)
     else:

@@ -10,7 +10,7 @@ from pace import within
 from measure.logs.scan import _ANY, _BARS, _MLPERF, _ROWS, _SAVING, scanned
 
 
-@pytest.mark.parametrize("mark", (*_ROWS, *_BARS, *_ANY, *_SAVING, _MLPERF), ids=bytes.decode)
+@pytest.mark.parametrize("mark", [*_ROWS, *_BARS, *_ANY, *_SAVING, _MLPERF], ids=bytes.decode)
 def test_a_line_of_nothing_but_marks_is_read_soon(mark: bytes) -> None:
     said = b"step 1 " + mark + b"2 "
     with within(1.0):
