@@ -27,7 +27,7 @@ class ImageRule:
     `fixed`: every image is scaled to `tile` pixels a side (Gemma 3).
     `around`, `each_row` and `each_tile` are marks: beside an image, at the end of each row of cells, and of each tile.
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
-    where `by_frame`, in each (0: how videos are read is not known).
+    where `by_frame`, in each (0: how videos are read is not known); `marked_once`: its marks are around the whole.
     """
 
     kind: Literal["area", "shrink", "budget", "canvas", "aspect", "fixed"]
@@ -45,6 +45,7 @@ class ImageRule:
     video_least: int = 0
     video_pixels: int = 0
     by_frame: bool = False
+    marked_once: bool = False
 
     @property
     def cell(self) -> int:
@@ -90,7 +91,8 @@ def video(rule: ImageRule, frames: int, width: int, height: int) -> Seen:
     groups = math.ceil(frames / rule.frames)
     share = 1 if rule.by_frame else groups * rule.frames
     columns, rows = _nearest(rule.cell, width, height, rule.video_least / share, rule.video_pixels / share)
-    return Seen(groups * (columns * rows + rule.around), groups * columns * rows * rule.merge**2)
+    marks = rule.around * (1 if rule.marked_once else groups)
+    return Seen(groups * columns * rows + marks, groups * columns * rows * rule.merge**2)
 
 
 def _cells(rule: ImageRule, width: int, height: int) -> tuple[int, int]:

@@ -150,3 +150,18 @@ def test_what_cannot_be_seen_is_refused(model: str, workload: dict[str, Any], fi
     with pytest.raises(PlanError) as refused:
         call("estimate_training", request)
     assert field in refused.value.field
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        # 23 x 17 cells of 28 pixels in each of eight pairs of frames, one pair of marks around all.
+        ("Qwen/Qwen2.5-VL-7B-Instruct", 8 * 23 * 17 + 2),
+        # 20 x 15 cells of 32 pixels, and marks around each pair, which stands behind its time.
+        ("Qwen/Qwen3-VL-8B-Instruct", 8 * (20 * 15 + 2)),
+    ],
+)
+def test_sixteen_frames_by_hand(model: str, tokens: int) -> None:
+    tower = find_architecture(model)[0].vision
+    assert tower
+    assert video(tower.rule, 16, 640, 480).tokens == tokens
