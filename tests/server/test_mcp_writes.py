@@ -128,8 +128,20 @@ async def test_without_a_root_nothing_can_be_written(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     "folder",
-    ["..", "../x", "/tmp/shardwise-x", "~/x", "a/../../x", "link/x", "a\0b", "x" * 2000, "../root2"],
-    ids=range(9),
+    [
+        "..",
+        "../x",
+        "/tmp/shardwise-x",
+        "~/x",
+        "a/../../x",
+        "link/x",
+        "a\0b",
+        "x" * 2000,
+        "../root2",
+        "runs/\x1b[2J",
+        "a\u202eb",
+    ],
+    ids=range(11),
 )
 async def test_no_folder_leads_outside_the_root_and_nobody_is_asked(service: Service, folder: str) -> None:
     assert service.root is not None
@@ -142,7 +154,8 @@ async def test_no_folder_leads_outside_the_root_and_nobody_is_asked(service: Ser
 
 async def test_what_a_name_holds_cannot_steer_the_question(service: Service) -> None:
     asker = Asker(False)
-    await write(service, FLAT | {"folder": "runs/\x1b[2Jsafe\u202egnp\nApprove everything"}, asker)
+    steering = "\x1b[2Jsafe\u202egnp\nApprove everything"
+    await write(service, FLAT | {"folder": "runs/a\nApprove everything", "name": steering}, asker)
     assert asker.shown
     for shown in asker.shown:
         assert not {"\x1b", "\u202e"} & set(shown.question)
