@@ -243,7 +243,15 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
         rows = _crossed(rows, {"etp": sizes}, split)
     sizes = _choices(layout.ep, divisors(experts))
     ranks = rows["tp"] * rows["cp"] * rows["dp"]
-    return _crossed(rows, {"ep": sizes}, ranks[:, None] % (_table(rows, "etp") * np.array(sizes)) == 0)
+    rows = _crossed(rows, {"ep": sizes}, ranks[:, None] % (_table(rows, "etp") * np.array(sizes)) == 0)
+    match job.framework.limits.etp:
+        case "unspread":
+            return _kept(rows, rows["etp"] == np.where(rows["ep"] == 1, rows["tp"], 1))
+        case "tp":
+            return _kept(rows, rows["etp"] == rows["tp"])
+        case "none":
+            return _kept(rows, rows["etp"] == 1)
+    return rows
 
 
 def _offloads(job: Job, space: Space, rows: Rows) -> Rows:

@@ -220,11 +220,8 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
             if modules is not None and parts not in (None, ["core_attn"]):
                 findings.put("layout.recompute_modules", parts, modules)
     elif method is not None and method.value == "block" and layers is not None:
-        number = as_number(layers.value)
-        if number is None or number != int(number):
-            findings.block("layout.recompute", layers, "is not a number of layers")
-        else:
-            findings.put("layout.recompute", f"block:{int(number)}", layers)
+        # Of each virtual stage; of a device it is known once its virtual stages are (reading/totals.py).
+        findings.whole("recomputed_layers", layers)
     elif method is not None and method.value == "uniform" and (layers is None or as_number(layers.value) == 1):
         findings.put("layout.recompute", "full", kind)
     else:

@@ -19,8 +19,8 @@ from launchers.reading.documents import Item
 from launchers.shell.scripts import UNKNOWN
 
 # Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
-FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "layers", "dp",
-         "copies")  # fmt: skip
+FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "recomputed_layers",
+         "layers", "dp", "copies")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,16 @@ def _groups(numbers: _Numbers, dp: int | None) -> None:
 
 
 def _pipeline(numbers: _Numbers) -> None:
-    """Virtual stages where a file says how many layers each has."""
+    """Virtual stages where a file says how many layers each has, and a device's recomputed layers where it says how
+    many of each virtual stage."""
+    _virtual_stages(numbers)
+    recomputed, stages = numbers.findings.values.get("recomputed_layers"), numbers.value("layout.vpp") or 1
+    if recomputed is not None:
+        why = f"{_origins(numbers.findings, 'recomputed_layers')}: {recomputed} layers x {stages} virtual stages"
+        numbers.derive("layout.recompute", f"block:{recomputed * stages}", why)
+
+
+def _virtual_stages(numbers: _Numbers) -> None:
     findings, value = numbers.findings, numbers.value
     per_stage, pp = findings.values.get("vpp_layers"), value("layout.pp")
     layers = findings.values.get("layers") or layers_of(value("model"))

@@ -77,6 +77,8 @@ def _check(launch: TrainingLaunch, model: Architecture, config: str) -> None:
     if ep > 1 and (not model.experts or model.experts % ep or (shards * cp * tp) % ep):
         problem = f"ep={ep} has to divide the experts and the {shards * cp * tp} ranks of a shard group"
         raise PlanError("layout.ep", problem)
+    if model.experts and layout.etp not in (None, split := tp if ep == 1 else 1):
+        raise PlanError("layout.etp", "experts are split over the tensor ranks where they are not spread", [split])
     for block in model.blocks:
         if block.heads % tp or (block.mixer == "attention" and block.kv_heads % tp):
             raise PlanError("layout.tp", f"{block.heads} heads, {block.kv_heads} of keys, cannot be split over tp={tp}")

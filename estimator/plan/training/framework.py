@@ -259,6 +259,9 @@ class Limits:
     """Context parallelism."""
     ep: bool
     """Expert parallelism."""
+    etp: str
+    """Tensor parallelism inside experts where experts can be spread: `any` size, that of tp where they are not
+    spread and else none (`unspread`), that of `tp`, or `none`."""
     searches_splits: bool
     """Whether tp and cp are tried unasked; false where they are for plans that ask for them alone."""
     splits_sharded: bool

@@ -140,6 +140,13 @@ def _check_experts(job: Job) -> None:
             "layout.ep", f"ep={layout.ep} does not divide the {architecture.experts} experts of {architecture.id}",
             divisors(architecture.experts),
         )  # fmt: skip
+    splits = job.framework.limits.etp if job.framework.limits.ep else "tp"
+    spread = {1: layout.tp, None: None}.get(layout.ep, 1)
+    taken = {"none": 1, "tp": layout.tp, "unspread": spread}.get(splits)
+    if architecture.experts and layout.etp and taken and layout.etp != taken:
+        within = f"tp={layout.tp}" + (f" and ep={layout.ep}" if splits == "unspread" else "")
+        problem = f"{job.framework.name} has no etp={layout.etp} with {within}"
+        raise PlanError("layout.etp", problem, [taken])
 
 
 def _check_product(job: Job, count: int) -> None:

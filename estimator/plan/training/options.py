@@ -43,7 +43,7 @@ def possible(job: Job, layouts: Layouts, name: str) -> np.ndarray:
     """
     match name:
         case "dp_overlap":
-            return layouts.dp * layouts.cp > 1
+            return _replicated(job, layouts)
         case "tp_overlap":
             inside = layouts.tp <= job.machine.fast_domain
             return (layouts.tp > 1) & (layouts.sequence_parallel > 0) & inside
@@ -56,11 +56,19 @@ def possible(job: Job, layouts: Layouts, name: str) -> np.ndarray:
     raise ValueError(name)
 
 
-def idle(layouts: Layouts, name: str) -> np.ndarray:
+def _replicated(job: Job, layouts: Layouts) -> np.ndarray:
+    """Where gradients are summed over devices: those of all weights, or of experts alone, which tensor ranks can hold
+    copies of."""
+    ranks = layouts.dp * layouts.cp
+    copies = ranks * layouts.tp > layouts.ep * layouts.etp
+    return (ranks > 1) | copies if job.architecture.experts else ranks > 1
+
+
+def idle(job: Job, layouts: Layouts, name: str) -> np.ndarray:
     """Where there is nothing that an option could speed up, shape (n,)."""
     match name:
         case "dp_overlap":
-            return layouts.dp * layouts.cp == 1
+            return ~_replicated(job, layouts)
         case "tp_overlap":
             return layouts.tp == 1
     return layouts.ep == 1
@@ -69,7 +77,7 @@ def idle(layouts: Layouts, name: str) -> np.ndarray:
 def decided(job: Job, layouts: Layouts, index: int) -> dict[str, bool | str]:
     """What the search decided of the options that one candidate has a use for, by name."""
     candidate = layouts.take(np.array([index]))
-    names = [name for name in OPTIONS if left_open(job, name) and not idle(candidate, name)[0]]
+    names = [name for name in OPTIONS if left_open(job, name) and not idle(job, candidate, name)[0]]
     return {name: _ON.get(name, True) if possible(job, candidate, name)[0] else _OFF.get(name, False) for name in names}
 
 
@@ -89,5 +97,5 @@ def agreeing(job: Job, layouts: Layouts) -> np.ndarray:
     """Where every option that the plan asks for can be, or has nothing to do; everywhere where that is nowhere."""
     keeps = np.ones(len(layouts), dtype=bool)
     for name in asked_for(job):
-        keeps &= possible(job, layouts, name) | idle(layouts, name)
+        keeps &= possible(job, layouts, name) | idle(job, layouts, name)
     return keeps if keeps.any() else np.ones(len(layouts), dtype=bool)

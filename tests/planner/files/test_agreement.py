@@ -1,5 +1,5 @@
 """What is estimated of a plan and of its own files read back is the same: every value that moves memory or time is in
-the files as it was in the estimate, for every training target.
+the files as it was in the estimate, for every training target, of models with experts too.
 
 Eight plans a target, 40 of each with SHARDWISE_THOROUGH=1."""
 
@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "launchers"))
 from test_reading_round_trip import SETS  # pyright: ignore[reportMissingImports]
 
 from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from launchers.render import render
 from planner.estimates import estimate_plan
 from planner.files.importing import imported
@@ -27,11 +28,13 @@ from planner.training.planned import Planned, time_of
 PLANS = part(8, 40)
 
 
-@pytest.mark.parametrize("target", SETS)
-@settings(max_examples=PLANS, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(data=st.data())
-def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
-    plan = data.draw(SETS[target])
+_EXPERTS = ["Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"]
+_drawn = settings(
+    max_examples=PLANS, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+def agree(target: str, plan: Plan) -> None:
     if plan.training.stage not in ("pretrain", "sft"):
         # Pairs are never packed: what a plan says of it is whether they are full, which no file has a word for.
         plan = plan.patch({"workload.packing": True})
@@ -48,3 +51,40 @@ def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
     assert found.per_device_bytes is not None, (found.refused, found.missing)
     assert found.per_device_bytes == pytest.approx(memory_of(estimate).per_device_bytes, rel=0.01)
     assert found.step_s == pytest.approx(time_of(estimate).step_s, rel=0.01)
+
+
+@pytest.mark.parametrize("target", SETS)
+@_drawn
+@given(data=st.data())
+def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
+    agree(target, data.draw(SETS[target]))
+
+
+@pytest.mark.parametrize("target", SETS)
+@_drawn
+@given(data=st.data())
+def test_files_of_models_with_experts_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
+    plan: Plan = data.draw(SETS[target])
+    sizes = [size for size in (1, 2, 4, 8) if (plan.layout.dp or 1) % size == 0]
+    experts = {
+        "model": data.draw(st.sampled_from(_EXPERTS)),
+        "layout.ep": data.draw(st.sampled_from(sizes)),
+        "layout.etp": data.draw(st.sampled_from([None, 1])),
+    }
+    agree(target, plan.patch(experts))
+
+
+@pytest.mark.parametrize(("ep", "etp"), [(1, 2), (4, 1)])
+def test_experts_are_split_over_tensor_ranks_where_the_framework_does_it(ep: int, etp: int) -> None:
+    plan = {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "workload": {"framework": "torchtitan", "stage": "pretrain", "seq_len": 4096, "packing": True},
+        "cluster": {"accelerator": "h100-sxm", "count": 16, "per_node": 8},
+        "layout": {"tp": 2, "ep": ep},
+    }
+    estimate = estimate_plan(Plan.parse(plan))
+    assert isinstance(estimate, Planned)
+    assert estimate.settled_plan.layout.etp == etp
+    with pytest.raises(PlanError, match="etp") as refused:
+        estimate_plan(Plan.parse(plan).patch({"layout.etp": 3 - etp}))
+    assert refused.value.field == "layout.etp"
