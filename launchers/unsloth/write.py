@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from knowledge.models.catalogue import architecture
+from launchers.families import linear_layers_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
@@ -115,9 +117,17 @@ def _checkpointing(launch: TrainingLaunch) -> bool | str:
     return "unsloth" if launch.offload == "activations" else launch.recompute == "full"
 
 
+def _all_linear(launch: TrainingLaunch) -> list[str]:
+    """The layers of the families that Unsloth has kernels for, to which it brings the names of others with plain
+    attention; latent attention has layers of its own."""
+    latent = any(block.mixer == "mla" for block in architecture(launch.plan.model).blocks)
+    layers = linear_layers_of(launch.model) if latent else None
+    return ",".join(layers.values()).split(",") if layers else list(table("unsloth/fields")["all_linear"])
+
+
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
     lora = launch.training.lora
-    targets = target_modules(launch, PATH, "target_modules", needs) or list(table("unsloth/fields")["all_linear"])
+    targets = target_modules(launch, PATH, "target_modules", needs) or _all_linear(launch)
     fields: dict[str, Any] = {
         "r": lora.rank,
         "lora_alpha": whole_alpha(launch, "Unsloth"),

@@ -61,6 +61,8 @@ def splits(job: Job, whole: bool) -> Iterator[tuple[int, int, int, int, int, int
         else:
             for etp, ep in product(range(1, tp + 1), range(1, described.experts + 1)):
                 fits = described.experts % ep == 0 and (tp * cp * dp) % (ep * etp) == 0
+                only = {"tp": tp, "none": 1, "unspread": tp if ep == 1 else 1}.get(job.framework.limits.etp, etp)
+                fits = fits and etp == only
                 if fits and (tp % etp == 0 if whole else etp in (1, tp)):
                     yield tp, pp, cp, dp, ep, etp
 
