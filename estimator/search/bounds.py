@@ -14,7 +14,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.options import left_open, switched_on
 from estimator.plan.training.stages import StageShape, mean_stage, stage_shape
 from estimator.rl.generation import least_generation_s
-from estimator.search.space import Enumerated
+from estimator.search.space import Enumerated, Rows
 from estimator.training.memory import context_bytes, fullest_stages, stage_memory
 from estimator.training.schedule import bubble_left, layer_seconds, straggler_share
 from estimator.training.states import model_states
@@ -25,6 +25,8 @@ _LEAST_QUANTISED = 0.5
 _FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2.0, 4.0, 6.0
 # Rows of queries that fill any device.
 _MANY_ROWS = 1e12
+# How many times as large as their count numbers may be for a table of them to cost less than sorting.
+_SPARSE = 64
 # What a bound is lowered by, so that sums which round otherwise leave it one.
 _ROUNDED = 1.0 - 1e-9
 
@@ -86,7 +88,7 @@ def least_memory(job: Job, every: Enumerated) -> Floats:
     bases = every.leanest()
     if job.overridden_bytes:
         return bases.zeros()
-    modes = np.unique(every.rows["recompute"])
+    modes = np.array([mode for mode in range(len(RECOMPUTE)) if every.has(mode)])
     if RECOMPUTE.index("block") in modes:
         return least_resident(job, bases) * _ROUNDED
     count, last = len(bases), bases.pp - 1
@@ -107,14 +109,14 @@ def least_resident(job: Job, bases: Layouts) -> Floats:
     return resident + context_bytes(job, bases)
 
 
-def least_seconds(job: Job, every: Enumerated, index: np.ndarray) -> Floats:
-    """For each of the layouts that `index` selects the seconds of its layers, head and embedding, and of the bubble,
-    and the least of generation, without what data parallelism, the pipeline and the optimizer add; shape (len(index),).
+def least_seconds(job: Job, every: Enumerated, rows: Rows) -> Floats:
+    """For each of these `rows` of `every` the seconds of its layers, head and embedding, and of the bubble,
+    and the least of generation, without what data parallelism, the pipeline and the optimizer add; shape (n,).
 
     Layers take the same in all layouts that split and shard them alike, so each kind of them is timed once. Casts that
     a step makes once are taken as if it had as many micro-batches as there can be.
     """
-    layouts, base = every.layouts(index), every.rows["base"][index]
+    layouts, base = every.written(rows), rows["base"]
     kinds, place = _alike(job, every, layouts, base)
     layers, head, embedding = layer_seconds(job, kinds)
     bases = every.leanest()
@@ -147,15 +149,29 @@ def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> t
     for column in map(np.asarray, varied):
         least = int(column.min())
         label = label * (int(column.max()) - least + 1) + (column - least)
-    _, firsts, place = np.unique(label, return_index=True, return_inverse=True)
+    firsts, place = _told_apart(label)
     kinds = layouts.take(firsts)
     return replace(kinds, grad_accum=np.where(kinds.grad_accum > 1, job.global_batch, 1)), place
 
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:
-    """One number for each combination of values; shape (n,)."""
+    """One number for each combination of values, none of them negative; shape (n,)."""
     label = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        values, place = np.unique(column, return_inverse=True)
-        label = np.unique(label * len(values) + place, return_inverse=True)[1]
+        label = _told_apart(label * (int(column.max()) + 1) + column)[1]
     return label
+
+
+def _told_apart(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(Where each value comes first, the place of each entry's value among them), as np.unique has them, without
+    sorting where the numbers are small."""
+    size = int(label.max()) + 1
+    if size > _SPARSE * len(label):
+        _, firsts, place = np.unique(label, return_index=True, return_inverse=True)
+        return firsts, place
+    first = np.full(size, -1)
+    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)
+    values = np.flatnonzero(first >= 0)
+    number = np.empty(size, dtype=np.int64)
+    number[values] = np.arange(len(values))
+    return first[values], number[label]

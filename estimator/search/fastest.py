@@ -13,7 +13,7 @@ from estimator.plan.training.job import Job
 from estimator.search.bounds import least_memory, least_seconds
 from estimator.search.layouts import finer, lightest_layouts, spaces
 from estimator.search.ranking import TIE_S, fitting_order
-from estimator.search.space import WHOLE, Enumerated, enumerated
+from estimator.search.space import WHOLE, Enumerated, enumerated, taken
 from estimator.training.memory import fits, fitting
 from estimator.training.schedule import step_time
 
@@ -66,7 +66,7 @@ def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Lay
             order = able.order(job)
             between = finer(job, every, able.layouts.take(order), able.seconds[order])
             if between is not None:
-                able = able.joined(_Fitting.of(job, between, len(every) + np.arange(len(between))))
+                able = able.joined(_Fitting.of(job, between, every.modes.allowed.size + np.arange(len(between))))
                 order = able.order(job)
             first = order[:1]
             return able.layouts.take(first) if able.seconds[first[0]] < slowest_s else None
@@ -78,23 +78,20 @@ def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Lay
 def _candidates(job: Job, every: Enumerated, slowest_s: float) -> _Fitting:
     """What fits of the groups that may be faster than that and than the best of those with a lower bound."""
     if len(every) <= _FEW:
-        return _Fitting.of(job, every.layouts(), np.arange(len(every)))
-    group = every.rows["group"]
-    heads = np.flatnonzero(np.diff(group, prepend=-1))
-    sizes = np.diff(heads, append=len(group))
-    able = fits(job, least_memory(job, every))[every.rows["base"][heads]]
-    heads, sizes = heads[able], sizes[able]
-    bound = least_seconds(job, every, heads) if len(heads) else np.zeros(0)
+        return _Fitting.of(job, every.layouts(), every.rows["place"])
+    heads = every.heads()
+    heads = taken(heads, fits(job, least_memory(job, every))[heads["base"]])
+    group = heads["group"]
+    bound = least_seconds(job, every, heads) if len(group) else np.zeros(0)
     order = np.argsort(bound, kind="stable")
     order = order[: int(np.searchsorted(bound[order], slowest_s, side="right"))]
     none = np.zeros(0, dtype=np.int64)
-    parts = [_Fitting.of(job, every.layouts(none), none)]
+    parts = [_Fitting.of(job, every.written(every.rows_of(none)), none)]
     best, done, step = slowest_s, 0, _FIRST
     while done < (most := int(np.searchsorted(bound[order], best, side="right"))):
         some = order[done : min(most, done + step)]
         done, step = done + len(some), _MORE * step
-        before = np.cumsum(sizes[some]) - sizes[some]
-        rows = np.repeat(heads[some] - before, sizes[some]) + np.arange(sizes[some].sum())
-        parts.append(_Fitting.of(job, every.layouts(rows), rows))
+        rows = every.rows_of(group[some])
+        parts.append(_Fitting.of(job, every.written(rows), rows["place"]))
         best = min(best, float(parts[-1].seconds.min(initial=np.inf)) + TIE_S)
     return parts[0].joined(*parts[1:])

@@ -11,7 +11,7 @@ from estimator.plan.layouts import RECOMPUTE, Floats
 from estimator.plan.training.job import Job
 from estimator.search.bounds import least_bytes, least_memory, least_seconds
 from estimator.search.ranking import TIE_S, fitting_order
-from estimator.search.space import USUAL, Enumerated, enumerated
+from estimator.search.space import USUAL, Rows, enumerated, taken
 from estimator.training.memory import fits, fitting
 from estimator.training.schedule import step_time
 
@@ -56,22 +56,24 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     if least_bytes(job) > job.usable_bytes * job.machine.count:
         return None
     every = enumerated(job, USUAL)
-    index = np.arange(len(every))
+    groups = np.arange(len(every.groups["base"]))
     if len(every) > _MANY:
-        index = np.flatnonzero(fits(job, least_memory(job, every))[every.rows["base"]])
-    bound = np.zeros(len(index))
-    if len(index) > _MANY and job.plan.goal.objective != "memory":
-        bound = least_seconds(job, every, index)
+        groups = np.flatnonzero(fits(job, least_memory(job, every))[every.groups["base"]])
+    rows = every.rows_of(groups)
+    count = len(rows["place"])
+    bound = np.zeros(count)
+    if count > _MANY and job.plan.goal.objective != "memory":
+        bound = least_seconds(job, every, rows)
         order = np.argsort(bound, kind="stable")
-        index, bound = index[order], bound[order]
-        if bound[0] >= slowest_s and len(fitting(job, every.layouts(_leanest(every, index)))[0]):
+        rows, bound = taken(rows, order), bound[order]
+        if bound[0] >= slowest_s and len(fitting(job, every.written(_leanest(rows)))[0]):
             return Slower()
     pieces: list[tuple[np.ndarray, Floats, Floats]] = []
-    best, done, step = np.inf, 0, _MANY if bound.any() else len(index)
+    best, done, step = np.inf, 0, _MANY if bound.any() else count
     while done < (most := int(np.searchsorted(bound, best, side="right"))):
-        piece = index[done : min(most, done + step)]
+        piece = np.arange(done, min(most, done + step))
         done, step = done + len(piece), _MORE * step
-        layouts = every.layouts(piece)
+        layouts = every.written(taken(rows, piece))
         inside, total = fitting(job, layouts)
         if len(inside):
             seconds = step_time(job, layouts.take(inside)).seconds
@@ -80,9 +82,9 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     if not pieces:
         return None
     index, seconds, total = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(index)
+    order = np.argsort(rows["place"][index])
     index, seconds, total = index[order], seconds[order], total[order]
-    layouts = every.layouts(index)
+    layouts = every.written(taken(rows, index))
     first = int(fitting_order(job, layouts, seconds, total * (1.0 + job.memory_above))[0])
     return Quick(
         layout=layouts.row(first),
@@ -91,11 +93,10 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     )
 
 
-def _leanest(every: Enumerated, index: np.ndarray) -> np.ndarray:
-    """Some of the layouts that `index` selects that take the least memory: whether anything fits is seen from them."""
-    rows = every.rows
-    key = rows["micro_batch"][index] - len(RECOMPUTE) * (rows["recompute"][index] == RECOMPUTE.index("full"))
-    return index[np.argsort(key, kind="stable")[:_MANY]]
+def _leanest(rows: Rows) -> Rows:
+    """Some of the layouts that take the least memory: whether anything fits is seen from them."""
+    key = rows["micro_batch"] - len(RECOMPUTE) * (rows["recompute"] == RECOMPUTE.index("full"))
+    return taken(rows, np.argsort(key, kind="stable")[:_MANY])
 
 
 def front(money: Floats, time: Floats) -> np.ndarray:

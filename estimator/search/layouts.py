@@ -14,7 +14,7 @@ from estimator.plan.training.layout_checks import check_given, divisors, given_r
 from estimator.plan.training.options import asked_for
 from estimator.search.bounds import least_resident, least_seconds
 from estimator.search.ranking import FIELDS, neighbours, objective_order, pareto
-from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated, leanest
+from estimator.search.space import WHOLE, Enumerated, Space, block_quarters, candidates, enumerated, leanest, taken
 from estimator.training.estimates import Estimates, estimate, step_seconds, totals
 from estimator.training.memory import fits
 
@@ -222,7 +222,7 @@ def _contenders(job: Job, every: Enumerated, index: np.ndarray, lean: np.ndarray
     group = every.rows["group"][index]
     heads = np.flatnonzero(np.diff(group, prepend=-1))
     sizes = np.diff(heads, append=len(index))
-    bound = least_seconds(job, every, index[heads])
+    bound = least_seconds(job, every, taken(every.rows, index[heads]))
     seen = np.zeros(len(every), dtype=bool)
     parts: list[Estimates] = []
 
@@ -273,7 +273,7 @@ def finer(job: Job, every: Enumerated, fitting: Layouts, seconds: Floats) -> Lay
     blocks that fit are the best, and none is better than one block more than that quarter.
     """
     block, full = RECOMPUTE.index("block"), RECOMPUTE.index("full")
-    if given_recompute(job) is not None or not (every.rows["recompute"] == block).any():
+    if given_recompute(job) is not None or not every.has(block):
         return None
     some = np.flatnonzero((fitting.recompute == block) | (fitting.recompute == full))
     if job.plan.goal.objective == "memory":

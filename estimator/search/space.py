@@ -8,7 +8,8 @@ micro-batch, virtual stages, sequence parallelism and recompute are varied withi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -59,32 +60,90 @@ WHOLE = Space(whole=True)
 
 
 @dataclass(frozen=True)
-class Enumerated:
-    """Valid layouts, not yet written out: `bases` has the columns of each base, `rows` those that vary within one.
+class Modes:
+    """The recompute modes of groups of layouts: codes (m,), the layers that each recomputes in each kind of group,
+    (kinds, m), the kind of each group (n,), and which modes each group has, (n, m)."""
 
-    In `rows` are also `base` and `group`, ascending numbers: a group has one layout in all its recompute modes.
-    """
+    codes: Ints
+    layers: Ints
+    kind: Ints
+    allowed: np.ndarray
+
+    def kept(self, mask: np.ndarray) -> Modes:
+        """Without those that `mask` has not, of all that are allowed in their order."""
+        allowed = self.allowed.copy()
+        allowed[allowed] = mask
+        return replace(self, allowed=allowed)
+
+    def of(self, group: np.ndarray, mode: np.ndarray) -> Rows:
+        return {"recompute": self.codes[mode], "recompute_layers": self.layers[self.kind[group], mode]}
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """Valid layouts, not yet written out: `bases` has the columns of each base, `groups` those that vary within one
+    beside recompute, `modes` that. A group has one layout in all its recompute modes."""
 
     bases: Rows
-    rows: Rows
+    groups: Rows
+    modes: Modes
 
     def __len__(self) -> int:
-        return len(self.rows["base"])
+        return int(self.modes.allowed.sum())
 
-    def layouts(self, chosen: np.ndarray | None = None) -> Layouts:
-        """All layouts, or those that `chosen` (integers or a mask of shape (n,)) selects."""
-        rows = self.rows if chosen is None else {name: values[chosen] for name, values in self.rows.items()}
+    def has(self, mode: int) -> bool:
+        """Whether any recomputes so, by its number in RECOMPUTE."""
+        return bool(self.modes.allowed[:, self.modes.codes == mode].any())
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All layouts with `base`, `group` and `place`, ascending numbers."""
+        return self._rows(*np.nonzero(self.modes.allowed))
+
+    def rows_of(self, groups: np.ndarray) -> Rows:
+        """Those of `groups` (integers), in their order."""
+        place, mode = np.nonzero(self.modes.allowed[groups])
+        return self._rows(groups[place], mode)
+
+    def heads(self) -> Rows:
+        """Of each group that has any the first, whose mode is the fastest."""
+        allowed = self.modes.allowed
+        if allowed[:, 0].all():
+            return self._rows(np.arange(len(allowed)), np.zeros(len(allowed), dtype=np.int64))
+        group = np.flatnonzero(allowed.any(axis=1))
+        return self._rows(group, allowed[group].argmax(axis=1))
+
+    def _rows(self, group: np.ndarray, mode: np.ndarray) -> Rows:
+        rows = {name: values[group] for name, values in self.groups.items()}
+        place = group * len(self.modes.codes) + mode
+        return rows | {"group": group, "place": place} | self.modes.of(group, mode)
+
+    def written(self, rows: Rows) -> Layouts:
+        """`rows` of these as layouts."""
         base = rows["base"]
         names = [field.name for field in fields(Layouts)]
         return Layouts(**{name: rows[name] if name in rows else self.bases[name][base] for name in names})
 
+    def layouts(self, chosen: np.ndarray | None = None) -> Layouts:
+        """All layouts, or those that `chosen` (integers or a mask of shape (n,)) selects."""
+        return self.written(self.rows if chosen is None else taken(self.rows, chosen))
+
     def leanest(self) -> Layouts:
         """Each base with one micro-batch of one sequence a step, nothing else varied."""
-        count = len(self.bases["tp"])
-        ones, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), ones)
-        varied |= {"recompute": none, "recompute_layers": none} | self.bases
-        return Layouts(**{field.name: varied[field.name] for field in fields(Layouts)})
+        return _leanest(self.bases)
+
+
+def taken(rows: Rows, chosen: np.ndarray) -> Rows:
+    """Those rows that `chosen` (integers or a mask) selects."""
+    return {name: values[chosen] for name, values in rows.items()}
+
+
+def _leanest(bases: Rows) -> Layouts:
+    count = len(bases["tp"])
+    ones, none = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    varied = dict.fromkeys(("vpp", "sequence_parallel", "micro_batch", "grad_accum"), ones)
+    varied |= {"recompute": none, "recompute_layers": none} | bases
+    return Layouts(**{field.name: varied[field.name] for field in fields(Layouts)})
 
 
 def candidates(job: Job, space: Space = USUAL) -> Layouts:
@@ -100,18 +159,18 @@ def enumerated(job: Job, space: Space) -> Enumerated:
     rows = _micro_batches(job, space, rows)
     rows = _chunks(job, space, rows)
     rows = _sequence(job, space, rows)
-    rows["group"] = np.arange(len(rows["base"]))
-    rows = _checkpoints(job, bases, _recompute(job, space, rows))
-    if not len(rows["base"]):
+    modes = _checkpoints(job, bases, rows, _recompute(job, space, rows))
+    rows = {name: values for name, values in rows.items() if name != "pp"}
+    if not modes.allowed.any():
         raise _none_valid(job, space)
-    every = Enumerated(bases, rows)
-    return Enumerated(bases, _kept(rows, agreeing(job, every.layouts()))) if asked_for(job) else every
+    every = Enumerated(bases, rows, modes)
+    return replace(every, modes=modes.kept(agreeing(job, every.layouts()))) if asked_for(job) else every
 
 
 def leanest(job: Job, space: Space) -> Layouts:
     """Each base with one micro-batch of one sequence a step, nothing else varied. Raises PlanError when there is
     none."""
-    return Enumerated(_bases(job, space), {}).leanest()
+    return _leanest(_bases(job, space))
 
 
 def _bases(job: Job, space: Space) -> Rows:
@@ -368,12 +427,14 @@ def _chunks(job: Job, space: Space, rows: Rows) -> Rows:
 
 def _dealt_out(rows: Rows, space: Space, layers: int, chunks: Ints) -> np.ndarray:
     """Which numbers of virtual stages (m,) deal layers and micro-batches of each row out evenly, shape (n, m)."""
-    pp = _table(rows, "pp")
-    dealt = np.zeros((len(pp), len(chunks)), dtype=bool)
+    depths, place = np.unique(rows["pp"], return_inverse=True)
+    parts = depths[:, None] * chunks
+    even = np.zeros(parts.shape, dtype=bool)
     for counted in (layers, layers + 1, layers + 2) if space.whole else (layers,):
-        dealt |= counted % (pp * chunks) == 0
-    dealt &= (pp > 1) & (_table(rows, "grad_accum") % pp == 0) & (pp * chunks <= layers)
-    return dealt & (_table(rows, "schedule") <= SCHEDULES.index("interleaved"))
+        even |= counted % parts == 0
+    even &= (depths[:, None] > 1) & (parts <= layers)
+    able = (rows["grad_accum"] % rows["pp"] == 0) & (rows["schedule"] <= SCHEDULES.index("interleaved"))
+    return even[place] & able[:, None]
 
 
 def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
@@ -388,31 +449,33 @@ def _sequence(job: Job, space: Space, rows: Rows) -> Rows:
     return _crossed(rows, {"sequence_parallel": [1, 0]}, np.column_stack([split, np.ones_like(split)]))
 
 
-def _checkpoints(job: Job, bases: Rows, rows: Rows) -> Rows:
+def _checkpoints(job: Job, bases: Rows, rows: Rows, modes: Modes) -> Modes:
     """Without activations in host memory that are no checkpoints, where a framework's recipe offloads those alone."""
-    activations = OFFLOAD.index("activations")
     if given_recompute(job) or job.framework.recipe.offload != "activations":
-        return rows
-    return _kept(rows, (bases["offload"][rows["base"]] != activations) | (rows["recompute"] != RECOMPUTE.index("none")))
+        return modes
+    activations = bases["offload"][rows["base"]] == OFFLOAD.index("activations")
+    unkept = activations[:, None] & (modes.codes == RECOMPUTE.index("none"))
+    return replace(modes, allowed=modes.allowed & ~unkept)
 
 
-def _recompute(job: Job, space: Space, rows: Rows) -> Rows:
+def _recompute(job: Job, space: Space, rows: Rows) -> Modes:
     """Recompute modes. Frameworks that choose what to recompute within a layer also choose layers (block:N)."""
     recompute, partly = given_recompute(job), job.framework.recompute.selective != "none"
     modes = [recompute] if recompute else ["none", *(["selective"] if partly else []), "full"]
-    codes = [recompute_code(mode) for mode in modes]
-    columns = {"recompute": [code for code, _ in codes], "recompute_layers": [layers for _, layers in codes]}
-    pp = rows.pop("pp")
+    codes, layers = np.array([recompute_code(mode) for mode in modes]).T
+    pp = rows["pp"]
+    allowed = np.ones((len(pp), len(modes)), dtype=bool)
     if recompute or space.extremes or not (space.whole and partly):
-        return _crossed(rows, columns)
-    layers = block_quarters(job, pp, rows["vpp"])
-    new = (np.diff(layers, axis=1, prepend=0) > 0) & (layers < -(-job.architecture.layers // pp)[:, None])
-    columns["recompute"] += [RECOMPUTE.index("block")] * len(_QUARTERS)
-    columns["recompute_layers"] += _QUARTERS
-    rows = _crossed(rows, columns, np.column_stack([np.ones((len(new), len(modes)), dtype=bool), new]))
-    quarters = rows["recompute_layers"]
-    quarters[:] = np.where(quarters > 0, layers[rows["group"], np.maximum(quarters, 1) - 1], 0)
-    return rows
+        return Modes(codes, layers[None, :], np.zeros_like(pp), allowed)
+    # Both are the same for all groups of as many stages in as many parts.
+    split = pp * (int(rows["vpp"].max(initial=1)) + 1) + rows["vpp"]
+    _, firsts, place = np.unique(split, return_index=True, return_inverse=True)
+    pp, vpp = pp[firsts], rows["vpp"][firsts]
+    quarters = block_quarters(job, pp, vpp)
+    new = (np.diff(quarters, axis=1, prepend=0) > 0) & (quarters < -(-job.architecture.layers // pp)[:, None])
+    codes = np.append(codes, [RECOMPUTE.index("block")] * len(_QUARTERS))
+    layers = np.hstack([np.tile(layers, (len(pp), 1)), quarters])
+    return Modes(codes, layers, place, np.hstack([allowed, new[place]]))
 
 
 def block_quarters(job: Job, pp: Ints, vpp: Ints) -> Ints:

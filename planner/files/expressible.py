@@ -18,6 +18,7 @@ from planner.result import Assumption
 _MOST_CHANGES, _MOST_VALUES = 5, 6
 # Fields that say which program runs: its files name the one that they are for first.
 _PROGRAMS = ("workload.framework", "workload.engine")
+Estimator = Callable[[Plan], PlanEstimate]
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,10 @@ class Expressed:
     changes: list[Assumption]
 
 
-def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expressed:
-    """The estimate of `plan` with its files.
+def expressible(
+    plan: Plan, render: Callable[[PlanEstimate], Rendered], estimated: Estimator = estimate_plan
+) -> Expressed:
+    """The estimate of `plan` with its files; `estimated` has no other than `estimate_plan`, sooner.
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run
@@ -38,21 +41,24 @@ def expressible(plan: Plan, render: Callable[[PlanEstimate], Rendered]) -> Expre
     PlanError of what the user gave.
     """
     stated, changes = plan.given(), list[Assumption]()
-    estimate = estimate_plan(plan)
+    estimate = estimated(plan)
     while True:
         try:
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
             if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
-                return _by_another_program(stated, refused, render)
-            plan, estimate = _other(plan, stated, refused)
+                return _by_another_program(stated, refused, render, estimated)
+            plan, estimate = _other(plan, stated, refused, estimated)
             value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
 
 
 def _by_another_program(
-    stated: Mapping[str, Any], refused: PlanError, render: Callable[[PlanEstimate], Rendered]
+    stated: Mapping[str, Any],
+    refused: PlanError,
+    render: Callable[[PlanEstimate], Rendered],
+    estimated: Estimator,
 ) -> Expressed:
     """The best of what other frameworks' files say of the plan as it was given. Raises `refused` where none does."""
     if value_at(stated, "workload.framework") not in (None, "auto") or value_at(stated, "workload.kind") == "inference":
@@ -60,7 +66,7 @@ def _by_another_program(
     made: list[tuple[bool, float, Expressed]] = []
     for name in frameworks_started():
         try:
-            estimate = estimate_plan(Plan.parse(merge(stated, {"workload": {"framework": name}})))
+            estimate = estimated(Plan.parse(merge(stated, {"workload": {"framework": name}})))
             change = Assumption(
                 field="workload.framework", value=name, why=f"whose files can say it: {refused.problem}"
             )
@@ -72,7 +78,9 @@ def _by_another_program(
     return min(made, key=lambda row: row[:2])[2]
 
 
-def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> tuple[Plan, PlanEstimate]:
+def _other(
+    plan: Plan, stated: Mapping[str, Any], refused: PlanError, estimated: Estimator
+) -> tuple[Plan, PlanEstimate]:
     """The plan with the best of the valid values, and its estimate. Where none can be, raises what stands against it in
     what was given, or else `refused`."""
     tried: list[tuple[bool, float, tuple[Plan, PlanEstimate]]] = []
@@ -80,7 +88,7 @@ def _other(plan: Plan, stated: Mapping[str, Any], refused: PlanError) -> tuple[P
     for value in [value for value in refused.valid if value != "auto"][:_MOST_VALUES]:
         try:
             other = plan.patch({refused.field: value})
-            estimate = estimate_plan(other)
+            estimate = estimated(other)
         except PlanError as error:
             against.append(error)
             continue

@@ -37,7 +37,7 @@ def _holds_its_bounds(one) -> None:
     least_s = least_training_s(one) + least_generation_s(one) * (1.0 - 1e-9)
     assert (estimates.step.seconds >= least_s).all()
     assert (estimates.memory.total >= least_memory(one, every)[every.rows["base"]]).all()
-    assert (estimates.step.seconds >= least_seconds(one, every, np.arange(len(every)))).all()
+    assert (estimates.step.seconds >= least_seconds(one, every, every.rows)).all()
     index, total = fitting(one, estimates.layouts)
     assert np.array_equal(index, np.flatnonzero(estimates.fits))
     assert np.array_equal(total, estimates.memory.total[index])

@@ -266,6 +266,26 @@ def test_no_recompute_is_the_fastest_of_its_group(case: tuple[str, str, int, int
     assert (seconds >= seconds[heads][place] * (1 - 1e-12)).all()
 
 
+@pytest.mark.parametrize("given", [{}, {"layout_recompute": "block:2"}, {"workload_moe_overlap": True}])
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
+def test_groups_written_out_by_and_by_are_those_of_the_whole(case: Any, given: dict[str, Any]) -> None:
+    try:
+        every = enumerated(small_job(*case, **given), WHOLE)
+    except PlanError:
+        return
+    rows, groups = every.rows, np.unique(every.rows["group"])
+    assert (np.diff(rows["place"]) > 0).all()
+    assert (np.diff(rows["group"]) >= 0).all()
+    assert (np.diff(rows["base"]) >= 0).all()
+    starts = np.flatnonzero(np.diff(rows["group"], prepend=-1))
+    for name, values in every.heads().items():
+        assert (values == rows[name][starts]).all()
+    some = groups[::3][::-1]
+    parts = [np.flatnonzero(rows["group"] == group) for group in some[:50]]
+    for name, values in every.rows_of(some[:50]).items():
+        assert (values == rows[name][np.concatenate(parts)]).all()
+
+
 PLANS = [*SMALL, ("meta-llama/Llama-3.1-405B", "megatron-lm", 1024, 1024, 8192),
          ("deepseek-ai/DeepSeek-V3", "megatron-lm", 256, 512, 4096),
          ("meta-llama/Llama-3.1-70B", "torchtitan", 64, 128, 8192)]  # fmt: skip

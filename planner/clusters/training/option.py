@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from estimator.errors import PlanError
+from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
 from knowledge.jobs.training import job_of
 from launchers.choice import usual_targets
 from launchers.pieces import Rendered
@@ -31,13 +35,15 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
     price = candidate.best.price if candidate.best else None
     usual = job_of(ask.plan.patch(shape.changes)).machine.network.bandwidth_per_node
     network = network_of(ask, price, shape, usual)
+    plan = ask.plan.patch(shape.changes | network)
     if writable:
-        expressed = _expressed(ask.plan.patch(shape.changes | network))
+        expressed = _expressed(plan)
         if expressed is None:
             return None
-        network |= expressed
-    job, layout = best_layout(ask.plan.patch(shape.changes | network))
-    changes = shape.changes | network | chosen(job, layout.row(0), int(layout.micro_batch[0]))
+        changes = expressed
+    else:
+        changes = _chosen(*best_layout(plan))
+    changes = shape.changes | network | changes
     if price is not None:
         changes["goal.provider"] = price.provider
     planned = plan_training(ask.plan.patch(changes))
@@ -47,11 +53,25 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
 
 
 def _expressed(plan: Plan) -> dict[str, Any] | None:
-    """What has to be chosen otherwise so that a launch target writes the plan."""
+    """What is chosen, some of it otherwise so that a launch target writes the plan."""
     try:
-        return {row.field: row.value for row in expressible(plan, _rendered).changes}
+        expressed = expressible(plan, _rendered, quick_estimate)
     except PlanError:
         return None
+    planned = expressed.estimate
+    assert isinstance(planned, Planned)
+    changes = {row.field: row.value for row in expressed.changes}
+    return changes | _chosen(planned.job, planned.estimates.layouts.take(np.array([planned.index])))
+
+
+def quick_estimate(plan: Plan) -> Planned:
+    """As `plan_training`, of its layout alone: what cannot be the best on the devices is not estimated."""
+    planned = plan_training(plan.patch(_chosen(*best_layout(plan))), offload=False)
+    return planned if planned.fits_on_device else plan_training(plan)
+
+
+def _chosen(job: Job, layout: Layouts) -> dict[str, Any]:
+    return chosen(job, layout.row(0), int(layout.micro_batch[0]))
 
 
 def _rendered(estimate: PlanEstimate) -> Rendered:

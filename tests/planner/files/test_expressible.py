@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from planner.clusters.configure import ConfigureRequest, auto_configure
+from planner.clusters.training.option import quick_estimate
 from planner.files.render import RenderRequest, render_configs
+from planner.training.planned import plan_training
 from tools.registry import find
 
 BASE: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}
@@ -91,3 +94,19 @@ def test_shard_groups_that_the_search_chose_give_way():
         "cluster": {"accelerator": "h100-sxm", "count": 16},
     }
     assert render_configs(RenderRequest.model_validate({"plan": plan, "targets": ["torchtune"]})).files
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"model": "llama-3.1-8b", "cluster": {"accelerator": "h100-sxm", "count": 8}},
+        {"model": "mixtral-8x7b", "cluster": {"accelerator": "b200", "count": 16}, "workload": {"framework": "fsdp2"}},
+        {"model": "qwen2.5-7b", "cluster": {"accelerator": "a100", "count": 4}, "goal": {"objective": "memory"}},
+        {"model": "llama-3.1-70b", "cluster": {"accelerator": "l40s", "count": 4}},
+    ],
+    ids=lambda plan: plan["model"],
+)  # fmt: skip
+def test_a_layout_alone_is_settled_as_the_search_settles_it(plan: dict[str, Any]) -> None:
+    whole, alone = plan_training(Plan.parse(plan)), quick_estimate(Plan.parse(plan))
+    assert alone.settled_plan == whole.settled_plan
+    assert (alone.fits, alone.score) == (whole.fits, whole.score)
