@@ -51,13 +51,14 @@ class ModelFacts:
     `published_parameters` is the maker's rounded figure. `context` is in tokens. `as_of` is the date of the row,
     `check` what of it was inferred or recalled. A checkpoint `shares` the architecture of the row of that id. Its
     `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known). `gate_source`
-    is where it was read whether its download is `gated`."""
+    is where it was read whether its download is `gated`. `like` is the row whose fields it has but for its own."""
 
     id: str
     family: str
     source: str
     fields: Mapping[str, Any] = field(repr=False)
     aliases: tuple[str, ...] = ()
+    like: str = ""
     parameters: int | None = None
     active_parameters: int | None = None
     published_parameters: float | None = None
@@ -498,6 +499,7 @@ def _facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
         source=row["source"],
         fields=row["fields"],
         aliases=tuple(row.get("aliases", ())),
+        like=row.get("like", ""),
         parameters=row.get("parameters"),
         active_parameters=row.get("active_parameters"),
         published_parameters=_billions(row.get("published_b")),

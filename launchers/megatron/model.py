@@ -8,7 +8,7 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture, Block
 from knowledge.models.catalogue import architecture
 from launchers.launch.training import TrainingLaunch
-from launchers.megatron.model_fields import beyond_dimensions, fields_of, mtp_layers, rotary_base
+from launchers.megatron.model_fields import beyond_dimensions, fields_of, mtp_layers, not_said, rotary_base
 from launchers.yaml_text import Tree
 
 Arguments = dict[str, Tree]
@@ -98,7 +98,9 @@ def model_arguments(launch: TrainingLaunch, needs: list[str], path: str) -> Argu
         needs.append(
             f"{path}: --mtp-num-layers {layers}, to train the model's own MTP layers too, which were not planned with"
         )
-    return arguments | beyond_dimensions(launch)
+    arguments |= beyond_dimensions(launch)
+    needs += [f"{path}: {what}" for what in not_said(launch, arguments)]
+    return arguments
 
 
 def _check(model: Architecture, fields: Any) -> None:

@@ -12,6 +12,9 @@ from knowledge.own.home import expanded
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 
+# Any of these says how tokens are routed; the losses beside it are not of the model.
+_ROUTING = ("moe_router_pre_softmax", "moe_router_score_function", "moe_router_dtype")
+
 
 def fields_of(spec: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Canonical fields (estimator.model.configs) of a catalogue name, a config.json or its folder, or an inline config.
@@ -80,8 +83,27 @@ def mtp_layers(launch: TrainingLaunch) -> int:
     return max((family.get("mtp", 0) for family in _families(launch)), default=0)
 
 
+def not_said(launch: TrainingLaunch, arguments: Mapping[str, Any]) -> list[str]:
+    """What the model's config.json has and neither plan nor table of families, with its options; and what a family has
+    that no option says."""
+    lacking = [str(family["beside"]) for family in _families(launch) if "beside" in family]
+    if "norm_epsilon" not in arguments:
+        lacking.append("--norm-epsilon, rms_norm_eps of the model's config (1e-05 is Megatron's own)")
+    if arguments.get("num_experts") and not any(name.startswith(_ROUTING) for name in arguments):
+        options = "--moe-router-pre-softmax (norm_topk_prob false), --moe-router-score-function and what it scales"
+        lacking.append(f"routing of the model's config: {options} (softmax after top-k is Megatron's own)")
+    return lacking
+
+
+def _names(launch: TrainingLaunch) -> list[str]:
+    """What the model is called: the row that it is like, its row, its checkpoint."""
+    row = architecture(launch.plan.model).id
+    facts = facts_of(row)
+    return [name.lower() for name in (facts.like if facts else "", row, launch.model or "") if name]
+
+
 def _families(launch: TrainingLaunch) -> list[dict[str, Any]]:
-    names = {architecture(launch.plan.model).id.lower(), (launch.model or "").lower()}
+    names = _names(launch)
     return [row for row in table("megatron/models")["families"] if any(re.match(row["match"], name) for name in names)]
 
 
@@ -91,12 +113,5 @@ def rotary_base(launch: TrainingLaunch) -> int | None:
     theta = fields.get("rope_theta") or (fields.get("rope_parameters") or {}).get("rope_theta")
     if isinstance(theta, int | float) and theta >= 1:
         return int(theta)
-    names = (architecture(launch.plan.model).id, launch.model or "")
-    return next(
-        (
-            base
-            for start, base in table("megatron/fields")["rotary_bases"]
-            if any(re.match(start, n.lower()) for n in names)
-        ),
-        None,
-    )
+    names, bases = _names(launch), table("megatron/fields")["rotary_bases"]
+    return next((base for start, base in bases if any(re.match(start, name) for name in names)), None)

@@ -13,10 +13,11 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, models, native, started, workloads, world
-from samples import examples
+from samples import examples, part
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import architecture
+from knowledge.models import catalogue
+from knowledge.models.catalogue import ModelFacts, architecture
 from launchers.megatron.arguments import stage_sizes
 from launchers.render import render
 from launchers.site import Site
@@ -255,7 +256,8 @@ def test_torchrun_takes_the_deepspeed_file_of_the_set(tmp_path):
 
 # Options of NVIDIA's own scripts that make a model what it is: Megatron-LM examples/megatron_fsdp/
 # sbatch_mfsdp_deepseek_v3.sh, examples/post_training/modelopt/conf (Kimi-K2-Instruct.sh, DeepSeek-V2-Lite.sh,
-# Qwen3-30B-A3B.sh, gpt-oss-120b.sh), and of GLM-4.5 Megatron-Bridge v0.6.0 models/glm/glm45_bridge.py; what is for
+# Qwen3-30B-A3B.sh, gpt-oss-120b.sh), and of GLM-4.5 to 4.7 Megatron-Bridge v0.6.0 models/glm/glm45_bridge.py and
+# docs/models/glm/glm47.md; of others slime's scripts/models (kimi-k2-thinking.sh, glm4.7-30B-A3B.sh). What is for
 # speed is left out, and the MTP layers are not planned.
 SIGMOID = {
     "moe_router_score_function": "sigmoid", "moe_router_enable_expert_bias": True, "moe_router_dtype": "fp32",
@@ -276,6 +278,15 @@ NVIDIA = {
         "num_layers": 61, "num_attention_heads": 64, "num_experts": 384, "q_lora_rank": 1536, "rotary_base": 50000,
         "moe_router_topk_scaling_factor": 2.827, "moe_router_bias_update_rate": 1e-3, "moe_router_pre_softmax": True,
         "rotary_scaling_factor": 32, "mscale": 1.0, "mscale_all_dim": 1.0, "moe_router_num_groups": None,
+    },
+    "moonshotai/Kimi-K2-Thinking": SIGMOID | MLA | {
+        "num_layers": 61, "num_experts": 384, "norm_epsilon": 1e-5, "rotary_scaling_factor": 64, "rotary_base": 50000,
+        "moe_router_topk_scaling_factor": 2.827, "moe_router_pre_softmax": True,
+    },
+    "zai-org/GLM-4.7-Flash": SIGMOID | {
+        "num_layers": 47, "q_lora_rank": 768, "qk_head_dim": 192, "v_head_dim": 256, "num_experts": 64,
+        "moe_router_topk": 4, "moe_router_topk_scaling_factor": 1.8, "moe_router_bias_update_rate": 0.0,
+        "rotary_base": 1000000, "moe_shared_expert_intermediate_size": 1536, "ffn_hidden_size": 10240,
     },
     "deepseek-ai/DeepSeek-V2-Lite": MLA | {
         "num_layers": 27, "norm_epsilon": 1e-6, "num_experts": 64, "moe_router_score_function": "softmax",
@@ -300,6 +311,7 @@ NVIDIA = {
         "add_qkv_bias": True, "moe_shared_expert_intermediate_size": 1536, "num_experts": 160, "norm_epsilon": 1e-5,
     },
 }  # fmt: skip
+NVIDIA |= dict.fromkeys(("zai-org/GLM-4.6", "zai-org/GLM-4.7"), NVIDIA["zai-org/GLM-4.5"])
 
 
 @pytest.mark.parametrize("model", NVIDIA)
@@ -307,6 +319,19 @@ def test_a_model_is_the_one_of_nvidias_scripts(model: str, tmp_path: Path):
     script = render(native("megatron-lm", model, {"ep": 8, "dp": 8}), ["megatron-lm"]).files[0].text
     arguments = vars(read(script, tmp_path / "run")[2])
     assert {name: arguments.get(name) for name in NVIDIA[model]} == NVIDIA[model]
+
+
+@pytest.mark.parametrize("model", part(catalogue.models()[::7], catalogue.models()), ids=lambda row: row.id)
+def test_what_of_a_model_the_file_leaves_to_megatron_is_told(model: ModelFacts):
+    """Norms and routing are in the file as the model's config has them, or the person is told to set them."""
+    try:
+        made = render(native("megatron-lm", model.id, {"ep": 1, "dp": 8}), ["megatron-lm"])
+    except PlanError:
+        return
+    script, told = made.files[0].text, " ".join(made.needs_from_user)
+    assert ("--norm-epsilon" in script) != ("--norm-epsilon" in told)
+    if "--num-experts" in script:
+        assert "--moe-router-dtype" in script or "--moe-router-score-function" in script + told
 
 
 def test_mtp_layers_are_told_and_left_out():
