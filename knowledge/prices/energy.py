@@ -121,7 +121,7 @@ def _names() -> dict[str, str]:
     """Place names by every name, code and cloud region, in lower case."""
     names = {}
     for row in rows("cloud_regions.csv"):
-        names[_key(row["region"])] = row["place"]
+        names |= {_key(name): row["place"] for name in (row["region"], *row["city"].split("|")) if name}
     for row in rows("grids.csv"):
         for name in (row["place"], row["code"], *row["also"].split("|")):
             if name:

@@ -26,6 +26,10 @@ from agent.offline.language.rates import in_device_hours, with_rate
 
 # What stands between a number and the name of what it counts.
 _BEFORE_NAMES = ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
+# 'Per' where it stands behind what it is of.
+_PER_BEHIND = ("당", "あ")
+# What something may be for, and is hardly counted per.
+_PURPOSES = ("users", "steps", "epochs", "devices", "nodes")
 # What has a length: "how many concurrent 32k sessions".
 _OF_LENGTHS = ("users", "requests", "samples")
 
@@ -109,16 +113,18 @@ def _amount(heard: Found, start: int) -> Amount | None:
         and heard.does(start - 1, "per")
         and not (start > 1 and heard.text[start - 2].norm == "w")
         and not (heard.sense(start - 1, "recurs") and not _of_tokens(heard, end))
-        and heard.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p")
+        and heard.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p", *_PER_BEHIND)
         and value >= 1
     ):
         counted = start > 1 and (heard.text[start - 2].kind == "number" or heard.sense(start - 2, "scale"))
-        if not counted and (scale_at(heard, end) or units_at(heard, end)):
+        # 'Mit je 1000 Tokens'
+        counted = counted or (start > 1 and heard.text[start - 2].norm in heard.lexicon.apiece)
+        if not (counted or _is_purpose(heard, end)) and (scale_at(heard, end) or units_at(heard, end)):
             # 'Per 1M tokens' is what something is counted per.
             return None
     if (
         heard.text[at].kind != "number"
-        and value == 1
+        and value in (1, 1000)
         and not (units_at(heard, unit_place(heard, end)) or _counts_name(heard, end) or _is_lone(heard, at, end))
     ):
         return None
@@ -130,12 +136,24 @@ def _amount(heard: Found, start: int) -> Amount | None:
         value *= factor
     amount = Amount(value, start, end, end, shown, scale)
     amount = replace(amount, units=tuple(money)) if money else _counted(heard, amount, at)
+    lone = amount.value == 1 and amount.units and heard.does(amount.end, "per")
+    if lone and heard.text[amount.end].norm in _PER_BEHIND:
+        # '1トークンあたり', '1장당': what something is counted per.
+        return None
     if not amount.per:
         amount = in_device_hours(heard, amount, at) or with_rate(heard, amount)
     if amount.unit(*MONEY) and _is_of_long(amount) and is_dotted(heard.text[at].norm) and amount.value < 1000:
         # '8.000 Dollar'
         return replace(amount, value=round(amount.value * 1000), digits=amount.digits * 1000)
     return amount
+
+
+def _is_purpose(heard: Found, end: int) -> bool:
+    """Whether 'per' before a number is 'for': 'per 20 utenti', 'por 10.000 passos', 'per 5 richieste al secondo'."""
+    units = units_at(heard, end)
+    behind = heard.does(max((unit.end for unit in units), default=end), "per")
+    rate = behind is not None and any(unit.name == "time" for unit in units_at(heard, behind))
+    return any(unit.name in _PURPOSES or (unit.name == "requests" and rate) for unit in units)
 
 
 def _are_at_once(heard: Found, end: int) -> bool:
@@ -156,6 +174,11 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     if not units and _is_labelled(heard, start):
         # 'Tokens = 2B'
         units = units_at(heard, start - 2)
+    if not units and end < len(heard.text) and heard.text[end].norm in heard.lexicon.counters:
+        # '샘플 5만 개': what is counted stands before its number.
+        named = range(max(start - LONGEST_NAME, 0), start)
+        units = [unit for at in named for unit in units_at(heard, at) if unit.end == start and unit.name in COUNTED]
+        units = [replace(unit, start=end, end=end + 1) for unit in units]
     if any(unit.name == "requests" for unit in units) and _are_at_once(heard, units[0].end):
         # '40 appels en même temps'
         units = [replace(units[0], name="users")]
@@ -312,24 +335,7 @@ def _joint(heard: Found, between: range) -> str:
     plain = "".join(text)
     if plain in ("->", "→", "=>", "-->"):
         return "->"
-    if plain in (
-        "..",
-        "...",
-        "…",
-        "to",
-        "-",
-        "–",
-        "through",
-        "bis",
-        "hasta",
-        "a",
-        "до",
-        "到",
-        "至",
-        "~",
-        "から",
-        "에서",
-    ):
+    if plain in heard.lexicon.ranging:
         return "to"
     if text and all(
         one in (",", "/", "、", ";", "|", "then") or _is_joint(heard, between, at) for at, one in enumerate(text)

@@ -129,11 +129,15 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
 
 
 def _goes_with(first: Amount, second: Amount) -> bool:
+    unlike = bool(first.units and second.units) and {u.name for u in first.units}.isdisjoint(
+        u.name for u in second.units
+    )
     if second.before == "to":
-        return not first.per and second.value > first.value >= 0
+        # 'H100 8장에서 10억 토큰': from eight devices to no tokens.
+        return not (first.per or unlike) and second.value > first.value >= 0
     if second.before not in (",", "or", "/", "->") or first.per or first.names:
         return False
-    if first.units and {u.name for u in first.units}.isdisjoint(u.name for u in second.units):
+    if unlike or (first.units and not second.units):
         return False
     return first.scale == second.scale or not first.scale
 

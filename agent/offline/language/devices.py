@@ -217,7 +217,7 @@ def _of_one_node(read: Mentions, number: Filled) -> bool:
 def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
     """Whether a number stands behind machines that were not counted: 'how many nodes of 8 H100', 'a node of 8'."""
     at = row.start - 1
-    if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "de", "avec", "con", "(", "（"):
+    if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "met", "de", "avec", "con", "com", "(", "（"):
         return False
     return read.found.ends_unit(at, "nodes")
 

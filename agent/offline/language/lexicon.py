@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -19,11 +19,6 @@ FOLDER = Path(__file__).parent / "lexicon"
 _LONGEST_SWAP = 40  # longer than any word of the field; every place of a word is tried
 _SHORTEST_SWAP, _SHORTEST_SLIP = 4, 6
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-# Sets of words.yaml that are taken as they stand.
-_SETS = ("ordinary", "tails", "makers", "between", "turns", "articles", "lone", "long_scale", "naming", "saving",
-         "unnamed", "programs", "settings", "letting_go", "pointing", "into",
-         "placing", "machines", "holding", "beside_devices", "boards", "lines", "apiece", "particular", "endings",
-         "meant_for", "described", "pixels", "of_each", "sellers", "makings")  # fmt: skip
 # What a number without unit costs where its field is counted in one.
 _BARE = {
     "time": 3.6,
@@ -108,39 +103,16 @@ class Lexicon:
     """Forms that name what is to be done."""
     refused: Mapping[str, Any]
     """The value that a field takes when its values are refused, by the field's name."""
-    ordinary: frozenset[str]
-    tails: frozenset[str]
-    makers: frozenset[str]
-    between: frozenset[str]
-    turns: frozenset[str]
-    articles: frozenset[str]
-    lone: frozenset[str]
-    long_scale: frozenset[str]
-    naming: frozenset[str]
-    saving: frozenset[str]
-    unnamed: frozenset[str]
-    programs: frozenset[str]
-    settings: frozenset[str]
-    letting_go: frozenset[str]
-    pointing: frozenset[str]
-    into: frozenset[str]
-    placing: frozenset[str]
-    machines: frozenset[str]
-    holding: frozenset[str]
-    beside_devices: frozenset[str]
-    boards: frozenset[str]
-    lines: frozenset[str]
-    apiece: frozenset[str]
-    particular: frozenset[str]
-    endings: frozenset[str]
-    meant_for: frozenset[str]
-    described: frozenset[str]
-    pixels: frozenset[str]
-    of_each: frozenset[str]
-    sellers: frozenset[str]
-    makings: frozenset[str]
+    sets: Mapping[str, frozenset[str]]
+    """Words of words.yaml that are taken as they stand, by the name of their set."""
     spoken: Mapping[str, int]
     """English numbers of one word."""
+
+    def __getattr__(self, name: str) -> frozenset[str]:
+        """A set by its name."""
+        if name in vars(self).get("sets", ()):
+            return self.sets[name]
+        raise AttributeError(name)
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -173,13 +145,20 @@ def _without_inner(text: Sequence[Glyphs], found: dict[int, list[Phrase]]) -> di
     kept: dict[int, list[Phrase]] = {}
     behind = 0
     for start, here in found.items():
-        inner = start < behind and text[start].kind == "single" and "\u30a0" <= text[start].norm <= "\u30ff"
+        inner = start < behind and _is_of_one_word(text[start])
         stays = [one for one in here if not inner or one.end > behind or one.all("value")]
         if stays:
             kept[start] = stays
         if text[start].kind == "single" and here[0].end > start + 1:
             behind = max(behind, here[0].end)
     return kept
+
+
+def _is_of_one_word(token: Glyphs) -> bool:
+    """Whether a sign of a script goes on with the word before: of Katakana any, of Hangul without a space."""
+    if token.kind != "single":
+        return False
+    return "\u30a0" <= token.norm <= "\u30ff" or ("\uac00" <= token.norm <= "\ud7af" and not token.space)
 
 
 def _steps(node: _Node, token: Glyphs) -> Iterator[_Node]:
@@ -215,8 +194,9 @@ def lexicon() -> Lexicon:
         (empty if sense.kind in ("stop", "courtesy") else content).update(parts)
     values = _read("values")
     refused = {name: forms["not"] for name, forms in values.items() if "not" in forms}
-    sets = tuple(frozenset(map(str, _words()[name])) for name in _SETS)
-    known.update(word for group in sets for word in group)
+    lists = {name: row for name, row in _words().items() if isinstance(row, list) and isinstance(row[0], str)}
+    sets = {name: frozenset(map(str, row)) for name, row in lists.items()}
+    known.update(word for group in sets.values() for word in group)
     return Lexicon(
         root,
         frozenset(known),
@@ -226,7 +206,7 @@ def lexicon() -> Lexicon:
         _forms(),
         {name: _bare(forms) for name, forms in _read("asked")["wish"].items()},
         refused,
-        *sets,
+        sets,
         spoken={str(word): int(value) for value, word in _words()["spoken"].items()},
     )
 
@@ -276,8 +256,18 @@ def _numerals() -> Iterator[tuple[str, Sense]]:
     for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions"), ("rhythm", "rhythms")):
         for value, forms in words[name].items():
             yield from ((str(form), Sense(kind, name, float(value))) for form in forms)
+    yield from _composed(words["composed"])
     for kind in ("stop", "courtesy"):
         yield from ((str(form), Sense(kind, kind)) for form in words[kind])
+
+
+def _composed(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sense]]:
+    """Numbers of tens and ones: 'vierundzwanzig', 'vingt-quatre', 二十四."""
+    for row in rows:
+        for (tens, firsts), (ones, seconds) in product(row["tens"].items(), row["ones"].items()):
+            sense = Sense("number", "numerals", float(tens + ones))
+            pairs = product(seconds, firsts) if row.get("back") else product(firsts, seconds)
+            yield from ((row["joint"].join(pair), sense) for pair in pairs)
 
 
 @cache
@@ -360,6 +350,15 @@ def in_latin(text: Sequence[Glyphs]) -> list[Glyphs]:
     return latin
 
 
+def unlike_english(text: Sequence[Glyphs]) -> list[Glyphs]:
+    """The tokens with small words that mean something else in English as what they mean beside others of their
+    language: the Dutch 'en' and 'of' beside 'het' or 'zonder'."""
+    said, meant = {token.norm for token in text}, dict[str, str]()
+    for row in _words()["homographs"]:
+        meant |= row["mean"] if said.intersection(row["beside"]) else {}
+    return [replace(token, norm=meant.get(token.norm, token.norm)) for token in text]
+
+
 def _stands(text: Sequence[Glyphs], at: int, form: tuple[str, ...]) -> bool:
     return all(at + step < len(text) and text[at + step].norm == norm for step, norm in enumerate(form))
 
@@ -397,7 +396,9 @@ def _insert(root: _Node, form: str, sense: Sense) -> list[str]:
         # Most forms: words alone, of which the tokens are the words.
         parts = [part.lower() for part in plain]
     else:
-        parts = [one.norm for one in tokens(form.rstrip("*")) if not one.joins or len(form) < 3]
+        # 'Moins d'' is two tokens where a word stands behind.
+        written = tokens(form.rstrip("*") + "x")[:-1] if form.endswith("'") else tokens(form.rstrip("*"))
+        parts = [one.norm for one in written if not one.joins or len(form) < 3]
     if not parts:
         return []
     variants = [parts]

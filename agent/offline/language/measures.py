@@ -18,7 +18,8 @@ COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps"
 # Words of the longest name of a field.
 LONGEST_NAME = 6
 DAY_S = 86400
-_HALF_HOUR_S = 1800
+# Times that one word says with their number: half an hour, 이틀, 사흘, a fortnight.
+_SPANS_S = (1800, 2 * DAY_S, 3 * DAY_S, 14 * DAY_S)
 # Digits between two dots of thousands.
 _GROUP = 3
 # Scales of parameters.
@@ -143,12 +144,12 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
         spoken = token.kind == "word" and any(unit.name == "time" for unit in units_at(heard, behind))
         counted = heard.sense(behind, "scale") or spoken
         return (sense.value, end) if counted and heard.text[behind].kind != "sign" else None
-    if any(unit.name == "time" and unit.size == _HALF_HOUR_S for unit in units_at(heard, at)):
-        # 'Every half hour'
+    if any(unit.name == "time" and unit.size in _SPANS_S for unit in units_at(heard, at)):
+        # 'Every half hour', 이틀: two days
         return 1.0, at
     if token.norm in heard.lexicon.articles and _is_span(heard, at):
         return 1.0, at + 1
-    if (word := heard.sense(at, "number")) is None or heard.words[at][0].get("asked") or _is_stop(heard, at):
+    if (word := heard.sense(at, "number")) is None or _says_else(heard, at, word[1]):
         return None
     value, end = word[0].value, word[1]
     while (more := heard.sense(end, "number")) and (
@@ -159,9 +160,11 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
     return value, end
 
 
-def _is_stop(heard: Found, at: int) -> bool:
-    """Whether a number begins a longer word without content: the 一 of 一下."""
+def _says_else(heard: Found, at: int, end: int) -> bool:
+    """Whether a number is asked about, or begins a longer word without content: the 一 of 一下; not the 네 of 네 장."""
     longest = heard.words[at][0]
+    if longest.get("asked") and not (longest.end == end and units_at(heard, end)):
+        return True
     stop = longest.get("number") is None and longest.get("stop") is not None
     return stop and not units_at(heard, longest.end)
 

@@ -11,7 +11,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import amounts
 from agent.offline.language.asking import past, telling
 from agent.offline.language.assign import COUNTING, Row, rows
-from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together
+from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together, unlike_english
 from agent.offline.language.measures import Found
 from agent.offline.language.names import Name, head_words, names
 from agent.offline.language.spoken import in_digits
@@ -21,6 +21,8 @@ from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 TRAINING, SERVING = "training", "serving"
 # What a value may hold inside its own words: 'full fine-tuning' says the method and the stage.
 _NESTED = {("method", "stage")}
+# Tokens between the cache and its type.
+_NEAR = 4
 # Groups of asked.yaml that questions and orders mean, not what is told beside them.
 _OF_QUESTIONS = ("focus", "wish", "goal")
 # Groups that nothing asks for that was only pasted.
@@ -104,7 +106,18 @@ class Mentions:
                         _covers(other, one) for other in said[-8:]
                     ):
                         said.append(one)
-        return self._shared(said)
+        return self._shared(self._cache_types(said))
+
+    def _cache_types(self, said: list[Value]) -> list[Value]:
+        """'Cache KV en fp8', 'KV缓存用fp8': of the cache that is named a few tokens before a type, that is the type."""
+        ends = {end for _, end, name in self.asked_at("figure") if name.endswith("kv_cache")}
+
+        def of_cache(one: Value) -> bool:
+            before = range(one.start, max(one.start - _NEAR, 0), -1)
+            stop = next((at for at in before if at in ends or self.tokens[at - 1].ends_clause), 0)
+            return stop in ends and one.value in values_of("kv_dtype")
+
+        return list(dict.fromkeys(replace(one, field="kv_dtype") if of_cache(one) else one for one in said))
 
     def _shared(self, said: list[Value]) -> list[Value]:
         """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""
@@ -115,7 +128,8 @@ class Mentions:
             after = next((other for other in starting.get(one.end + 1, ()) if other.field != one.field), None)
             if after is None or not self.found.does(one.end, "or", "and", "versus"):
                 continue
-            if one.value in values_of(after.field) and after.end - after.start > one.end - one.start:
+            named = not any(word.end < after.end and word.all("value") for word in self.found.words[after.start])
+            if one.value in values_of(after.field) and after.end - after.start > one.end - one.start and not named:
                 found[index] = Value(one.start, one.end, after.field, one.value)
         return list(dict.fromkeys(found))
 
@@ -200,7 +214,10 @@ class Mentions:
 
     def _in_limit(self, start: int, end: int) -> bool:
         """Whether words are a part of a limit's: the 'least' of 'at least'."""
-        return any(at <= start and end <= behind and behind - at > end - start for at, behind, _ in self.limits)
+        limits = [(at, behind) for at, behind, _ in self.limits if at <= start and end <= behind]
+        # 'Höchstens 50 ms' asks for no most.
+        numbered = end < len(self.tokens) and self.tokens[end].kind == "number"
+        return any(behind - at > end - start or numbered for at, behind in limits)
 
     def does(self, *operators: str) -> list[int]:
         """Tokens where an operator stands."""
@@ -329,7 +346,7 @@ def mentions(text: str, catalogue: Catalogue, data: str = "") -> Mentions:
     """What stands in a text, and in the data that were pasted beside it."""
     said = len(text)
     text = f"{text}\n{data}" if data else text
-    read = together(mended(in_digits(in_latin(tokens(text)), catalogue), head_words(catalogue)))
+    read = together(mended(in_digits(in_latin(unlike_english(tokens(text))), catalogue), head_words(catalogue)))
     named = names(read, text, catalogue)
     spans: Mapping[int, int] = {name.start: name.end for name in named}
     counted = frozenset(name.start for name in named if name.kind in ("accelerator", "instance"))

@@ -151,6 +151,7 @@ def _again(heard: Found, amount: Amount) -> list[Unit]:
 def _is_told_before(heard: Found, at: int, end: int, amount: Amount) -> bool:
     """Whether a rhythm stands before an amount that it is of, in the same clause and not behind another number: 'ten
     requests a day of 700 tokens' are ten a day."""
+    end = heard.does(end, "at_least", "at_most") or end
     near = end == amount.start or at == amount.start - 1 or amount.unit("samples", "requests")
     inside = {step for start, stop in heard.names.items() for step in range(start, stop)}
     first = next((step for step in range(at, -1, -1) if heard.text[step].ends_clause or step in inside), -1)

@@ -58,6 +58,9 @@ class Mark:
 
 def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
     """(Every change of a text in its order, the numbers that are none)."""
+    # The 'twee' of 'twee keer zoveel' is no number of its own.
+    words = list(_worded(read))
+    numbers = [row for row in numbers if not any(one.start <= row.start and row.end < one.end for one in words)]
     changes = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
     # 'Half a trillion' is a number, 'v-half' a schedule.
     taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
@@ -120,6 +123,9 @@ def _multiple(read: Mentions, row: Row) -> Mark | None:
     amount = row.amounts[0]
     if len(row.amounts) > 1 or amount.value <= 0:
         return None
+    if _stands_by(read, row.start) and _way(read, row.start, "divide"):
+        # 'Divise la longueur par deux'
+        return Mark(row.start, amount.number, 1 / amount.value)
     for start in range(max(row.start - 4, 0), row.start):
         if (factor := read.found.sense(start, "factor")) and factor[1] == row.start:
             return _directed(read, start, amount.number, amount.value, _way(read, start))
@@ -135,6 +141,9 @@ def _is_factor(read: Mentions, at: int) -> bool:
     after = at + 1
     if not sign or after in read.found.names:
         return False
+    if read.tokens[at].kind == "single":
+        # 2倍
+        return True
     if after >= len(read.tokens) or read.tokens[after].ends_clause:
         return True
     token = read.tokens[after]
@@ -185,12 +194,12 @@ def _directed(read: Mentions, start: int, end: int, factor: float, by: str | Non
     return Mark(start, end, factor)
 
 
-def _way(read: Mentions, at: int) -> str | None:
-    """Whether a verb before says up or down, in the same clause."""
+def _way(read: Mentions, at: int, *ways: str) -> str | None:
+    """Which of some verbs stands before, in the same clause; else whether one says up or down."""
     for before in range(at - 1, max(at - _ALREADY, -1), -1):
         if read.tokens[before].ends_clause:
             return None
-        for kind in ("raise", "lower"):
+        for kind in ways or ("raise", "lower"):
             if read.found.sense(before, kind):
                 return kind
     return None
@@ -442,7 +451,8 @@ def _stands_by(read: Mentions, at: int) -> bool:
 def _added(read: Mentions, row: Row) -> str | None:
     """Whether words beside a number add it or take it away, not lead to it: 'drop to 4', 'more like 60 %'."""
     sign = None
-    if any(
+    behind = read.found.sense(row.end, "onto") and read.tokens[row.end].kind == "single"
+    if behind or any(
         (onto := read.found.sense(at, "onto")) and onto[1] == row.start
         for at in range(max(row.start - 2, 0), row.start)
     ):

@@ -275,7 +275,9 @@ def _joined(
             if not (found.text[before].text in (",", "/", "、", "+", "&") or found.does(before, *_JOINTS)):
                 break
             thing = by_end.get(before)
-            if thing is None or (thing.key.startswith("number") and thing.key != first.key) or _is_apart(first, thing):
+            listed = found.text[before].text in ("、", ",") or (thing and thing.key.startswith("number"))
+            if thing is None or (listed and thing.key != first.key) or _is_apart(first, thing):
+                # 'フルファインチューニング、オフロードなし': another thought.
                 break
             refused.add(thing.start)
             at = thing.start

@@ -62,6 +62,9 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
         return None
     behind = text[at - 1].norm if at else ""
     region = "-" in said_of(whole, text, at, found[0]) and any(one.kind == "number" for one in text[at : found[0]])
+    if text[at].kind == "single" and "\uac00" <= text[at].text <= "\ud7af" and not text[at].space:
+        # The 가나 of 들어가나요 is no Ghana.
+        return None
     short = len(text[at].norm) < 4 and text[at].norm.isascii()
     if not region and (short or (text[at].text[:1].islower() and behind not in ("in", "en", "em"))):
         return None

@@ -47,7 +47,7 @@ def limit_goal(page: Page) -> str | None:
     asks = [(start, end) for start, end, name in page.read.asked_at("focus") if name in ("most", "least", "size")]
     found: list[tuple[int, int, str]] = []
     for start, end, name in _goals(page):
-        gaps = [start - after for at, after in asks if -1 <= start - after <= 4 or at <= start < after]
+        gaps = [start - after for at, after in asks if -1 <= start - after <= 4 or at <= start < after or end == at]
         found += [(max(min(gaps), 0), start - end, name)] if gaps else []
         found += [(0, start - end, name)] if _is_all_that_is_asked(page, start, end) else []
     whole = [name for name in page.read.of("model") if not name.sized]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.offline.language.asking import asks
 from agent.offline.language.assign import Filled, single
 from agent.offline.language.reading.currencies import NEAR_DOLLARS
 
@@ -53,7 +54,9 @@ def pricing_of(page: Page) -> dict[str, Any]:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
     elif any(name in found for name in _OWNED):
         found["price"] = "owned"
-    for name in page.read.of("place"):
+    told = page.read.asked("focus") or page.kept or page.filled or page.read.of("model", "accelerator")
+    for name in page.read.of("place") if told or not asks(page.read.found, []) else ():
+        # 'What is the weather in Paris?' is about no run.
         found["region"] = name.id
     providers = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
     if len(providers) > 1:

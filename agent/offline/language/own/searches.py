@@ -53,7 +53,7 @@ def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
     return {"figure": page.read.said(row.start, row.end) if row else "first"}
 
 
-_GRAMMAR = ("stop", "does", "opens")
+_GRAMMAR = ("stop", "does", "opens", "which", "defines", "defined")
 # Senses of words of the field; of what is asked for the groups that name things, not wishes.
 _SUBJECTS = ("field", "value", "unit")
 _SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strategy", "outside", "goal")
@@ -61,8 +61,12 @@ _SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strate
 
 def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The words of content, for the playbook's search."""
-    heard, kept = page.read.found, list[str]()
+    heard, kept, behind = page.read.found, list[str](), 0
     for at, token in enumerate(heard.text):
+        if at < behind:
+            continue
+        if at in heard.words and all(sense.kind in _GRAMMAR for sense in heard.words[at][0].senses):
+            behind = heard.words[at][0].end
         if token.kind == "sign" or at in page.read.courtesies or not (token.kind == "number" or _is_subject(heard, at)):
             continue
         words = page.read.text[token.start : token.end]

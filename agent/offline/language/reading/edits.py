@@ -48,7 +48,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         groups = scope.chosen_between(page.read.found, things, page.refused.things)
     options: list[list[Edit]] = []
     together: set[int] = set()
-    by_start = dict(said)
+    by_start = dict(reversed(said))
     by_start |= {
         named_span(number)[0]: by_start[number.row.start] for number in page.filled if number.row.start in by_start
     }
@@ -69,7 +69,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         if len(number.values) > 1 and not number.ranged and number.field in (*ALL_PATHS, *BESIDE) and not options:
             options = _each_value(page, number)
             together.add(number.row.start)
-    edits = [edit for start, each in said if start not in together for edit in each]
+    beside = {edit.field for option in options for edit in option}
+    edits = [edit for start, each in said for edit in each if start not in together or edit.field not in beside]
     if options:
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared

@@ -52,7 +52,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     page.filled = [_as_money(page, number, changed) for number in page.filled]
     told = bool(page.values("dataset_tokens"))
     for one in _surest(page, page.filled):
-        if told and one.field == "text_bytes":
+        if (told and one.field == "text_bytes") or _is_price(page, one):
             continue
         if one.field not in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or (
             one.field == "count" and counted and one.row.amounts[-1].names
@@ -98,6 +98,11 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     if busy:
         return _while_busy(page, *busy, edits)
     return _in_window(page, page.free, edits) if page.free else edits
+
+
+def _is_price(page: Page, one: Filled) -> bool:
+    """Whether it is asked what a million tokens cost: their price, not that of a job of them."""
+    return one.field == "total_tokens" and one.values == (1e6,) and "cost" in page.read.asked("focus")
 
 
 def _busy(page: Page) -> tuple[float, int, int] | None:
