@@ -63,6 +63,13 @@ def hours(value_h: float) -> str:
     return f"{value_h / 24:.1f} days" if value_h / 24 < 1000 else f"{value_h / 24:,.0f} days"
 
 
+def hours_beside(value_h: float, other_h: float) -> str:
+    """Like `hours`, in the unit that the other is written in."""
+    unit = hours(other_h).rpartition(" ")[2]
+    size = value_h / {"min": 1 / 60, "hours": 1.0, "days": 24.0}[unit]
+    return f"{size:,.0f} {unit}" if size >= 1000 else f"{size:,.1f} {unit}"
+
+
 def hour_range(low_h: float, high_h: float, of_h: float | None = None) -> str:
     """Both ends in the unit of the figure that they are of; by themselves in the one that suits the upper end."""
     about_h = high_h if of_h is None else of_h

@@ -1,4 +1,5 @@
-"""A tool's result as a page for its card: what the command line shows, with what is quiet in print only begun."""
+"""A tool's result as a page for its card: what the command line shows, its verdict in the words of an answer, with what
+is quiet in print only begun."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ from rich.text import Text as RichText
 
 from pages.blocks import Block, Note, ranked
 from pages.rendering.terminal import render
-from pages.results.of_results import blocks_of
 
 _MOST_QUIET = 4
 
 
 def page(result: BaseModel, width: int, colour: bool) -> RichText:
-    lead, details = ranked(blocks_of(result))
+    from pages.answers.page import page_of  # what answers a conversation comes along: cards are opened later, if at all
+
+    lead, details = ranked(page_of(result, width))
     return RichText.from_ansi(render([_shortened(block) for block in (*lead, *details)], width, colour))
 
 

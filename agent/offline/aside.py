@@ -55,7 +55,7 @@ def answer(
     work: dict[str, Any]
     if reading.tool in _FACTS:
         things, argument = _FACTS[reading.tool]
-        names = _things(reading, turn.plan, things, argument)
+        names = _things(reading, turn.plan, things, argument) or described(topic, argument)
         if not names:
             questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
             return _asked(reading, questions, topic)
@@ -145,6 +145,13 @@ def _things(reading: Reading, plan: Mapping[str, Any], things: str, argument: st
     named = [*reading.own.get(things, []), *reading.values(argument), *options]
     own = get(plan, ALL_PATHS[argument])
     return list(dict.fromkeys(named)) or ([own] if isinstance(own, str) and not reading.needs else [])
+
+
+def described(topic: Mapping[str, Any], argument: str) -> list[str]:
+    """What the answer before described, of this kind."""
+    tool, own = topic.get("last") or (None, {})
+    things, of = _FACTS.get(str(tool), ("", ""))
+    return list(own.get(things, [])) if of == argument else []
 
 
 def _free(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool], topic: Mapping[str, Any]) -> Wish:

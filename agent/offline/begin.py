@@ -80,6 +80,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         return answer
     turn, reading, topic = _with_what_is_settled(turn, reading, topic, catalogue)
     base = _base(turn.plan, topic, reading)
+    _take_described(base, turn, reading)
     plan, notes = _of_kind(turn, base, reading)
     plan = _without_taken(plan, base.topic, reading)
     before = _before(turn, base, reading)
@@ -115,7 +116,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     goes_on = supposed and not example and reading.scope != "hypothetical"
-    still = [f"{label(supposed[0])} is still only supposed"] if goes_on else []
+    still = [f"still supposing {label(supposed[0])}"] if goes_on else []
     work |= common(turn, start, reading, [*still, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
     if not supposed:
@@ -175,6 +176,14 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if supposed and (goes_on or not plan):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
+
+
+def _take_described(base: _Base, turn: Turn, reading: Reading) -> None:
+    """The one model that the answer before described is what a question about none is about: 'and on 8 H200?'"""
+    named = reading.values("model") or any(edit.field == "model" for option in reading.options for edit in option)
+    models = aside.described(turn.topic, "model")
+    if len(models) == 1 and not (named or reading.new or get(base.plan, "model")):
+        base.plan = merge(base.plan, {"model": models[0]})
 
 
 def _goes_on_asking(reading: Reading) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator.plan.schema import Inference, Training
+from knowledge import figures
 from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
 
@@ -60,7 +61,8 @@ def label(option: Mapping[str, Any]) -> str:
     left = {name: value for name, value in option.items() if value is not None}
     device = [str(left.pop("count"))] if left.get("accelerator") and "count" in left else []
     device += [str(left.pop("accelerator"))] if left.get("accelerator") else []
-    words = [f"{name.replace('_', ' ')} {value}" for name, value in left.items() if name != "per_node"]
+    told = {name: figures.plain(value) if isinstance(value, float) else value for name, value in left.items()}
+    words = [f"{name.replace('_', ' ')} {value}" for name, value in told.items() if name != "per_node"]
     return ", ".join([*([" x ".join(device)] if device else []), *words]) or "as it is"
 
 

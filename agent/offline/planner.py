@@ -134,7 +134,7 @@ def _concluded(
         return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
     if work.kind == "wish":
         plan, topic = settled(plan, topic, outcomes)
-    elif told := summed(outcomes):
+    if told := summed(outcomes):
         topic = topic | {"told": asdict(told)}
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
     answers = {_REMEMBERED[limit.goal]: limit.value for limit in limits if limit.goal in _REMEMBERED and limit.value}

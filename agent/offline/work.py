@@ -87,7 +87,7 @@ def work_of(
     return {
         "kind": "need" if needs else "serving" if serving else "training",
         "intents": question.intents,
-        "figures": reading.figures,
+        "figures": [*reading.figures, *_limits_set(reading)],
         "limit": question.limit,
         "sweep": question.sweep,
         "choices": common_left | question.choices if serving else {},
@@ -103,6 +103,12 @@ def work_of(
         # Who asks again where nothing was written insists.
         "anyway": bool(reading.own.get("anyway") or insists),
     }
+
+
+def _limits_set(reading: Reading) -> list[str]:
+    """The limits that the turn sets: whether they are kept is what it asks."""
+    paths = (ALL_PATHS.get(edit.field, "") for edit in reading.edits)
+    return [path for path in dict.fromkeys(paths) if path.startswith("goal.") and path != "goal.objective"]
 
 
 def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Sequence[str]) -> list[str]:

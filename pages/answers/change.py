@@ -21,20 +21,27 @@ from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
 
 _MOST_FIGURES = 3
+_USUAL = "default"
 
 
 @dataclass(frozen=True)
 class ShortAnswer:
-    """An answer in short, as text: `figures` by key, with their units, and `settings` by what they are called."""
+    """An answer in short, as text: `figures` by key, with their units, and `settings` by what they are called; the
+    `hours` of a run once more as a number, which another is written beside."""
 
     figures: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    hours: float | None = None
 
 
 def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | None) -> ShortAnswer:
     """Of a run or a deployment that was estimated."""
     plan = complete(estimate.plan)
     settings = {"model": model_words(plan), "hardware": hardware_words(plan), **_settings(plan)}
+    if isinstance(estimate, TrainingEstimate):
+        # Where nothing says one of them, it is not set otherwise.
+        settings["data"] = f"{figures.count(estimate.run.tokens)} tokens" if estimate.run else ""
+        settings["electricity"] = bill.region or "" if bill else ""
     memory = {"memory": f"{figures.gib(estimate.memory.per_device_bytes)} per device"}
     if not estimate.memory.fits:
         return ShortAnswer(memory, settings)
@@ -51,7 +58,9 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
         "tokens_per_s": f"{figures.rate(rate.tokens_per_s)} tokens/s", "mfu": f"{figures.percent(rate.mfu)} MFU",
         "step_s": f"{figures.seconds(estimate.time.step_s)} per step",
     }  # fmt: skip
-    return ShortAnswer({**hours, **usd, **speed, **memory}, settings)
+    carbon = {} if bill is None or bill.co2_kg is None else {"co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2"}
+    told = {**hours, **usd, **speed, **memory, **carbon}
+    return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None)
 
 
 def _settings(plan: Plan) -> dict[str, str]:
@@ -59,29 +68,44 @@ def _settings(plan: Plan) -> dict[str, str]:
     if isinstance(workload, Training):
         return {
             "training": kind_words(workload), "sequences": f"{figures.plain(workload.seq_len)} tokens",
-            "precision": workload.precision, "framework": workload.framework, "layout": layout_words(plan),
+            "precision": workload.precision, "optimizer": workload.optimizer, "attention": workload.attention,
+            "torch.compile": "on" if workload.compile else "off", "framework": workload.framework,
+            "layout": layout_words(plan),
         }  # fmt: skip
     assert isinstance(workload, Inference)
-    return {"load": load_words(workload), "weights": workload.weight_dtype, "engine": workload.engine}
+    context = f"up to {figures.whole(workload.max_context)} tokens" if workload.max_context else _USUAL
+    cache = _USUAL if workload.kv_dtype == "auto" else workload.kv_dtype
+    return {"load": load_words(workload), "weights": workload.weight_dtype, "KV cache": cache, "context": context,
+            "engine": workload.engine}  # fmt: skip
+
+
+def differing(before: ShortAnswer, now: ShortAnswer) -> list[str] | None:
+    """What is set otherwise; None where the two are of two kinds."""
+    if before.settings.keys() != now.settings.keys():
+        return None
+    old = before.settings
+    return [name for name, value in now.settings.items() if value != old[name] and value and old[name]]
 
 
 def moved(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[str]:
     """The keys of the figures that are told beside what they were; `first` is that of the one that was asked for.
     None where nothing was set otherwise, or the two are of two kinds."""
-    if before.settings.keys() != now.settings.keys() or before.settings == now.settings:
+    if not differing(before, now):
         return []
     keys = [key for key in now.figures if before.figures.get(key, now.figures[key]) != now.figures[key]]
+    # What a run gives off goes with its hours: it is told where it was asked for, or moved by itself.
+    keys = [key for key in keys if key != "co2_kg" or first in ("co2_kg", "kwh")] or keys
     return sorted(keys, key=lambda key: key != first)[:_MOST_FIGURES]
 
 
 def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Block]:
     """`first` is the key of the figure that was asked for. Nothing where the two are the same, or of two kinds."""
     old, settings = before.figures, before.settings
-    if settings.keys() != now.settings.keys():
-        return []
+    if before.hours is not None and now.hours is not None:
+        # Both in the unit of this answer.
+        old = old | {"hours": figures.hours_beside(before.hours, now.hours)}
     rows = [_then(old[key], now.figures[key]) for key in moved(before, now, first)]
-    differing = [name for name, value in now.settings.items() if settings[name] != value]
-    other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in differing]
+    other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in differing(before, now) or ()]
     texts = [f"{title}: {'; '.join(told)}." for title, told in (("Before → now", rows), ("Changed", other)) if told]
     return [Prose(" ".join(texts))] if texts and other else []
 

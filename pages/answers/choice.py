@@ -58,8 +58,8 @@ def _reached(search: BestServing) -> str:
     return ", ".join([f"**{told[0]}**", *told[1:]])
 
 
-def size(sized: SizedServing) -> list[Block]:
-    """How many devices serve the load, the cheapest first."""
+def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
+    """How many devices serve the load, the cheapest first; where it was asked what they cost, `month_usd` at first."""
     one, plan = sized.best, complete(sized.plan)
     load = load_words(plan.workload) if isinstance(plan.workload, Inference) else ""
     if one is None:
@@ -68,9 +68,13 @@ def size(sized: SizedServing) -> list[Block]:
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
+    if month_usd is not None and one.usd_per_hour is not None:
+        first, price = f"{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
+    else:
+        first = ""
     head = (
-        f"{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: {copies} of "
-        f"{each} ({one.engine}, {one.weight_dtype}){price}."
+        f"{first}{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: "
+        f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
     )
     text = (
         f"It runs at {figures.percent(one.utilisation)} of its capacity, which {_limit(one.limited_by)} limits."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.assumptions import taken_data
+from pages.answers.change import ShortAnswer
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
@@ -24,6 +27,8 @@ from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit,
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
+# What is told of the first choice beside what it was before.
+_TOLD = ("hours", "usd", "ttft_s", "tpot_s")
 # What auto_configure's reasons are told of: the choices that matter most.
 _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload.precision", "workload.framework",
             "workload.seq_len", "workload.global_batch", "workload.engine", "workload.weight_dtype",
@@ -38,7 +43,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     monthly = bool(first.engine) and _of_a_month(clusters)
     told = _named(first) + (_per_month(first) if monthly else _price_and_time(first))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
-    doubt = " ".join(filter(None, (option_doubts(first), doubt_words(clusters.warnings))))
+    doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
     what = " ".join(filter(None, (doubt, _pays(first), what, taken_data(clusters.assumptions))))
     goal = complete(clusters.plan).goal if clusters.plan else None
     bought = first.capex_usd is not None
@@ -67,6 +72,28 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         Prose(later if clusters.priced else ""),
         Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"]),
     ]
+
+
+def _of_first(clusters: RecommendedCluster) -> list[str]:
+    """The warnings without those of devices that are not the first choice."""
+    first = clusters.options[0].accelerator
+    others = {row.accelerator for row in clusters.options if row.accelerator not in first}
+    return [text for text in clusters.warnings if first in text or not any(name in text for name in others)]
+
+
+def first_cluster(clusters: RecommendedCluster) -> ShortAnswer:
+    """The first choice in short, for what is asked next."""
+    first = clusters.options[0]
+    told = {name: figures.shown(name, value) for name in _TOLD if (value := getattr(first, name)) is not None}
+    settings = {"first choice": _named(first), "program": f"{first.framework or first.engine}: {first.summary}"}
+    return ShortAnswer(told, settings, first.hours)
+
+
+def unchanged(clusters: RecommendedCluster) -> list[Block]:
+    """Of a search whose first choice is the one that was told before: that alone."""
+    head, *rest = recommended(clusters)
+    assert isinstance(head, Headline)
+    return [replace(head, text=f"The first choice stays. {head.text}"), *rest]
 
 
 def _named(option: ClusterOption) -> str:

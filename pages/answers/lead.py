@@ -19,8 +19,10 @@ from planner.money.results import CostEstimate
 from planner.results import FitCheck, MemoryEstimate, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
+# Rows of a range, of which no next steps are told: both ends, and what is between them.
+_ROWS_OF_A_RANGE = 4
 # Rows of a table and readings that stand at first; the whole is behind them.
-_MOST_ROWS, _MOST_READINGS = 3, 2
+MOST_ROWS, _MOST_READINGS = 3, 2
 # Figures of a run that the answer before was about too.
 _MOST_AGAIN = 2
 # Figures that were asked for in the first sentence.
@@ -49,7 +51,7 @@ def training(
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     if not need.fits:
         close = need.per_device_bytes < need.capacity_bytes
-        text = "It may not fit" if close else "No, it does not fit" if "fit" in asked else "It does not fit"
+        text = "It may not fit" if close else "It does not fit"
         text = f"{text}: {_needs(need)}."
         return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
     decides = f"Bottleneck: {estimate.bottleneck}"
@@ -83,16 +85,15 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     something hurts."""
     need = estimate.memory
     limits, saving = limit_words(complete(estimate.plan).goal, bill, estimate.run), memory.besides(need)
-    fits = "Yes, it fits" if "fit" in asked and not limits.broken else "It fits"
-    fits += ", but tightly" if need.tight else ""
-    if need.host.fits is False:
-        whose = "of the node" if need.host.is_named else "of a usual node"
-        fits = f"It fits the GPUs, but the host memory {whose} runs out {memory.moment(need.host.phase)}"
+    fits = f"It fits{', but tightly' * need.tight}"
     good = not (limits.broken or saving or need.host.fits is False)
     wish = wish if good and "fit" not in asked else ""
     verdict = f"{fits}: {_needs(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
+    if need.host.fits is False:
+        verdict = memory.host_runs_out(need.host)
     more = filter(None, (verdict if wish else "", saving, doubt_words(estimate.warnings, ("host memory",))))
-    text = " ".join([*limits.broken, *limits.doubtful, wish or verdict, *limits.kept])
+    answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
+    text = " ".join([*limits.broken, *limits.doubtful, *answers])
     return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
 
 
@@ -121,6 +122,8 @@ _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
     "co2_kg": lambda bill: "" if bill.co2_kg is None else f"{figures.shown('co2_kg', bill.co2_kg)} of CO2",
     "kwh": lambda bill: "" if bill.kwh is None else figures.shown("kwh", bill.kwh),
 }
+# Limits that are set in a question are what it asks about.
+_LIMITS = frozenset({"goal.deadline_h", "goal.budget_usd", "goal.budget_device_hours"})
 _OF_LEAD = frozenset({*_OF_RUNS, *_OF_BILLS, "hours"})
 TOLD = _OF_LEAD | frozenset({"ttft_s", "tpot_s", "per_device_bytes"})
 """What the first lines of a run or a deployment say of themselves."""
@@ -173,7 +176,10 @@ def serving(
     missed = any(not row.met for row in estimate.slo)
     limits = limit_words(complete(estimate.plan).goal, bill)
     told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
-    doubt = doubt_words(estimate.warnings, ("time to first token ", "time per output token ") if missed else ())
+    told_of = ("time to first token ", "time per output token ") if missed else ()
+    if rate_wanted := complete(estimate.plan).inference.request_rate:
+        told_of += (f"{figures.number(rate_wanted)} requests/s cannot be served",)
+    doubt = doubt_words(estimate.warnings, told_of)
     rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
     return [
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
@@ -206,15 +212,27 @@ def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more
     return Headline(sentence.replace("**", ""), good, " ".join(filter(None, (doubt, more))), beware=bool(doubt))
 
 
-def short(blocks: Sequence[Block], sentences: int = 1) -> list[Block]:
-    """The first blocks, the first rows of the first table and what to do next at first; all else is folded."""
+def short(blocks: Sequence[Block], sentences: int = 1, rows: int = MOST_ROWS) -> list[Block]:
+    """The first blocks, the first `rows` of the first table and what to do next at first; all else is folded."""
     lead, behind = ranked([block for block in blocks if not isinstance(block, Steps)])
     steps = [block for block in blocks if isinstance(block, Steps)]
     front, rest = lead[:sentences], lead[sentences:]
     table = next((block for block in rest if isinstance(block, Table)), None)
-    if table and len((narrow := slim(table, _MOST_ROWS, _WIDEST)).head) > 1:
+    if rows and table and len((narrow := slim(table, rows, _WIDEST)).head) > 1:
         front.append(replace(narrow, title=""))
     return [*front, *steps, Folded([*rest, *behind])]
+
+
+def of_a_range(blocks: Sequence[Block]) -> list[Block]:
+    """Like `short`, where rows are in the order of what they run over: both ends of it and what is evenly between."""
+    *front, folded = short(blocks, rows=0)
+    table = next((block for block in blocks if isinstance(block, Table)), None)
+    if table is None:
+        return [*front, folded]
+    last, steps = len(table.rows) - 1, _ROWS_OF_A_RANGE - 1
+    rows = [table.rows[place] for place in sorted({round(last * step / steps) for step in range(steps + 1)})]
+    narrow = slim(replace(table, rows=rows, title="", strong=()), len(rows), _WIDEST)
+    return [*front, *([narrow] if len(narrow.head) > 1 else []), folded]
 
 
 def slim(table: Table, most: int, width: int) -> Table:

@@ -10,7 +10,7 @@ from pages.answers.plan import complete, model_words
 from pages.blocks import Block, Prose, Table
 from pages.results.basis import notes
 from pages.results.estimate import component, components
-from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
+from planner.results import HostMemoryEstimate, Limit, MemoryEstimate, Overridden, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _MOMENTS = {
@@ -56,9 +56,12 @@ def besides(memory: MemoryEstimate) -> str:
     return "" if memory.save.fits else "But saving a checkpoint may run out of device memory."
 
 
-def moment(phase: str) -> str:
-    """'while it loads'."""
-    return _PHASES[phase]
+def host_runs_out(host: HostMemoryEstimate) -> str:
+    """Of a run that fits its devices and not the memory of its nodes: what that takes, and when."""
+    whose = "the node has" if host.is_named else "such a node usually has"
+    has = "" if host.capacity_bytes is None else f", {whose} {figures.gib(host.capacity_bytes)}"
+    takes = f"{figures.gib(host.per_node_bytes)} per node {_PHASES[host.phase]}"
+    return f"It fits the GPUs, but host memory runs out: it takes {takes}{has}."
 
 
 def peak_words(memory: MemoryEstimate) -> str:

@@ -48,7 +48,7 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
     if isinstance(result, TrainingEstimate):
         front = [*lead.training(result, None, None, ()), *_decides(result)]
     elif isinstance(result, ServingEstimate):
-        front = [*lead.serving(result, verdict(result, False, None), None), *_decides(result)]
+        front = [*lead.serving(result, verdict(result, None), None), *_decides(result)]
     elif isinstance(result, FitCheck):
         front = _fit(result, width)
     elif name == "Advice":

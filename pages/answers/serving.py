@@ -16,29 +16,27 @@ SERVED = 0.98
 LATENCIES = {"ttft": "time to first token", "tpot": "time per token", "e2e": "whole request"}
 
 
-def verdict(estimate: ServingEstimate, asked_fit: bool, e2e_limit_s: float | None) -> Headline:
+def verdict(estimate: ServingEstimate, e2e_limit_s: float | None) -> Headline:
     """Whether it fits, how fast it answers and how much it serves, in a few sentences."""
     plan, memory, latency, rate = complete(estimate.plan), estimate.memory, estimate.latency, estimate.throughput
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     needs, has = figures.gib(memory.per_device_bytes), figures.gib(memory.capacity_bytes)
     if not memory.fits or not isinstance(plan.workload, Inference):
         return Headline(
-            "No, it does not fit." if asked_fit else "It does not fit.",
+            "It does not fit.",
             False,
             f"{run} needs {needs} per device of {has}.",
         )
     run = f"{run}, {load_words(plan.workload)}: "
     too_slow = _missed(estimate, e2e_limit_s)
-    head = "Yes, it fits." if asked_fit else "It fits."
-    head = f"It fits, but is too slow: {'; '.join(too_slow)}." if too_slow else head
+    head = f"It fits, but is too slow: {'; '.join(too_slow)}." if too_slow else "It fits."
     if plan.workload.scenario == "offline":
         return Headline(head, not too_slow, f"{run}**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.")
     wanted = plan.workload.request_rate
     if latency.ttft_s is None or (wanted and rate.requests_per_s < SERVED * wanted):
-        served = f"{figures.rate(rate.requests_per_s)} requests/s"
-        return Headline(
-            "It fits, but it cannot keep up.", False, f"{run}it serves {served}, so the queue keeps growing."
-        )
+        served = f"{figures.rate(rate.requests_per_s)}{f' of {figures.number(wanted)}' if wanted else ''} requests/s"
+        text = f"It fits, but cannot keep up: it serves {served}, so the queue keeps growing."
+        return Headline(text, False, f"{run.removesuffix(': ')}.")
     return Headline(
         head, not too_slow,
         f"{run}TTFT **{figures.seconds(latency.ttft_s)}**, TPOT **{figures.seconds(latency.tpot_s)}**, "

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from planner.compare.sweep import Sweep, SweepPoint
     from planner.compare.sweep.serving import ServingPoint
 
-_BEST = {"memory": "needs the least memory", "cost": "costs the least per token"}
+# Above this more devices do not scale, fewer lack memory: caches and rounding alone explain no more.
+_MOST_EFFICIENT = 1.1
+_BEST = {"memory": "which needs the least memory", "cost": "which costs the least per token"}
 
 
 def describe(sweep: Sweep) -> list[Block]:
@@ -43,33 +45,50 @@ def _training_verdict(sweep: Sweep, plan: Plan, best: SweepPoint, points: Sequen
     if path == "cluster.count" and len(points) > 1:
         start, end = points[0], points[-1]
         batch = "batch grows with the devices (weak scaling)" if sweep.scaling == "weak" else "same global batch"
-        times = (
-            ""
-            if not (start.tokens_per_s and end.tokens_per_s)
-            else (f", {figures.ratio(end.tokens_per_s / start.tokens_per_s)} the tokens/s of {start.devices}")
-        )
-        return (
-            f"**{figures.known(end.scaling_efficiency, figures.percent)} scaling efficiency** on {end.devices} devices"
-            f"{times}: {run}, {batch}, {figures.known(end.tokens_per_s, figures.rate)} tokens/s at "
-            f"{figures.known(end.mfu, figures.percent)} MFU."
-        )
+        return f"{_scaled(start, end)}: {run}, {batch}, {_reached(end)}."
     where = "" if path in ("cluster.count", "cluster.accelerator") else f" on {hardware_words(plan)}"
-    does = _BEST.get(plan.goal.objective, "is the fastest")
+    does = _BEST.get(plan.goal.objective, "the fastest")
     return (
-        f"**{figures.plain(best.values[path])}** ({field_name(path)}) {does} "
-        f"for {run}{where}: {figures.known(best.tokens_per_s, figures.rate)} tokens/s, "
+        f"**Best {field_name(path)}: {figures.plain(best.values[path])}**, {does} for {run}{where}: "
+        f"{figures.known(best.tokens_per_s, figures.rate)} tokens/s, "
         f"{figures.known(best.per_device_bytes, figures.gib)} per device."
     )
+
+
+def _scaled(start: SweepPoint, end: SweepPoint) -> str:
+    """What more devices bring. Where a few are slow, as they have to save memory, more of them bring more than their
+    number: that is no efficiency."""
+    if not (start.tokens_per_s and end.tokens_per_s):
+        known = figures.known(end.scaling_efficiency, figures.percent)
+        return f"**{known} scaling efficiency** on {end.devices} devices"
+    faster = figures.ratio(end.tokens_per_s / start.tokens_per_s)
+    if end.scaling_efficiency is not None and end.scaling_efficiency > _MOST_EFFICIENT:
+        slow = f"{start.devices} reach only {figures.known(start.mfu, figures.percent)} MFU"
+        return f"**{faster} the tokens/s on {end.devices} devices**, as {slow}"
+    return (
+        f"**{figures.known(end.scaling_efficiency, figures.percent)} scaling efficiency** on {end.devices} devices, "
+        f"{faster} the tokens/s of {start.devices}"
+    )
+
+
+def _reached(point: SweepPoint) -> str:
+    rate = figures.known(point.tokens_per_s, figures.rate)
+    return f"{rate} tokens/s at {figures.known(point.mfu, figures.percent)} MFU"
 
 
 def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     workload, path = plan.workload, sweep.fields[0]
     limited = isinstance(workload, Inference) and (workload.ttft_slo_ms or workload.tpot_slo_ms)
     missed = best.meets_slo is False
-    head = "**None of these meets your limits**; the most comes with " if missed else ""
-    most = "" if missed else f" gives the most output tokens/s{' within your limits' if limited else ''}"
+    value = figures.plain(best.values[path])
+    if missed:
+        head = f"**None of these meets your limits**; the most comes with {field_name(path)} {value}"
+    else:
+        head = (
+            f"**Best {field_name(path)}: {value}**, the most output tokens/s{' within your limits' if limited else ''}"
+        )
     return (
-        f"{head}**{figures.plain(best.values[path])}** ({field_name(path)}){most} for {run_words(plan)} on "
+        f"{head} for {run_words(plan)} on "
         f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, first token "
         f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
         f"{figures.known(best.tpot_s, figures.seconds)} per token."

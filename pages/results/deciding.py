@@ -35,6 +35,8 @@ _FIGURES = {"ttft_s": "TTFT {}", "tpot_s": "TPOT {}", "output_tokens_per_s": "{}
             "tokens_per_s": "{} tokens/s"}  # fmt: skip
 # Of memory; less is no reason to tell of it.
 _LEAST = 0.03
+# A change to less than a tenth is told by both ends: '100 % less' says nothing.
+_WHOLLY = -0.9
 
 
 def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = True) -> list[Block]:
@@ -85,7 +87,10 @@ def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
     if of_memory or not fits:
         return f"{figures.gib(row.after.per_device_bytes)} per device, {_more(row.change('per_device_bytes'))}"
     value = _FIGURES[row.figure].format(figures.shown(row.figure, getattr(row.after, row.figure)))
-    return f"{value}, {_more(row.change(row.figure))}"
+    change = row.change(row.figure)
+    if change < _WHOLLY:
+        return f"{value} instead of {figures.shown(row.figure, getattr(row.before, row.figure))}"
+    return f"{value}, {_more(change)}"
 
 
 def _more(change: float) -> str:

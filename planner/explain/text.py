@@ -88,7 +88,8 @@ def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST
     if rule in ("least", "most"):
         return f"the {rule} of " + ", ".join(f"{term.what} {_amount(term)}" for term in terms)
     if rule == "sum":
-        ordered = sorted(terms, key=lambda term: -abs(term.value))
+        # What is taken off stands behind what it is taken off from.
+        ordered = sorted(terms, key=lambda term: (_sign(term) == "-", -abs(term.value)))
         shown = [f"{_sign(term)} {_amount(term, abs(term.value))} {term.what}" for term in ordered[:most_terms]]
         if rest := ordered[most_terms:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)

@@ -432,10 +432,17 @@ def summary(pool: Pool, index: int) -> str:
     """'2 x TP 4, fp8, vllm, 64 in flight'."""
     estimates, entry = pool.of(index)
     candidates = estimates.deployments
-    names = [f"{name.upper()} {size}" for name, size in candidates.row(entry).items() if size > 1] or ["one device"]
+    split = " ".join(f"{name.upper()} {size}" for name, size in candidates.row(entry).items() if size > 1)
     replicas = int(candidates.replicas[entry])
-    copies = f"{replicas} x " if replicas > 1 else ""
+    copies = f"{replicas} x {split}" if split else f"{replicas} replicas"
+    names = copies if replicas > 1 else split or "one device"
     clients, rate = float(candidates.concurrency[entry]), _rate(candidates, entry)
-    load = f"{rate:.3g} requests/s" if rate else "all at once" if math.isinf(clients) else f"{clients:.0f} in flight"
+    load = (
+        f"{rate:.3g} requests/s"
+        if rate
+        else "all requests at once"
+        if math.isinf(clients)
+        else f"{clients:.0f} in flight"
+    )
     job = pool.job(index)
-    return f"{copies}{' '.join(names)}, {job.inference.weight_dtype}, {job.engine.name}, {load}"
+    return f"{names}, {job.inference.weight_dtype}, {job.engine.name}, {load}"

@@ -86,7 +86,7 @@ def _latency(served: Served) -> list[str]:
             texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")
         elif not row.sure:
             value, limit = seconds(row.value_s), seconds(row.limit_s)
-            texts.append(f"{what} of {value} meets the limit of {limit}, but its interval does not")
+            texts.append(f"{what} {value} (limit {limit}): met, but not at the upper end of the interval")
     return texts
 
 

@@ -35,7 +35,7 @@ def estimate() -> TrainingEstimate:
         (["time.step_s"], r"[\d.]+ s \([\d.]+–[\d.]+\) per step: "),
         (["run"], r"[\d.]+ hours \([\d.]+–[\d.]+\): "),
         (["layout"], "Best layout: "),
-        (["fit", "throughput.mfu"], "Yes, it fits"),
+        (["fit", "throughput.mfu"], "It fits"),
         ([], "It fits: "),
     ],
 )

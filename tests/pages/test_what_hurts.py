@@ -88,7 +88,7 @@ def test_it_stands_in_the_first_line_of_answers_and_reports(kind: str) -> None:
         case TrainingEstimate():
             heads = [lead.training(told, None, None, ())[0], training._verdict(told, None, [])]
         case ServingEstimate():
-            heads = [lead.serving(told, verdict(told, False, None), None)[0], serving._verdict(told, None, [])]
+            heads = [lead.serving(told, verdict(told, None), None)[0], serving._verdict(told, None, [])]
         case RecommendedCluster():
             heads = [recommended(told)[0]]
         case _:

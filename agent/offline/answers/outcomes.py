@@ -12,10 +12,12 @@ from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import lead
-from pages.answers.change import ShortAnswer, changed, moved, summary
+from pages.answers.change import ShortAnswer, changed, differing, moved, summary
+from pages.answers.clusters import first_cluster
 from pages.blocks import Block, Folded, Prose, Steps, ranked
 from pages.rendering import markdown
 from pages.results.basis import notes
+from planner.clusters.results import RecommendedCluster
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
@@ -45,7 +47,9 @@ def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
-    """The run or deployment that an answer was about, in short."""
+    """The run, deployment or cluster that an answer was about, in short."""
+    if (clusters := result_of(outcomes, RecommendedCluster)) and clusters.options:
+        return first_cluster(clusters)
     estimate = result_of(outcomes, TrainingEstimate) or result_of(outcomes, ServingEstimate)
     return summary(estimate, result_of(outcomes, CostEstimate)) if estimate else None
 
@@ -53,7 +57,7 @@ def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
 def is_told_again(outcomes: Sequence[Outcome], work: TurnWork) -> bool:
     """Whether the answer before was about the same run or deployment."""
     now = summed(outcomes)
-    return now is not None and bool(work.earlier) and now.settings == ShortAnswer(**work.earlier).settings
+    return now is not None and bool(work.earlier) and differing(ShortAnswer(**work.earlier), now) == []
 
 
 def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:

@@ -31,7 +31,7 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
     if projection := result_of(outcomes, MlperfProjection):
         blocks = lead.short(choice.mlperf(projection))
     elif "sweep" in by_name:
-        blocks = lead.short(sweep.describe(by_name["sweep"]))
+        blocks = lead.of_a_range(sweep.describe(by_name["sweep"]))
     elif extent := result_of(outcomes, Limit):
         head, *rest = limit.serving(extent)
         blocks = lead.short([head, *_format_taken(outcomes), *rest], 2)
@@ -57,11 +57,12 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         fit = None  # It is of the format that has no room.
     helps = room.serving(fit, "faster" in intents) if fit else []
     if sized := result_of(outcomes, SizedServing):
-        blocks += lead.short(choice.size(sized))
+        priced = estimate.cost if estimate and "cost" in intents else None
+        blocks += lead.short(choice.size(sized, priced.usd_per_month if priced else None))
     elif search := result_of(outcomes, BestServing):
         blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})))
     elif estimate:
-        verdict = serving.verdict(estimate, "fit" in intents, limits.get("e2e_limit_s"))
+        verdict = serving.verdict(estimate, limits.get("e2e_limit_s"))
         head, *rest = lead.serving(estimate, verdict, fit, bill)
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
         if estimate.memory.fits and is_told_again(outcomes, work):
@@ -74,19 +75,21 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             head, rest = lead.priced_first(head, rest, bill, most_usd)
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
-    if bill and "api" in work.figures:
-        blocks.insert(
-            0, Prose(beside_api(bill.api) if bill.api else "No price of this model over an API is known here.")
-        )
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
     told = cost.first(bill) if bill else ""
-    is_told = bool(told) and any(isinstance(block, Headline) and told in block.text for block in blocks)
+    heads = [block.text for block in blocks if isinstance(block, Headline)]
+    is_told = sized is not None or (bool(told) and any(told in text for text in heads))
     if (most_usd or "cost" in intents) and not is_told:
         # What is asked first is told right behind the verdict.
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
         blocks[place:place] = bills[:1]
+    if bill and "api" in work.figures:
+        api = Prose(beside_api(bill.api) if bill.api else "No price of this model over an API is known here.")
+        # It answers the question, unless the deployment that it is set beside does not hold.
+        hurts = bool(blocks) and isinstance(blocks[0], Headline) and blocks[0].good is False
+        blocks.insert(int(hurts), api)
     rest: list[Block] = []
     if estimate:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))

@@ -95,7 +95,7 @@ def _sweep(work: TurnWork, outcomes: list[Outcome]) -> _Blocks:
     if swept is None:
         return refused(outcomes[0].error, work)[0], []
     rest = [*assumptions.warnings([swept]), *assumptions.assumed([swept], work.notes)]
-    return [*lead.short(sweep.describe(swept)), Folded(rest)], []
+    return [*lead.of_a_range(sweep.describe(swept)), Folded(rest)], []
 
 
 def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _Blocks:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent.offline.answers.outcomes import joined, last_answered, refused, without_method
+from agent.offline.answers.outcomes import (
+    changes,
+    is_told_again,
+    joined,
+    last_answered,
+    refused,
+    without_method,
+)
 from agent.offline.calls.training import method_taken
 from agent.offline.calls.wishes import ROWS
 from agent.offline.turn import TurnWork
@@ -14,6 +21,7 @@ from pages.answers import advice, assumptions, clusters, comparison, facts, file
 from pages.blocks import Block, Folded, Prose
 from pages.results import measured, runs
 from pages.results.of_results import blocks_of
+from planner.clusters.results import RecommendedCluster
 from planner.compare.scenarios import Comparison
 
 ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
@@ -60,8 +68,12 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         told = comparison.compared(result, work.figures)
     else:
         told = ANSWERS.get(name, blocks_of)(result)
+    stays = isinstance(result, RecommendedCluster) and is_told_again(outcomes, work)
+    told = clusters.unchanged(result) if stays else told
     # Of a row that is shown its text is the answer.
-    blocks = lead.short(told, 2 if name.startswith("preview_") and name in ROWS else 1)
+    blocks = lead.short(told, 2 if name.startswith("preview_") and name in ROWS else 1, 0 if stays else lead.MOST_ROWS)
+    if isinstance(result, RecommendedCluster):
+        blocks[1:1] = changes(outcomes, work)
     if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))
     elif work.shared_format and len(outcomes) > 1:

@@ -31,8 +31,8 @@ def test_tight_is_a_fit_with_less_than_three_percent_free(free: float):
     assert found.memory.tight == (0 < free < 0.03)
     head = lead.training(found, None, None, ["fit"])[0]
     assert isinstance(head, Headline)
-    assert ("Yes, it fits, but tightly" in head.text) == found.memory.tight
-    assert head.text.startswith("Yes") == found.memory.fits
+    assert ("It fits, but tightly" in head.text) == found.memory.tight
+    assert head.text.startswith("It fits") == found.memory.fits
     assert head.tone == (
         "bad" if not found.memory.fits else "beware" if found.memory.tight or found.warnings else "good"
     )
