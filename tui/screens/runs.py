@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -60,11 +61,12 @@ def _measured(name: str) -> Callable[[Run], CellFigure | None]:
     return lambda row: next((figure for figure in row.figures if figure.figure == name), None)
 
 
-def _columns(name: str) -> tuple[Column, Column]:
-    """What was measured of a figure, and how far off the prediction is."""
+def _columns(name: str, title: str) -> tuple[Column, Column]:
+    """What was measured of a figure, and how far off the prediction is. The `title` is short: at 120 columns the first
+    figure has its place beside the model and the platform."""
     of = _measured(name)
     return (
-        figure(name, lambda row: score.measured if (score := of(row)) else None),
+        replace(figure(name, lambda row: score.measured if (score := of(row)) else None), title=title),
         figure("error", lambda row: score.error if (score := of(row)) else None),
     )
 
@@ -72,8 +74,8 @@ def _columns(name: str) -> tuple[Column, Column]:
 COLUMNS = (
     text("MODEL", "model"),
     text("PLATFORM", "platform"),
-    *_columns("tokens_per_s_per_device"),
-    *_columns("peak_bytes"),
+    *_columns("tokens_per_s_per_device", "TOK/S/DEV"),
+    *_columns("peak_bytes", "PEAK"),
     Column("OUTCOME", lambda row: row.outcome and _OUTCOMES[row.outcome]),
     text("STRATEGY", "strategy"),
     text("RUN", "id"),

@@ -68,8 +68,9 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         told = comparison.compared(result, work.figures)
     else:
         told = ANSWERS.get(name, blocks_of)(result)
-    stays = isinstance(result, RecommendedCluster) and is_told_again(outcomes, work)
-    told = clusters.unchanged(result) if stays else told
+    stays = False
+    if isinstance(result, RecommendedCluster) and (stays := is_told_again(outcomes, work)):
+        told = clusters.unchanged(result)
     # Of a row that is shown its text is the answer.
     blocks = lead.short(told, 2 if name.startswith("preview_") and name in ROWS else 1, 0 if stays else lead.MOST_ROWS)
     if isinstance(result, RecommendedCluster):
