@@ -15,10 +15,17 @@ Sort = Literal["cost", "time", "balanced"]
 class Where(EitherRequest):
     """What devices there are, and the limits."""
 
-    accelerators: list[str] | None = Field(None, min_length=1, description="Accelerators to restrict the choice to.")
-    vendors: list[str] | None = Field(None, min_length=1, description="Vendors to restrict to: NVIDIA, AMD, Google …")
+    accelerators: list[str] | None = Field(
+        None, max_length=1_000, min_length=1, description="Accelerators to restrict the choice to."
+    )
+    vendors: list[str] | None = Field(
+        None, max_length=1_000, min_length=1, description="Vendors to restrict to: NVIDIA, AMD, Google …"
+    )
     providers: list[str] | None = Field(
-        None, min_length=1, description="Providers to restrict to: AWS, GCP …; owned: machines to buy."
+        None,
+        max_length=1_000,
+        min_length=1,
+        description="Providers to restrict to: AWS, GCP …; owned: machines to buy.",
     )
     max_devices: int | None = Field(None, ge=1, le=1_000_000, description="Most devices.")
     max_nodes: int | None = Field(None, ge=1, le=1_000_000, description="Most nodes.")

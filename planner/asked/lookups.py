@@ -15,7 +15,9 @@ _MOST_ROWS = 500
 
 
 class AdviseRequest(EitherRequest):
-    topics: list[str] | None = Field(None, description="Only these topics of the playbook; all unless given.")
+    topics: list[str] | None = Field(
+        None, max_length=1_000, description="Only these topics of the playbook; all unless given."
+    )
     limit: int = Field(12, ge=1, le=200, description="How many pieces of advice to return.")
     all: bool = Field(
         False, description="Whether to return every entry that applies, changes that gain nothing included."

@@ -25,7 +25,7 @@ class CostTerms(BaseModel):
     usd_per_device_hour: float | None = Field(
         None, gt=0, le=1e6, description="Your own price, instead of the price book."
     )
-    providers: list[str] | None = Field(None, description="Only these providers.")
+    providers: list[str] | None = Field(None, max_length=1_000, description="Only these providers.")
     region: str | None = Field(
         None, max_length=100, description="Country or cloud region, e.g. France or us-east-1: electricity and prices."
     )

@@ -24,12 +24,16 @@ class BestServingRequest(InferenceRequest):
     )
     engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
     weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
-    accelerators: list[str] | None = Field(None, description="Accelerators to compare, count of each.")
+    accelerators: list[str] | None = Field(
+        None, max_length=1_000, description="Accelerators to compare, count of each."
+    )
     top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
 
 
 class SizeServingRequest(InferenceRequest):
     engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
     weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
-    accelerators: list[str] | None = Field(None, description="Accelerators to compare; the plan's unless given.")
+    accelerators: list[str] | None = Field(
+        None, max_length=1_000, description="Accelerators to compare; the plan's unless given."
+    )
     top: int = Field(10, ge=1, le=100, description="How many sizes to return.")

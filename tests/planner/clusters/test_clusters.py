@@ -218,6 +218,8 @@ def test_the_cluster_in_a_plan_is_what_is_asked_for():
         ({"max_usd": float("nan")}, "max_usd", ""),
         ({"limit": 0}, "limit", ""),
         ({"accelerators": []}, "accelerators", ""),
+        ({"accelerators": ["h100"] * 60_000}, "accelerators", ""),
+        ({"providers": ["AWS"] * 60_000}, "providers", ""),
         ({"model": "no such model"}, "model", ""),
         ({"plan": {"cluster": "h100"}}, "cluster", ""),
     ],
