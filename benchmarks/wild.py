@@ -31,6 +31,7 @@ COUNT = 8
 STARTED_WITH = {
     "huggingface/open-r1": "recipes/accelerate_configs/zero3.yaml",
     "huggingface/alignment-handbook": "recipes/accelerate_configs/zero3.yaml",
+    "princeton-nlp/SimPO": "accelerate_configs/deepspeed_zero3.yaml",
 }
 _DEEPEST = 4
 _MOST, _LONGEST = 9, 60_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, is_set
@@ -11,6 +12,8 @@ from launchers.reading.mapped import mapped_format, read_mapped
 
 # GPT-2's byte pairs, which are taken unless another tokenizer is named (neox_args.py NeoXArgsTokenizer).
 _WORDS = 50257
+# Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
+_ATTENTION = {"global", "local", "flash", "sparse_fixed", "sparse_variable", "bigbird", "bslongformer"}
 
 
 def read(keys: Keys, findings: Findings) -> None:
@@ -34,10 +37,15 @@ def _shape(keys: Keys, findings: Findings) -> None:
     """The model by its dimensions, where its tokenizer is the usual one and its layers have no gate."""
     numbers = {name: as_number(keys.look(name)) for name in ("num_layers", "hidden_size", "num_attention_heads")}
     gated = str(keys.look("activation") or "gelu").lower() in ("swiglu", "geglu", "reglu", "liglu", "bilinear")
+    layers = keys.items.get("attention_config")
+    kinds = {*re.findall(r"[a-z_]+", str(layers.value))} if layers is not None else {"global"}
+    if layers is not None and not kinds <= _ATTENTION:
+        findings.block("model", layers, f"has layers that are no attention ({', '.join(sorted(kinds - _ATTENTION))})")
+        return
     usual = keys.look("tokenizer_type") in (None, "GPT2BPETokenizer", "HFGPT2Tokenizer")
     if None in numbers.values() or gated or not usual or "moe_num_experts" in keys:
         return
-    layers, hidden, heads = (int(number or 0) for number in numbers.values())
+    depth, hidden, heads = (int(number or 0) for number in numbers.values())
     item = keys.items["hidden_size"]
     multiple = (as_number(keys.look("make_vocab_size_divisible_by")) or 128) * (
         as_number(keys.look("model_parallel_size")) or 1
@@ -45,7 +53,7 @@ def _shape(keys: Keys, findings: Findings) -> None:
     has_bias = keys.look("use_bias_in_attn_linear") is not False
     fields = {
         "canonical": True,
-        "num_hidden_layers": layers,
+        "num_hidden_layers": depth,
         "hidden_size": hidden,
         "num_attention_heads": heads,
         "num_key_value_heads": int(as_number(keys.look("num_kv_heads")) or heads),

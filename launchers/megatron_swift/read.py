@@ -28,10 +28,8 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     if command in _STAGES:
         findings.put("workload.stage", _STAGES[command], start.name)
     else:
-        findings.word(
-            "workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "grpo": "grpo", "rm": "rm"}
-        )
-        # The same Megatron-core with the same way of generating.
+        # The same Megatron-core with the same way of generating, for what both have.
+        findings.word("workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "grpo": "grpo", "rm": "rm"})
         stands, why = "nemo-rl", "NeMo RL stands for Megatron-SWIFT: memory and time are less certain"
         findings.warn(f"{start.name.origin}: {why}")
         engine = keys.take("vllm_mode")

@@ -411,8 +411,11 @@ def _shards_not_given(findings: Findings) -> None:
 
 
 def _longest(findings: Findings, stage: str | None) -> None:
-    """Rows that are not joined are as long as the data's: a file says the most that is kept of one."""
+    """Rows that are not joined are as long as the data's: a file says the most that is kept of one, or nothing."""
     packed = findings.values.get("workload.packing", getattr(findings.defaults.get("workload.packing"), "value", None))
+    stated = any("workload.seq_len" in rows for rows in (findings.values, findings.defaults, findings.either))
+    if findings.values.get("workload.packing") is False and not stated and not serves(findings):
+        findings.blocked.setdefault("workload.seq_len", "rows are not packed, and no file says how long they are")
     if findings.longest or stage == "pretrain" or packed or _UNPACKED.isdisjoint(findings.programs):
         return
     row = next((row for row in findings.read if row.field == "workload.seq_len"), None)

@@ -125,7 +125,7 @@ def _hint(keys: Keys) -> tuple[str, Item] | None:
         return None
     for name in ("output_dir", "hub_model_id", "run_name"):
         item = keys.items.get(name)
-        for stage in ("dpo", "kto", "orpo"):
+        for stage in ("dpo", "kto", "orpo", "simpo"):
             if item is not None and re.search(rf"(^|[-_/.]){stage}([-_/.]|$)", str(item.value).lower()):
                 return stage, item
     return None

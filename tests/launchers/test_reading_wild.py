@@ -112,3 +112,35 @@ def test_oumi(strategy: str, stage: int):
     plan = read({"train.yaml": text}).plan
     assert plan["layout"] == {"recompute": "full", "zero_stage": stage}
     assert plan["workload"]["weights"] == "bf16"
+
+
+def test_layers_of_gpt_neox_that_are_no_attention_are_no_transformers():
+    text = (
+        '{{"num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "pipe_parallel_size": 1, '
+        '"seq_length": 512, "model_parallel_size": 1, "train_micro_batch_size_per_gpu": 4, '
+        '"attention_config": [[["{}"], 12]]}}'
+    )
+    assert "model" in read({"a.yml": text.format("flash")}).plan
+    for kind in ("rwkv", "mamba"):
+        assert kind in read({"a.yml": text.format(kind)}).blocked["model"]
+
+
+def test_rows_that_are_not_packed_and_of_which_nothing_is_said_are_asked_for():
+    text = (
+        "step_scheduler:\n  global_batch_size: 64\n  local_batch_size: 8\ndistributed:\n  strategy: fsdp2\n"
+        "  tp_size: 1\nmodel:\n  pretrained_model_name_or_path: Qwen/Qwen3-8B\npacked_sequence:\n"
+        "  packed_sequence_size: {}\n"
+    )
+    assert [row.field for row in imported({"a.yaml": text.format(0)}, _EIGHT).missing] == ["workload.seq_len"]
+    assert imported({"a.yaml": text.format(2048)}, _EIGHT).fits is not None
+
+
+def test_a_stage_that_only_another_framework_has_is_asked_for_and_not_refused():
+    text = (
+        "NPROC_PER_NODE=4 megatron rlhf --rlhf_type {} --model Qwen/Qwen2.5-7B-Instruct --max_length 2048 "
+        "--micro_batch_size 1 --global_batch_size 8 --tensor_model_parallel_size 4\n"
+    )
+    kto = imported({"a.sh": text.format("kto")}, {"cluster.accelerator": "h100-sxm"})
+    assert kto.refused is None
+    assert [row.field for row in kto.missing] == ["workload.stage"]
+    assert imported({"a.sh": text.format("dpo")}, {"cluster.accelerator": "h100-sxm"}).fits is not None
