@@ -75,7 +75,7 @@ ACTIONS = (
     Action("runs", RESULTS, "", "measured runs, and what was predicted", (Key("f9"),), "runs:RunsScreen"),
     Action("details", RESULTS, "", "show or hide details", (Key("f10"),)),
     Action("config", FILES, "[TARGET …] | write [FOLDER]", "the launch files; write puts them on disk"),
-    Action("export", FILES, "[FORMAT] [FILE]", "save as a file: conversation (md), plan or report (pdf)"),
+    Action("export", FILES, "[FORMAT] [FILE]", "save the conversation, the plan, or a report (html, md, pdf)"),
     Action("copy", FILES, "[config|N|FILE]", "copy the answer, or a block of it",
            (Key("ctrl+o", "Copy answer"), Key("f4", words="config", meaning="copy the config block"))),
     Action("new", APP, "", "new conversation", (Key("ctrl+n", "New"),)),

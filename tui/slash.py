@@ -123,6 +123,6 @@ def _targets(last: str, _: PromptContext) -> Iterable[tuple[str, str]]:
 _COMPLETIONS: Mapping[str, Completion] = {
     "model": _names("model"), "hardware": _names("accelerator"), "plan": _fields, "fit": _fields, "best": _fields,
     "compare": _fields, "cost": _fields, "sweep": _swept, "config": _targets,
-    "export": _of("markdown", "json", "plan", "html", "pdf"), "resume": _sessions, "copy": _of("config"),
-    "think": _of("auto", "offline", "gemini", "openai"), "theme": _themes,
+    "export": _of("conversation", "json", "plan", "html", "markdown", "pdf"), "resume": _sessions,
+    "copy": _of("config"), "think": _of("auto", "offline", "gemini", "openai"), "theme": _themes,
 }  # fmt: skip

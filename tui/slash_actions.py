@@ -195,20 +195,22 @@ async def _save(app: ShardwiseApp, words: list[str]) -> None:
     app.call_tools([("save_scenario", {"plan": _changed(app, []), "name": name, "overwrite": overwrite})])
 
 
-# The plan as a report, which has formats of its own.
-_REPORTS = ("html", "pdf")
+# The plan as a report, by the ending of its file.
+_REPORTS = {"html": "html", "pdf": "pdf", "markdown": "md"}
 # What is exported, by its own name or by the ending of the file that it is to be.
-_EXPORTS = {"markdown": "markdown", "md": "markdown", "json": "json", "plan": "plan", "html": "html", "htm": "html",
-            "pdf": "pdf", "yaml": "plan", "yml": "plan"}  # fmt: skip
+_EXPORTS = {"conversation": "conversation", "json": "json", "plan": "plan", "html": "html", "pdf": "pdf",
+            "markdown": "markdown", "md": "markdown", "htm": "html", "yaml": "plan", "yml": "plan"}  # fmt: skip
+# How a conversation is written.
+_TALKS = {"conversation": "markdown", "json": "json"}
 
 
 async def _export(app: ShardwiseApp, words: list[str]) -> None:
     what = _exported(words)
     if what in _REPORTS:
-        file = {"file": " ".join(words) or f"report.{what}"}
+        file = {"file": " ".join(words) or f"report.{_REPORTS[what]}"}
         app.call_tools([("report", {"plan": _changed(app, []), "format": what} | file)])
         return
-    ending = {"markdown": "md", "json": "json", "plan": "yaml"}[what]
+    ending = {"conversation": "md", "json": "json", "plan": "yaml"}[what]
     name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
     path = expanded(" ".join(words) or name)
     path = path if path.is_absolute() else Path(app.talk.output or ".") / path
@@ -217,7 +219,7 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
     elif app.talk.id is None:
         raise PlanError("/export", "there is no conversation yet", ["/export plan"])
     else:
-        text = await asyncio.to_thread(export_session, app.talk.id, what)
+        text = await asyncio.to_thread(export_session, app.talk.id, _TALKS[what])
 
     await asyncio.to_thread(write_file, path, text, False, "/export")
     await app.say(Notice(f"Exported to {path}"))
@@ -228,7 +230,7 @@ def _exported(words: list[str]) -> str:
     nothing is written."""
     if words and words[0].lower() in _EXPORTS:
         return _EXPORTS[words.pop(0).lower()]
-    ending = Path(words[-1]).suffix.lower().lstrip(".") if words else "md"
+    ending = Path(words[-1]).suffix.lower().lstrip(".") if words else "conversation"
     if ending not in _EXPORTS:
         raise PlanError("/export", f"nothing is written as {words[-1]!r}", list(dict.fromkeys(_EXPORTS.values())))
     return _EXPORTS[ending]

@@ -131,5 +131,7 @@ def _apart(before: str, now: str) -> str:
 
 
 def values(before: ShortAnswer) -> list[str]:
-    """The texts of an earlier answer."""
-    return [*before.figures.values(), *before.settings.values()]
+    """The texts of an earlier answer, its hours in every unit that another may be written in."""
+    units = (0.5, 2.0, 100.0)
+    hours = [] if before.hours is None else [figures.hours_beside(before.hours, other) for other in units]
+    return [*before.figures.values(), *before.settings.values(), *hours]

@@ -64,7 +64,26 @@ def _rated(facts: HardwareDescription) -> str:
     rate = [f"{figures.whole(facts.peak_tflops[dtype])} TFLOP/s dense in {dtype}"] if dtype else []
     memory = figures.gib(facts.memory_bytes)
     memory += f" at {figures.shown('memory_bandwidth_bytes_per_s', facts.memory_bandwidth_bytes_per_s)}"
-    return ", ".join([*rate, memory, *([figures.shown("tdp_w", facts.tdp_w)] if facts.tdp_w else [])])
+    link = []
+    if facts.scaleup_domain > 1 and facts.scaleup_bytes_per_s:
+        speed = figures.shown("scaleup_bytes_per_s", facts.scaleup_bytes_per_s)
+        link = [f"{facts.scaleup_link} at {speed} each way"]
+    return ", ".join([*rate, memory, *link, *([figures.shown("tdp_w", facts.tdp_w)] if facts.tdp_w else [])])
+
+
+def against(first: HardwareDescription, other: HardwareDescription) -> list[Block]:
+    """Two devices side by side in a line: how much the first has of what the other has, and what it costs."""
+    dtype = next((name for name in ("bf16", "fp16") if {name} <= {*first.peak_tflops} & {*other.peak_tflops}), "")
+    pairs = [(first.peak_tflops[dtype], other.peak_tflops[dtype], f"TFLOP/s in {dtype}")] if dtype else []
+    pairs += [
+        (first.memory_bandwidth_bytes_per_s, other.memory_bandwidth_bytes_per_s, "memory bandwidth"),
+        (first.memory_bytes, other.memory_bytes, "memory"),
+    ]
+    told = [f"{figures.ratio(mine / its)} the {what}" for mine, its, what in pairs if its]
+    known = [[row.usd_per_hour for row in each.prices if row.usd_per_hour is not None] for each in (first, other)]
+    if all(known):
+        told.append(f"from {figures.usd(min(known[0]))} against {figures.usd(min(known[1]))} an hour")
+    return [Prose(f"**{first.id} against {other.id}**: {', '.join(told)}.")]
 
 
 def _from(offers: Sequence[ProviderCost]) -> str:
@@ -82,7 +101,7 @@ def _from(offers: Sequence[ProviderCost]) -> str:
 
 
 def _day(offer: ProviderCost) -> str:
-    return f"price of {dated(offer)}" if offer.price_date else "an undated price"
+    return f"price of {dated(offer)}" if offer.price_date else "price date unknown"
 
 
 def _alike(facts: HardwareDescription) -> str:

@@ -150,7 +150,7 @@ def _cost_verdict(result: CostEstimate) -> Headline:
 
 
 def _old(result: CostEstimate) -> str:
-    return f"a price of {result.price_date}" if result.price_date else "an undated price"
+    return f"a price of {result.price_date}" if result.price_date else "a price of unknown date"
 
 
 def owned(cost: OwnedCost | None) -> list[Block]:

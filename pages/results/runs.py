@@ -184,7 +184,7 @@ _COLUMNS: Sequence[Column] = (
 def history(result: RunHistory) -> list[Block]:
     count = len(result.runs)
     if not count:
-        return [Headline("No run is kept yet: shardwise measure add train.log keeps one.")]
+        return [Headline("No run of your own is kept yet: shardwise measure add train.log keeps one.")]
     return [
         Headline(f"{count} run{'s' * (count > 1)} of your own."),
         *_listed(result.runs),

@@ -31,6 +31,8 @@ from planner.serving.pool import Slo, slo_of
 from planner.serving.sizing import most_clients, serves
 from planner.serving.warnings import warnings_of
 
+# As reasons say them.
+_LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "whole request"}
 _LONGEST = 100_000_000
 # Values tried in each call: memory alone is told of many as soon as of few, latencies are not.
 _POINTS, _TIMED_POINTS = 33, 7
@@ -168,7 +170,7 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
         why = f"not even the shortest of {each} {'is fast enough' if least in slow else 'fits'}"
         return _Furthest(plan_at, None, least, least, by, why, shown)
     if too_slow := next((reason for length, reason in sorted(slow.items()) if length > value), None):
-        why = f"with more than {value:,} {unit} the limit of {too_slow} is missed"
+        why = f"with more than {value:,} {unit} the limit of {_LATENCIES[too_slow]} is missed"
         return _Furthest(plan_at, value, least, value + 1, f"{too_slow}_slo_ms", why, shown)
     if value >= most:
         why = f"the model reads no more than {context:,} tokens, and {each} of them fit"
@@ -225,7 +227,7 @@ def _most_at_once(plan: Plan) -> _Furthest:
             plan_at, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow"
         )
     if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
-        by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {reasons[best]} is missed"
+        by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {_LATENCIES[reasons[best]]} is missed"
     elif engine[best] < room[best]:
         by, why = (
             "max_batch",

@@ -275,6 +275,9 @@ async def test_the_plan_is_saved_and_exported(tmp_path: Path, monkeypatch: pytes
         assert not (tmp_path / "html").exists()
         await enter(app, pilot, "/export second.html")
         assert (tmp_path / "second.html").read_text().startswith("<!doctype html>")
+        await enter(app, pilot, "/export md")
+        assert app.query(ToolCard).last().has_class("-done")
+        assert (tmp_path / "report.md").read_text().startswith("# ")
         await enter(app, pilot, "/export page.docx")
         assert "docx" in notices(app)[-1]
         assert not (tmp_path / "page.docx").exists()

@@ -67,9 +67,12 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
 
 def each(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
     """Several calls of one kind, told one after another: facts of several things, a limit of several options."""
-    blocks: list[Block] = []
+    devices = [outcome.result for outcome in outcomes if isinstance(outcome.result, HardwareDescription)]
+    # Of two that are set side by side the offers are behind it.
+    pair = len(devices) == 2 and not any(device.bill for device in devices)
+    blocks: list[Block] = facts.against(*devices) if pair else []
     for name, outcome in zip(work.names, outcomes, strict=False):
-        told = lead.short(_one(outcome, work))
+        told = lead.short(_one(outcome, work), rows=0 if pair else lead.MOST_ROWS)
         if isinstance(outcome.result, Limit):
             # Of each the verdict alone: the rest is behind it.
             told = [told[0], Folded(told[1:])]
