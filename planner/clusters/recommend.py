@@ -66,7 +66,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         rejected=result.rejected,
         sort=sort,
         satisfied=result.satisfied,
-        why=[*result.told, *_why(ask, options, sort, result.satisfied), *_passed_over(options, result.ahead)],
+        why=[*result.told, *_why(ask, options, sort, result), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
         winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort, ask.unhurried_h)[1])),
@@ -294,15 +294,16 @@ def _grouped(refused: Sequence[Refusal]) -> list[ClusterRejected]:
     return rejected
 
 
-def _why(ask: Asked, options: list[ClusterOption], sort: Sort, satisfied: bool) -> Iterator[str]:
+def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommended) -> Iterator[str]:
     if not options:
         yield "No device of those tried can run this plan within the limits; rejected says why for each."
         return
-    if not satisfied:
+    if not result.satisfied:
         yield f"Nothing meets every limit. The closest is {described(options[0])}."
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
-    yield f"First is {described(options[0])}: {words[sort]} of what fits."
+    able = "fits and launch targets here write" if result.ahead else "fits"
+    yield f"First is {described(options[0])}: {words[sort]} of what {able}."
     priced = [option for option in options if option.usd_per_hour is not None]
     if priced:
         cheapest = min(priced, key=cost_of)

@@ -4,6 +4,7 @@ now."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -17,6 +18,8 @@ _WEEKEND_H = 48.0
 _NIGHT_H = 12.0
 # Of parts of every week: their days, and the hours of one where none are said.
 _FREE = {"weekdays": (5, 24.0), "office": (5, 8.0), "nights": (7, 10.0), "weekends": (2, 24.0)}
+# What may stand between a day and its year, and how much of it: '3rd, 2028', '3 de marzo de 2028'.
+_BEFORE_YEAR, _JOINTS = frozenset({",", "st", "nd", "rd", "th", "of", "de", "del"}), 2
 # Years that hardly any other number is near: round ones and the powers of two are none of them.
 _YEARS = range(2010, 2040)
 
@@ -154,7 +157,7 @@ def _dated(read: Mentions, at: int, end: int, month: int, today: datetime) -> tu
     for number in (end, at - 1, at - 2):
         norm = read.tokens[number].norm if 0 <= number < len(read.tokens) else ""
         if norm.isdigit() and len(norm) <= 2 and (day := _ahead(today, month, int(norm))):
-            return min(number, at), day, max(end, number + 1)
+            return min(number, at), *_in_year(read, day, max(end, number + 1))
     return _of_month(read, at, end, month, today)
 
 
@@ -166,13 +169,23 @@ def _of_month(read: Mentions, at: int, end: int, month: int, today: datetime) ->
     bound = any(_ends_at(read, begin, "by", closing) for begin in range(max(closing - _REACH, 0), closing))
     if first is None or not bound:
         return None
-    year = read.tokens[end].norm if end < len(read.tokens) else ""
-    if len(year) == 4 and year.isdigit() and int(year) in _YEARS:
-        first, end = first.replace(year=int(year)), end + 1
+    first, end = _in_year(read, first, end)
     if closing == at:
         return at, first - timedelta(days=1), end
     after = (first + timedelta(days=31)).replace(day=1)
     return closing, after - timedelta(days=1), end
+
+
+def _in_year(read: Mentions, day: datetime, end: int) -> tuple[datetime, int]:
+    """A day in the year that follows at `end`, if one does, and the token behind: '15 January 2027'."""
+    at, passed = end, read.found.lexicon.articles | _BEFORE_YEAR
+    while at < len(read.tokens) and at - end < _JOINTS and read.tokens[at].norm in passed:
+        at += 1
+    year = read.tokens[at].norm if at < len(read.tokens) else ""
+    if len(year) == 4 and year.isdigit() and int(year) in _YEARS:
+        with suppress(ValueError):  # There is no 29 February in it.
+            return day.replace(year=int(year)), at + 1
+    return day, end
 
 
 def _ends_at(read: Mentions, at: int, kind: str, end: int) -> bool:

@@ -20,6 +20,8 @@ RUN = "full fine-tune llama-3.1-8b on 8 h100 with 20B tokens"
         ("{}; we have $2,000 of AWS credits that expire on 30 November. What is left to pay?", 2000, "2026-11-30"),
         ("we have $8,000 credits until 31 December, {}, cost?", 8000, "2026-12-31"),
         ("{} with 5k dollars of credits expiring 2027-01-15", 5000, "2027-01-15"),
+        ("{} with $5000 of AWS credits until 15 January 2028", 5000, "2028-01-15"),
+        ("we have $5k in credits that expire on December 31, 2027: {}", 5000, "2027-12-31"),
         ("{}: we have $3000 of credits", 3000, None),
     ],
 )

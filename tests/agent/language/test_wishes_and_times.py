@@ -57,6 +57,8 @@ def test_a_time_behind_sub_or_half_is_read(words: str, milliseconds: float) -> N
         ("before March", datetime(2027, 2, 28, tzinfo=UTC)),
         ("by the end of January", datetime(2027, 1, 31, tzinfo=UTC)),
         ("until May 2028", datetime(2028, 4, 30, tzinfo=UTC)),
+        ("by 3 March 2028", datetime(2028, 3, 3, tzinfo=UTC)),
+        ("by March 3rd, 2028", datetime(2028, 3, 3, tzinfo=UTC)),
     ],
 )
 def test_a_month_is_a_deadline(words: str, day: datetime) -> None:

@@ -422,4 +422,5 @@ def test_the_first_can_be_launched_and_what_cannot_is_offered_after_it():
     ahead = [row for row in others if row["usd"] < first["usd"]]
     assert ahead
     assert not any(row["launch_targets"] for row in ahead[:1])
+    assert "launch targets here write" in found["why"][0]
     assert any("% less" in text and "no launch target here writes such a plan" in text for text in found["why"])
