@@ -8,19 +8,40 @@ from typing import Any
 from launchers.megatron import read as megatron
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, inverted
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
+# Fields of a ConfigContainer (training/config.py) that no other program's YAML has beside a section `train`.
+_MARKS = ("model.tensor_model_parallel_size", "model.pipeline_model_parallel_size", "train.train_iters",
+          "train.micro_batch_size", "train.global_batch_size", "scheduler.lr_warmup_iters")  # fmt: skip
+
+
+def score(keys: Keys) -> int:
+    return 6 * sum(name in keys for name in _MARKS) if "train.train_iters" in keys else 0
+
+
+def read(keys: Keys, findings: Findings) -> None:
+    """A YAML that a script of one's own lays over a recipe (tutorials/recipes/llama/02_pretrain_with_yaml.py)."""
+    over = f"{keys.file}: the recipe that it is laid over says it, in a script that is not given"
+    for field in ("model", "workload.stage", *(["workload.method"] if any(keys.below("peft")) else [])):
+        findings.blocked.setdefault(field, over)
+    _read_fields(keys, Keys(keys.file), findings, Item(keys.file, "config", None))
+
 
 def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -> None:
     """scripts/training/run_recipe.py: a library recipe with fields of its ConfigContainer over it."""
-    facts = table("megatron_bridge/fields")
     overridden = Keys(file)
     keys, _ = options(file, overrides(overridden, words))
-    inner = Keys(file)
+    _read_fields(overridden, keys, findings, name)
+
+
+def _read_fields(overridden: Keys, keys: Keys, findings: Findings, name: Item) -> None:
+    """`overridden` are fields of the ConfigContainer, `keys` the options that choose its recipe."""
+    facts, inner = table("megatron_bridge/fields"), Keys(overridden.file)
     places = {place: argument for argument, place in facts["places"].items() if "." in place}
     adapter: dict[str, Item] = {}
     for item in overridden.items.values():
@@ -37,11 +58,11 @@ def _read_recipe(file: str, words: list[Word], findings: Findings, name: Item) -
     if stem is None and recipe is not None:
         match = re.fullmatch(r"(.+?)_(pretrain|sft|lora|dora|peft)(_config)?", str(recipe.value))
         if match:
-            stem, mode = (Item(file, "recipe", part, recipe.line) for part in (match[1], match[2]))
+            stem, mode = (Item(name.file, "recipe", part, recipe.line) for part in (match[1], match[2]))
     known = inverted(facts["models"]).get(str(stem.value)) if stem is not None else None
     if known and stem is not None:
         findings.put("model", known, stem)
-    else:
+    elif not findings.has("model"):
         findings.block("model", stem or recipe or name, "is no recipe that is known here")
     if mode is not None and mode.value in ("lora", "dora"):
         findings.put("workload.method", mode.value, mode)
@@ -102,4 +123,5 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     return "Megatron-Bridge recipe"
 
 
+FORMATS = (Format("Megatron-Bridge YAML", score, read),)
 COMMANDS = {"bridge": read_command}

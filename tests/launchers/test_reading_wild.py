@@ -144,3 +144,15 @@ def test_a_stage_that_only_another_framework_has_is_asked_for_and_not_refused():
     assert kto.refused is None
     assert [row.field for row in kto.missing] == ["workload.stage"]
     assert imported({"a.sh": text.format("dpo")}, {"cluster.accelerator": "h100-sxm"}).fits is not None
+
+
+@pytest.mark.parametrize("adapters", [False, True])
+def test_a_yaml_of_megatron_bridge_leaves_what_its_recipe_says_to_a_question(adapters: bool):
+    text = (
+        "dataset:\n  seq_length: 4096\ntrain:\n  train_iters: 100\n  global_batch_size: 128\n  micro_batch_size: 2\n"
+        "model:\n  tensor_model_parallel_size: 1\n  pipeline_model_parallel_size: 1\n  context_parallel_size: 1\n"
+    )
+    found = imported({"a.yaml": text + "peft:\n  dim: 8\n  alpha: 16\n" * adapters}, _EIGHT)
+    assert found.plan["workload"]["framework"] == "megatron-bridge"
+    asked = {"model", "workload.stage"} | ({"workload.method"} if adapters else set())
+    assert {row.field for row in found.missing} == asked
