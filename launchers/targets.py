@@ -282,7 +282,11 @@ TARGETS: dict[str, Target] = {
         "schedulers/xpk", "scheduler", "xpk command: a JobSet of TPU slices on Google's GKE", launch="sh xpk.sh"
     ),
     "torchx": Target(
-        "schedulers/torchx", "scheduler", "TorchX run line for Slurm or Kubernetes (Volcano)", launch="sh torchx.sh"
+        "schedulers/torchx",
+        "scheduler",
+        "TorchX run line for Slurm or Kubernetes (Volcano), of a run or of one server",
+        kinds=("training", "inference"),
+        launch="sh torchx.sh",
     ),
     "skypilot": Target(
         "schedulers/skypilot",
