@@ -61,11 +61,19 @@ def other_frameworks(job: Job) -> list[str]:
 
 
 def family_sizes(model: str, *, larger: bool) -> list[str]:
-    """The next models of the family that are clearly larger, or smaller, in the order of their sizes."""
+    """The next models of the family that are clearly larger, or smaller, in the order of their sizes: one of each, its
+    maker's own where there are any, not what others made of them for ends of their own."""
     facts = facts_of(model)
     if facts is None or not facts.parameters or not facts.family:
         return []
-    sizes = sorted((row.parameters, row.id) for row in models() if row.family == facts.family and row.parameters)
+    rows = [row for row in models() if row.family == facts.family and row.parameters]
+    own = [row for row in rows if _maker(row.id) == _maker(facts.id)]
+    named = {row.parameters: row.id for row in sorted(own or rows, key=lambda row: len(row.id), reverse=True)}
+    sizes = sorted((size, id) for size, id in named.items() if size)
     if larger:
         return [id for size, id in sizes if size * _SMALLER > facts.parameters][:_OTHER_MODELS]
     return [id for size, id in sizes if size < _SMALLER * facts.parameters][-_OTHER_MODELS:]
+
+
+def _maker(id: str) -> str:
+    return id.partition("/")[0]

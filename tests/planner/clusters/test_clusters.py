@@ -14,12 +14,14 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
+from knowledge.models.catalogue import facts_of
 from knowledge.prices.book import prices
 from planner.clusters.recommend import ClusterRequest
 from planner.clusters.request import UNHURRIED_H
 from planner.clusters.request import asked as asked_of
 from planner.clusters.training import screening
 from planner.money.owned import metered_kw
+from planner.training.neighbours import family_sizes
 from tools.registry import find
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
@@ -424,3 +426,11 @@ def test_the_first_can_be_launched_and_what_cannot_is_offered_after_it():
     assert not any(row["launch_targets"] for row in ahead[:1])
     assert "launch targets here write" in found["why"][0]
     assert any("% less" in text and "no launch target here writes such a plan" in text for text in found["why"])
+
+
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-70B", "Qwen/Qwen2.5-72B", "google/gemma-2-27b"])
+def test_smaller_models_are_the_makers_own_and_each_of_another_size(model):
+    smaller = [*filter(None, map(facts_of, family_sizes(model, larger=False)))]
+    assert smaller
+    assert {row.id.split("/")[0] for row in smaller} == {model.split("/")[0]}
+    assert len({row.parameters for row in smaller}) == len(smaller)
