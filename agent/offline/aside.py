@@ -55,7 +55,7 @@ def answer(
     work: dict[str, Any]
     if reading.tool in _FACTS:
         things, argument = _FACTS[reading.tool]
-        names = _things(reading, turn.plan, things, argument) or described(topic, argument)
+        names = _things(reading, turn.plan, topic, things, argument)
         if not names:
             questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
             return _asked(reading, questions, topic)
@@ -65,7 +65,9 @@ def answer(
             *reading.pricing.get("providers", []),
             *reading.values("provider"),
         ]
-        topic = topic | {"last": [reading.tool, {things: names}]}
+        before, shown = topic.get("last") or (None, {})
+        spoken = [name for name in shown.get(things, ()) if before == reading.tool and name not in names] + names
+        topic |= {"last": [reading.tool, {things: spoken}], "spoken": {**topic.get("spoken", {}), argument: spoken}}
         work = {
             "kind": "each",
             "calls": facts,
@@ -136,22 +138,23 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
         return talk.FRESH
     if not (plan or edits) and (reading.tool in _OF_A_PLAN or (reading.refs and not reading.own)):
         return talk.NO_PLAN
-    return None if edits or asks or reading.refs or reading.own else talk.OUT_OF_SCOPE
+    if edits or asks or reading.refs or reading.own:
+        return None
+    return talk.OUT_OF_SCOPE if nothing or not plan else talk.NOTHING_FOUND
 
 
-def _things(reading: Reading, plan: Mapping[str, Any], things: str, argument: str) -> list[str]:
-    """What is asked about: as it was named, else the plan's."""
+def _things(
+    reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], things: str, argument: str
+) -> list[str]:
+    """What is asked about: as it was named, else what was asked about right before, else the plan's."""
     options = [edit.value for option in reading.options for edit in option if edit.field == argument]
     named = [*reading.own.get(things, []), *reading.values(argument), *options]
     own = get(plan, ALL_PATHS[argument])
-    return list(dict.fromkeys(named)) or ([own] if isinstance(own, str) and not reading.needs else [])
-
-
-def described(topic: Mapping[str, Any], argument: str) -> list[str]:
-    """What the answer before described, of this kind."""
-    tool, own = topic.get("last") or (None, {})
-    things, of = _FACTS.get(str(tool), ("", ""))
-    return list(own.get(things, [])) if of == argument else []
+    _, shown = topic.get("last") or (None, {})
+    spoken = shown.get(things, [])[-1:] or (
+        [own] if isinstance(own, str) else topic.get("spoken", {}).get(argument, [])
+    )
+    return list(dict.fromkeys(named)) or ([] if reading.needs else spoken)
 
 
 def _free(reading: Reading, plan: Mapping[str, Any], tools: Mapping[str, Tool], topic: Mapping[str, Any]) -> Wish:

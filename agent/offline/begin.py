@@ -7,7 +7,8 @@ path that changed last), `followed` (whether a turn changed it that began with a
 Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
-that were compared, as patches) and `best` (the place of the best), `saved` (names of scenarios), `alternatives`
+that were compared, as patches) and `best` (the place of the best), `spoken` (models and devices whose facts were
+asked for, by argument), `saved` (names of scenarios), `alternatives`
 (values that were set side by side), `usual` (devices that were taken since none were named).
 `turn` is what the current turn works on, `reading` the form that it was read into.
 """
@@ -33,7 +34,16 @@ from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, limits
 from agent.offline.turn import TurnWork
-from agent.offline.unsaid import ASSISTANT, EXAMPLE, compute_optimal, example_of, is_any_assistant, on_usual, under_load
+from agent.offline.unsaid import (
+    ASSISTANT,
+    EXAMPLE,
+    as_spoken_of,
+    compute_optimal,
+    example_of,
+    is_any_assistant,
+    on_usual,
+    under_load,
+)
 from agent.offline.work import common, first_lines, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
@@ -80,7 +90,6 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         return answer
     turn, reading, topic = _with_what_is_settled(turn, reading, topic, catalogue)
     base = _base(turn.plan, topic, reading)
-    _take_described(base, turn, reading)
     plan, notes = _of_kind(turn, base, reading)
     plan = _without_taken(plan, base.topic, reading)
     before = _before(turn, base, reading)
@@ -89,6 +98,9 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         return patched(plan, edits, reading.text, catalogue, before)
 
     change = laid(plan, _edits(reading))
+    taken_up, options, spoken = as_spoken_of(change.plan, reading, topic)
+    reading = replace(reading, options=options, assumed=[*spoken, *reading.assumed])
+    change = replace(change, patch=replace(change.patch, plan=taken_up))
     if is_any_assistant(turn, reading, change.plan):
         note = f"no model was named: {ASSISTANT} taken, a usual one to talk to"
         reading = replace(reading, tool="recommend_cluster", assumed=[note, *reading.assumed])
@@ -176,14 +188,6 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if supposed and (goes_on or not plan):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
-
-
-def _take_described(base: _Base, turn: Turn, reading: Reading) -> None:
-    """The one model that the answer before described is what a question about none is about: 'and on 8 H200?'"""
-    named = reading.values("model") or any(edit.field == "model" for option in reading.options for edit in option)
-    models = aside.described(turn.topic, "model")
-    if len(models) == 1 and not (named or reading.new or get(base.plan, "model")):
-        base.plan = merge(base.plan, {"model": models[0]})
 
 
 def _goes_on_asking(reading: Reading) -> bool:

@@ -102,7 +102,8 @@ def asks(reading: Reading) -> bool:
 def limits(reading: Reading) -> set[str]:
     """Plan paths that the turn asks a limit of: a value said of them is no value."""
     if reading.tool != "find_limit":
-        return set()
+        # 'And of the Qwens?' names no model to take.
+        return {"model"} if reading.tool is None and "family" in reading.own else set()
     goal = str(reading.own.get("goal", ""))
     return {SOLVED[name] for name in (goal, *(names.get(goal, goal) for names in _GOALS)) if name in SOLVED}
 
@@ -138,8 +139,9 @@ def _limit(reading: Reading, topic: Mapping[str, Any], intents: list[str], servi
     # What stops it there is told with the limit.
     if not before or reading.tool or set(intents) - {"why", "faster"} or reading.options:
         return None
-    paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits}
-    return None if SOLVED[before["goal"]] in paths else dict(before)
+    family = {name: reading.own[name] for name in ("family",) if name in reading.own}
+    paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits} - limits(reading)
+    return None if SOLVED[before["goal"]] in paths else before | family
 
 
 def _sweep(

@@ -8,7 +8,8 @@ from typing import Any
 
 from agent.models import Turn
 from agent.offline.calls.serving import has_load
-from agent.offline.form import Reading
+from agent.offline.calls.wishes import SEARCHES_HARDWARE
+from agent.offline.form import Edit, Reading
 from agent.offline.options import label
 from agent.offline.question import TurnQuestion
 from agent.offline.usual import COUNT, DEVICE, usual, without_usual
@@ -47,6 +48,28 @@ def example_of(plan: Mapping[str, Any], question: TurnQuestion) -> dict[str, Any
         return {}
     # One without a pipeline has no bubble.
     return _EXAMPLE_RUN | ({"layout.pp": 4} if "time.components.bubble" in own.values() else {})
+
+
+def as_spoken_of(
+    plan: dict[str, Any], reading: Reading, topic: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[list[Edit]], list[str]]:
+    """The plan with the model or the device whose facts were asked for last, where it has none; what is compared, of
+    models those that were asked about one after another; and what is said about that."""
+    notes: list[str] = []
+    options = reading.options
+    told = {edit.field for edits in (reading.edits, *reading.options) for edit in edits}
+    counted = told & {"count", "nodes"}
+    for name, names in topic.get("spoken", {}).items():
+        if get(plan, ALL_PATHS[name]) is not None or name in told or reading.needs or reading.own.get(f"{name}s"):
+            continue
+        if name == "accelerator" and not (counted and reading.tool not in SEARCHES_HARDWARE):
+            continue
+        if len(names) > 1 and reading.tool == "compare" and len(options) < 2:
+            options = [[*(options[0] if options else ()), Edit(name, "set", each)] for each in names]
+        else:
+            plan = merge(plan, {ALL_PATHS[name]: names[-1]})
+            notes.append(f"{names[-1]} taken, as asked about before")
+    return plan, options, notes
 
 
 def under_load(plan: dict[str, Any], reading: Reading, question: TurnQuestion) -> tuple[dict[str, Any], list[str]]:

@@ -127,7 +127,7 @@ def test_a_name_that_is_unclear_is_passed_on_as_a_question(text: str, words: str
 def test_a_tool_error_is_the_answer() -> None:
     done = turns("train llama-3.1-8b with tp 5 on 8 H100")[0]
     assert "tp" in done["answer"]
-    assert "valid" in done["answer"]
+    assert "valid" in done["answer"].lower()
     assert done["asked"]
 
 

@@ -528,7 +528,7 @@ def test_counts_are_read_in_every_form(count: int, form: str) -> None:
     ],
 )
 def test_kernels_and_overlaps_have_words(words: str, path: str, value: Any) -> None:
-    assert begun(f"Llama-3.1-8B on 8 H100 with {words}").changes[path] == value
+    assert begun(f"train Llama-3.1-8B on 8 H100 {words}").changes[path] == value
 
 
 @pytest.mark.parametrize("had", ["reserved", "spot", "on demand", "preemptible"])

@@ -24,6 +24,10 @@ PLANNED = (
     "name one and the accelerators you have, and I will start from there."
 )
 OUT_OF_SCOPE = f"That is outside what I can help with. {PLANNED}"
+NOTHING_FOUND = (
+    "I found nothing in that to change or to answer, so the plan stays as it was. Say a figure or a setting, for "
+    "example *on 16 devices*, *with LoRA* or *what does it cost?*"
+)
 _OUTSIDE = {
     "images": "Models that make pictures are",
     "video": "Models that make films are",

@@ -1,8 +1,8 @@
-"""What kind of question a turn is: two small linear classifiers over the words and what they were found to mean.
+"""What kind of question a turn is: small linear classifiers over the words and what they were found to mean.
 
-`mode` says whether it is about training or serving, `tool` which tool answers it. The weights are learnt by
-`python -m agent.offline.language.train` from labelled conversations; only features that several
-authors share are kept, by their hashes.
+`mode` says whether it is about training or serving, `tool` which tool answers it, `role` which field a number is of.
+The weights are learnt by `python -m agent.offline.language.train` from labelled conversations; only features that
+several authors share are kept, by their hashes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def likely(weights: Classifier, found: Iterable[str]) -> dict[str, float]:
 
 @cache
 def trained() -> Mapping[str, Classifier]:
-    """The shipped weights of both classifiers."""
+    """The shipped weights of the classifiers."""
     import numpy as np  # heavy: only where a turn is read
 
     with np.load(WEIGHTS) as file:
@@ -69,7 +69,7 @@ def trained() -> Mapping[str, Classifier]:
                 file[name].astype(np.float32) * file[f"{name}_scale"],
                 tuple(map(str, file[f"{name}_labels"])),
             )
-            for name in ("mode", "tool")
+            for name in ("mode", "tool", "role")
         }
 
 

@@ -39,7 +39,8 @@ _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything
 
 
 def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
-    """(The tool, or None where none answers, how likely each was)."""
+    """(The tool, or None where none answers, how likely each was). What goes on with the question before has none:
+    `page.again` is that one's."""
     shares = tool_of(page, context)
     if is_outside(page):
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
@@ -47,13 +48,15 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
-    if named := _named_outright(page, context.tool):
-        return named, {named: 1.0}
     tool = _likeliest(page, shares)
+    if named := _named_outright(page, context.tool, tool if shares[tool] > _SURE else None):
+        return named, {named: 1.0}
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    goes_on = _goes_on(page, tool, shares[tool], context.tool)
-    return None if goes_on else _of_use(page, tool, context.tool), shares
+    if _goes_on(page, tool, shares[tool], context.tool):
+        page.again = context.tool
+        return None, shares
+    return _of_use(page, tool, context.tool), shares
 
 
 def _likeliest(page: Page, shares: Mapping[str, float]) -> str:
@@ -69,10 +72,12 @@ def _likeliest(page: Page, shares: Mapping[str, float]) -> str:
     return tool
 
 
-def _named_outright(page: Page, before: str | None) -> str | None:
-    """The tool that the words name by what it does, or that goes on with what was shown or written before."""
+def _named_outright(page: Page, before: str | None, sure: str | None) -> str | None:
+    """The tool that the words name by what it does, or that goes on with what was shown or written before, where they
+    are not surely for another."""
     wishes, known = page.read.asked("wish"), has_model(page)
-    if goes_on := goes_on_with(page, before) or goes_on_with_runs(page, before):
+    goes_on = goes_on_with(page, before) or goes_on_with_runs(page, before)
+    if goes_on and sure in (None, before, goes_on, act.NO_TOOL):
         return goes_on
     if page.plan and page.values("more_usd"):
         # 'What would $10k more buy?' is asked of the run that there is.
@@ -108,7 +113,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     focus = page.read.asked("focus")
     if tool in _WRITES:
         return _of_files(page)
-    if tool == "estimate_cost" and not has_model(page) and page.devices:
+    spoken = page.topic.get("spoken", {})
+    if tool == "estimate_cost" and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
         # What devices cost by themselves.
         return "describe_hardware"
     if tool == "find_limit" and limit_goal(page) in ("context", "seq_len") and _is_of_a_model_alone(page):
@@ -146,8 +152,9 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
         # 'Train ./config.json': a model's, and no launch file.
         return any(name.text.endswith("config.json") for name in read.of("path"))
     if tool == RATES:
-        # 'Can I hit 30 tok/s?', 'what would 3 cards give?'
-        return ("fit" in focus or bool(read.does("suppose"))) and not read.asked("judged")
+        # 'Can I hit 30 tok/s?', 'what would 3 cards give?', 'I need 30 tok/s'
+        wished = any(read.found.sense(at, "wants") for at in range(len(read.tokens)))
+        return (wished or "fit" in focus or bool(read.does("suppose"))) and not read.asked("judged")
     if tool == "explain" and before == "compare":
         # 'Why is it faster?' is about what was compared.
         return not read.asked("figure")

@@ -211,7 +211,9 @@ def _of_a_machine(read: Mentions, count: Row) -> bool:
 
 def _of_one_node(read: Mentions, number: Filled) -> bool:
     name = number.name if number.field == "per_node" and len(number.values) == 1 else None
-    return name is not None and name[1] <= number.row.start and read.tokens[name[0]].norm in lexicon().articles
+    if name is None or name[1] > number.row.start:
+        return False
+    return any(token.norm in lexicon().articles for token in read.tokens[max(name[0] - 1, 0) : name[0] + 1])
 
 
 def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
@@ -219,7 +221,8 @@ def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
     at = row.start - 1
     if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "met", "de", "avec", "con", "com", "(", "（"):
         return False
-    return read.found.ends_unit(at, "nodes")
+    one = at > 1 and read.tokens[at - 2].norm in lexicon().articles
+    return read.found.ends_unit(at, "nodes") and not one
 
 
 def _before_machines(read: Mentions, count: Row) -> bool:

@@ -310,7 +310,7 @@ def _is_iteration(text: Sequence[Glyphs], at: int) -> bool:
 def unit_place(heard: Found, at: int) -> int:
     """Where a unit may begin behind a number: past a hyphen, 'x', or one word that says which ones are counted."""
     text = heard.text
-    if at + 1 < len(text) and text[at].text == "." and text[at - 1].kind == "word" and heard.sense(at + 1, "unit"):
+    if at + 1 < len(text) and text[at].norm == "." and text[at - 1].kind == "word" and heard.sense(at + 1, "unit"):
         return at + 1
     if at < len(text) and text[at].text in ("-", "_", "‑") and at + 1 < len(text) and not text[at].space:
         return at + 1

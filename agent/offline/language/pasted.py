@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
 
-# Of so many lines of steps a log is told from a line that somebody quotes.
-_FEWEST_LINES = 2
+# Of so many lines of steps, or of so many figures in one, a log is told from a line that somebody quotes.
+_FEWEST_LINES, _FEWEST_PAIRS = 2, 4
 _OF_STEPS = ("loss", "iter", "step")
 _NO_MEMORY = ("out of memory", "outofmemory")
 # Words that only configurations of training, or of serving, have.
@@ -77,8 +77,9 @@ def _without_steps(text: str) -> tuple[str, str | None]:
     if not is_log(text):
         return text, None
     start = next((at for at, line in enumerate(lines) if is_log(line)), len(lines))
-    end = next((at + 1 for at in range(len(lines) - 1, start, -1) if is_log(lines[at])), start)
-    if end - start < _FEWEST_LINES:
+    end = next((at + 1 for at in range(len(lines) - 1, start - 1, -1) if is_log(lines[at])), start)
+    pairs = sum(line.count(": ") + line.count("=") for line in lines[start:end])
+    if end - start < _FEWEST_LINES and pairs < _FEWEST_PAIRS:
         return text, None
     return "\n".join([*lines[:start], *lines[end:]]).strip(), "\n".join(lines[start:end])
 

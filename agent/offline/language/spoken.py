@@ -167,7 +167,8 @@ def _are_halves(first: _Spoken, second: _Spoken) -> bool:
 
 def _is_size_behind(text: Sequence[Glyphs], end: int) -> bool:
     """Whether a model's size ends behind a number: 'seventy b'."""
-    return end < len(text) and text[end].norm == "b" and text[end].kind == "word"
+    glued = end + 1 < len(text) and text[end + 1].kind == "number" and not text[end + 1].space
+    return end < len(text) and text[end].norm == "b" and text[end].kind == "word" and not glued
 
 
 def _names_card(text: Sequence[Glyphs], at: int, known: Known, words: Lexicon) -> bool:

@@ -90,6 +90,11 @@ def tokens(text: str) -> list[Glyphs]:
             cut = start + len(head) + 1
             found.append(Glyphs(text[start:cut], f"{head}'", start, cut, kind, space))
             start, space, norm = cut, False, norm[len(head) + 1 :]
+        if norm == "/" and found and found[-1].norm == "w" and text[end : end + 1] not in ("o", "O"):
+            # '8 nodes w/ 8 H100'
+            found[-1] = Glyphs(text[found[-1].start : end], "with", found[-1].start, end, "word", found[-1].space)
+            last = end
+            continue
         if norm == "." and found and _is_full_stop(text, end, found):
             norm = _FULL_STOP
         found.append(Glyphs(text[start:end], norm, start, end, kind, space))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,18 +19,24 @@ import yaml
 
 from agent.offline.catalogue import known
 from agent.offline.language import act
+from agent.offline.language.assign import Row, fields_named, value_of
 from agent.offline.language.features.mode import Context, of_mode
+from agent.offline.language.features.role import of_role
 from agent.offline.language.features.tool import of_tool
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
-from agent.offline.language.reading.page import understood
+from agent.offline.language.reading.page import Page, understood
+from agent.offline.language.roles import NO_FIELD, may_fill, rows_of
 from agent.offline.language.sentences import sentences
+from estimator.plan.schema import merge
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 _EPOCHS, _RATE, _DECAY = 20, 0.5, 2e-5
 # What only one author says tells nothing about others.
 _AUTHORS = 2
+# Values of a label that are none.
+_NO_VALUES = ("absent", "present", None)
 # How much a sentence out of the lexicon weighs beside one that somebody said.
 _GENERATED = 0.3
 
@@ -43,7 +50,7 @@ class Doubt(NamedTuple):
 
 
 # Whether it is training or serving is hardly ever in doubt; which of many tools is meant, often.
-_OF_MODE, _OF_TOOL = Doubt(), Doubt(kept=0.7, dealt=0.1)
+_OF_MODE, _OF_TOOL, _OF_ROLE = Doubt(), Doubt(kept=0.7, dealt=0.1), Doubt(kept=0.7, dealt=0.05)
 
 
 class Example(NamedTuple):
@@ -54,6 +61,11 @@ class Example(NamedTuple):
     mode: str | None
     tools: tuple[str, ...]
     source: str
+    plan: Mapping[str, Any] = MappingProxyType({})
+    """The plan so far, and what of it was said last."""
+    topic: Mapping[str, Any] = MappingProxyType({})
+    numbers: Mapping[str, tuple[float, ...]] | None = None
+    """The numbers that it says, or may say, by their field; None where that is not known."""
 
 
 def examples(files: Iterable[Path]) -> Iterator[Example]:
@@ -64,9 +76,11 @@ def examples(files: Iterable[Path]) -> Iterator[Example]:
 
 def _of_talk(talk: Sequence[Mapping[str, Any]], source: str) -> Iterator[Example]:
     plan, mode, before = False, None, None
+    held: dict[str, Any] = {}
+    recent: str | None = None
     for turn in talk:
         if turn.get("new"):
-            plan, mode, before = False, None, None
+            plan, mode, before, held, recent = False, None, None, {}, None
         calls = turn.get("call")
         named = [one for one in (calls if isinstance(calls, list) else [calls]) if one]
         context = Context((mode or TRAINING) if plan else None, before)
@@ -75,9 +89,37 @@ def _of_talk(talk: Sequence[Mapping[str, Any]], source: str) -> Iterator[Example
         if turn.get("ask") and not named:
             # What is asked back is asked of a run that is to be estimated.
             tools = ("estimate_inference",) if mode == SERVING else ("estimate_training", "check_fit", "estimate_cost")
-        yield Example(turn["say"], context, mode, tools, source)
-        plan = plan or bool(turn.get("plan"))
+        shown = {**_plan(context), **held} if plan else {}
+        yield Example(turn["say"], context, mode, tools, source, shown, {"recent": recent}, _numbers(turn))
+        labels = {
+            ALL_PATHS[name]: _first(value) for name, value in (turn.get("plan") or {}).items() if name in ALL_PATHS
+        }
+        held = merge(held, labels)
+        recent = next((path for path in reversed(labels) if labels[path] is not None), recent)
+        plan = plan or bool(labels)
         before = named[0] if named else before
+
+
+def _choices(label: Any) -> list[Any]:
+    """The values that will do."""
+    match label:
+        case {"any": list(values)}:
+            return [value for value in values if value not in _NO_VALUES]
+    return [label]
+
+
+def _first(label: Any) -> Any:
+    return next(iter(_choices(label)), None)
+
+
+def _numbers(turn: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """The numbers that a turn says, or may say, by their field."""
+    numbers: dict[str, tuple[float, ...]] = {}
+    for part in ("may", "args", "plan"):
+        for name, label in (turn.get(part) or {}).items():
+            values = (value for value in _choices(label) if isinstance(value, int | float))
+            numbers[name] = (*numbers.get(name, ()), *(float(value) for value in values if not isinstance(value, bool)))
+    return numbers
 
 
 def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
@@ -90,12 +132,18 @@ def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
 
 
 def learnt(
-    found: Sequence[Sequence[str]], sources: Sequence[str], targets: np.ndarray, names: Sequence[str], doubt: Doubt
+    found: Sequence[Sequence[str]],
+    sources: Sequence[str],
+    targets: np.ndarray,
+    names: Sequence[str],
+    doubt: Doubt,
+    authors: int = _AUTHORS,
 ) -> act.Classifier:
     """Softmax regression by stochastic gradients with AdaGrad, each time over some of the features. `found` and
-    `sources` are the features and the author of each example, `targets` (examples, labels) shares that sum to one."""
+    `sources` are the features and the author of each example, `targets` (examples, labels) shares that sum to one; a
+    feature is kept that so many `authors` use."""
     chance = np.random.default_rng(0)
-    keys = _shared(found, sources)
+    keys = _shared(found, sources, authors)
     none = act.Classifier(keys, np.zeros((len(keys) + 1, len(names)), dtype=np.float32), tuple(names))
     matrix, seen = none.matrix, np.full_like(none.matrix, 1e-6)
     rows = [none.rows(each) for each in found]
@@ -123,13 +171,13 @@ def learnt(
     return none
 
 
-def _shared(found: Sequence[Sequence[str]], sources: Sequence[str]) -> np.ndarray:
+def _shared(found: Sequence[Sequence[str]], sources: Sequence[str], least: int) -> np.ndarray:
     """Hashes of the features that several authors use, sorted."""
     authors: dict[str, set[str]] = {}
     for each, source in zip(found, sources, strict=True):
         for one in each:
             authors.setdefault(one, set()).add(source)
-    kept = {act.hashed(one) for one, using in authors.items() if len(using) >= _AUTHORS}
+    kept = {act.hashed(one) for one, using in authors.items() if len(using) >= least}
     return np.array(sorted(kept), dtype=np.uint32)
 
 
@@ -204,15 +252,87 @@ def _generated(text: str, mode: str) -> Example:
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
     unmarked = list(_unmarked(told))
     told = [*told, *generated()]
-    modes = _modes([one for one in told if one.mode])
-    asked = [one for one in (*told, *unmarked) if one.tools]
-    names = sorted({name for one in asked for name in one.tools})
-    found: list[Sequence[str]] = []
-    for one in asked:
-        shares = act.likely(modes, _of_mode(one.text, one.context))
-        found.append(_of_tool(one.text, one.context, one.mode or max(shares, key=lambda name: shares[name])))
-    targets = _targets([one.tools for one in asked], names)
-    return {"mode": modes, "tool": learnt(found, [one.source for one in asked], targets, names, _OF_TOOL)}
+    modes = _modes([example for example in told if example.mode])
+    asked = [example for example in (*told, *unmarked) if example.tools]
+    names = sorted({name for example in asked for name in example.tools})
+    pages = [_page(example, modes) for example in asked]
+    shown = [of_tool(page, example.context) for example, page in zip(asked, pages, strict=True)]
+    targets = _targets([example.tools for example in asked], names)
+    tools = learnt(shown, [example.source for example in asked], targets, names, _OF_TOOL)
+    forms = list(_forms())
+    roles = _roles([*asked, *forms], [*pages, *(_page(example, modes) for example in forms)])
+    return {"mode": modes, "tool": tools, "role": roles}
+
+
+def _forms() -> Iterator[Example]:
+    """Every quantity of the lexicon under its names: what hardly anybody says is no other field for that."""
+    words = lexicon()
+    for name, quantity in words.quantities.items():
+        low, high = quantity.usual
+        for times in (2, 8):
+            value = f"{min(max(low * times, times), high):g}"
+            for form in words.forms[name][:3]:
+                for text in (f"{form} {value}", f"{form}: {value}", f"with {value} {form}"):
+                    numbers = {name: (float(value),)}
+                    yield Example(text, Context(), mode_of_field(name), (), "generated", numbers=numbers)
+
+
+def _page(example: Example, modes: act.Classifier) -> Page:
+    shares = act.likely(modes, _of_mode(example.text, example.context))
+    mode = example.mode or max(shares, key=lambda name: shares[name])
+    return understood(
+        example.text, known(), example.plan or _plan(example.context), example.topic, _NOON, mode, learnt=False
+    )
+
+
+def _roles(told: Sequence[Example], pages: Sequence[Page]) -> act.Classifier:
+    """Learnt from every number of which it is known what was meant by it."""
+    shown: list[Sequence[str]] = []
+    fields: list[tuple[str, ...]] = []
+    sources: list[str] = []
+    for example, page in zip(told, pages, strict=True):
+        if example.numbers is None:
+            continue
+        named = fields_named(page.read.found)
+        for row in rows_of(*page.first):
+            filled = [each for each in page.first.filled if each.row is row]
+            if meant := _meant(row, [each.field for each in filled], example.numbers):
+                shown.append(
+                    of_role(page.read, row, filled, named, page.mode, example.topic.get("recent"), bool(example.plan))
+                )
+                fields.append(meant)
+                sources.append(example.source)
+    names = sorted({name for each in fields for name in each})
+    return learnt(shown, sources, _targets(fields, names), names, _OF_ROLE, _AUTHORS + 1)
+
+
+# What stands for a field that a label holds: whose batch or length it is is told later, a price is of all devices.
+_STANDS_FOR = {"batch": {"micro_batch", "global_batch"}, "length": {"seq_len", "max_context", "input_len"},
+               "credits_usd": {"budget_usd"}, "usd_per_node_hour": {"usd_per_device_hour"}}  # fmt: skip
+_OF_MACHINES = {"count", "nodes", "per_node"}
+
+
+def _meant(row: Row, shown: Sequence[str], numbers: Mapping[str, tuple[float, ...]]) -> tuple[str, ...]:
+    """The fields that a number was meant for; empty where that is not known."""
+    last = row.amounts[-1]
+    meant: set[str] = set()
+    for name in numbers:
+        quantity = lexicon().quantities.get(name)
+        if quantity is None or not (name in shown or may_fill(quantity, row)):
+            continue
+        told = {value_of(quantity, amount, last) for amount in row.amounts}
+        told |= {amount.value for amount in row.amounts} if quantity.length else set()
+        if any(abs(value - each) <= 1e-6 * max(abs(each), 1e-9) for value in told for each in numbers[name]):
+            meant.add(name)
+    meant |= {name for name in shown if _STANDS_FOR.get(name, set()) & set(numbers)}
+    if meant or not shown:
+        return tuple(meant) or (NO_FIELD,)
+    if len(row.amounts) > 1:
+        # Values of a range are the tool's.
+        return tuple(shown)
+    # What no label holds is as it was shown: machines that are counted together, what a number only says of another.
+    unlabelled = [name for name in shown if name not in ALL_PATHS or name in _OF_MACHINES]
+    return tuple(unlabelled) or (NO_FIELD,)
 
 
 def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
@@ -225,11 +345,6 @@ def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
 @cache
 def _of_mode(text: str, context: Context) -> Sequence[str]:
     return of_mode(mentions(text, known()), context)
-
-
-@cache
-def _of_tool(text: str, context: Context, mode: str) -> Sequence[str]:
-    return of_tool(understood(text, known(), _plan(context), {}, _NOON, mode), context)
 
 
 def _modes(told: Sequence[Example]) -> act.Classifier:

@@ -26,7 +26,7 @@ _LIMITING = ("most", "least", "size", "fit", "best")
 
 
 def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
-    goal = "tokens" if asks_for_data(page) else limit_goal(page)
+    goal = _goal_before(page) or ("tokens" if asks_for_data(page) else limit_goal(page))
     goal = goal or any_goal(page) or ("model" if not has_model(page) else None)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model" and page.values("budget_usd") and not page.read.of("accelerator"):
@@ -35,6 +35,14 @@ def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
         family = next((name for name in page.read.of("model") if not name.sized), None)
         own |= {"family": family.text} if family else {}
     return own
+
+
+def _goal_before(page: Page) -> str | None:
+    """The goal of the limit that a turn goes on with."""
+    match page.topic if page.again else None:
+        case {"limit": {"goal": str(goal)}}:
+            return goal
+    return None
 
 
 def has_model(page: Page) -> bool:

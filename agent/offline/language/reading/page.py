@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need
@@ -27,6 +27,7 @@ from agent.offline.language.reading.observed import has_sense, is_observed, sens
 from agent.offline.language.reading.pictures import sizes
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
+from agent.offline.language.roles import by_role
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -39,6 +40,14 @@ _NEAR = 3
 _PRICE = "usd_per_device_hour"
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
+
+
+class Assigned(NamedTuple):
+    filled: Sequence[Filled] = ()
+    left: Sequence[Row] = ()
+
+
+_NOTHING = Assigned()
 
 
 @dataclass
@@ -84,6 +93,10 @@ class Page:
     """What is named to be read."""
     speed: MeasuredSpeed | None = None
     """A measured speed that is to be judged."""
+    first: Assigned = _NOTHING
+    """What the numbers filled before what was learnt of them."""
+    again: str | None = None
+    """The tool of the question before, where a turn goes on with it."""
     named: list[Edit] = field(default_factory=list)
     """Every model and device that is named and not refused."""
     assumed: list[str] = field(default_factory=list)
@@ -155,9 +168,10 @@ def understood(
     now: datetime,
     mode: str | None = None,
     data: str = "",
+    learnt: bool = True,
 ) -> Page:
     """The page of a text: mentions, whether it is about training or serving, what each number fills, what is
-    refused. `data` was pasted beside it."""
+    refused. `data` was pasted beside it; without what is `learnt` of numbers it is what that is learnt from."""
     read = mentions(text, catalogue, data)
     mode = mode or mode_of(read, context_of(plan, topic))
     free = window(read)
@@ -177,6 +191,28 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
+    first = Assigned(filled, left)
+    if learnt:
+        filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
+    filled, left = _without_told(read, filled, left)
+    filled = sorted(apart(read, filled), key=lambda one: one.row.start)
+    refused = scope.refusals(read.found, things_said(read, mode, filled))
+    filled, machines = (filled, None) if plan else of_those(read, filled)
+    # 'Instead of 8 H100' counts none of them.
+    meant = [number for number in filled if named_span(number)[0] not in refused.things]
+    named = devices(read, meant, made, frozenset(refused.things), machines)
+    named, left = _of_each(read, named, left)
+    prices = [row for row in left if _is_price(read, row)]
+    filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
+    left = [row for row in left if row not in prices]
+    return Page(
+        read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy, pictures,
+        first=first,
+    )  # fmt: skip
+
+
+def _without_told(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
+    """The numbers without those that are only told of: what was measured, what lasts, how often machines fail."""
     seen = [
         value
         for value in filled
@@ -192,19 +228,7 @@ def understood(
     left = [row for row in left if row not in broken]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
     filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
-    filled = sorted(apart(read, filled), key=lambda one: one.row.start)
-    refused = scope.refusals(read.found, things_said(read, mode, filled))
-    filled, machines = (filled, None) if plan else of_those(read, filled)
-    # 'Instead of 8 H100' counts none of them.
-    meant = [number for number in filled if named_span(number)[0] not in refused.things]
-    named = devices(read, meant, made, frozenset(refused.things), machines)
-    named, left = _of_each(read, named, left)
-    prices = [row for row in left if _is_price(read, row)]
-    filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
-    left = [row for row in left if row not in prices]
-    return Page(
-        read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy, pictures
-    )
+    return filled, left
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:

@@ -177,7 +177,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     if tool == "project_mlperf" and not any(edit.field == "scenario" for edit in edits):
         named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
         edits += [Edit("scenario", "set", name) for name in named[:1]]
-    own = own_of(page, tool, reading)
+    own = own_of(page, tool or page.again, reading)
     if tool is None and (about := about_the_answer(page)):
         own |= {"about": about}
     if control := next((name for name in ("help", "thanks") if tool is None and name in page.read.asked("wish")), None):
