@@ -124,5 +124,5 @@ def test_what_cannot_fit_at_all_is_said() -> None:
 
 def test_an_error_of_find_limit_is_the_answer() -> None:
     done = turns("longest context for llama-3.1-8b with tp 5 on 8 H100")[0]
-    assert "valid" in done["answer"]
+    assert "valid" in done["answer"].lower()
     assert done["asked"]
