@@ -65,6 +65,7 @@ def sets(target: str) -> list[tuple[int, int, tuple[File, ...]]]:
         except PlanError:
             assert target in (
                 "compose",
+                "torchx",
                 "dstack",
                 "kubernetes-deployment",
                 "kubernetes-kserve",
