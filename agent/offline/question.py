@@ -139,7 +139,7 @@ def _limit(reading: Reading, topic: Mapping[str, Any], intents: list[str], servi
     # What stops it there is told with the limit.
     if not before or reading.tool or set(intents) - {"why", "faster"} or reading.options:
         return None
-    family = {name: reading.own[name] for name in ("family",) if name in reading.own}
+    family = {name: value for name, value in reading.own.items() if name == "family"}
     paths = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits} - limits(reading)
     return None if SOLVED[before["goal"]] in paths else before | family
 

@@ -57,6 +57,11 @@ class Row:
     def end(self) -> int:
         return self.amounts[-1].end
 
+    @property
+    def bare(self) -> bool:
+        """Whether it has no unit, and counts no device that is named."""
+        return not (self.amounts[-1].units or self.amounts[-1].names)
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -243,7 +248,7 @@ def is_beside_devices(found: Found, row: Row) -> bool:
 def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:
     """{Field: (how far its nearest name stands, where)} of the fields that are named about a row."""
     near: dict[str, tuple[float, tuple[int, int]]] = {}
-    bare = not (row.amounts[-1].units or row.amounts[-1].names)
+    bare = row.bare
     for one in named:
         if one.end < row.start - 3 * _FAR or one.start > row.end + 3 * _FAR:
             continue
@@ -387,7 +392,7 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
 def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
     """The cost of a row that no name of the field stands near."""
     last = row.amounts[-1]
-    bare = not (last.units or last.names)
+    bare = row.bare
     if quantity.alone is None or (quantity.scale and (last.scale not in quantity.scale or last.units)):
         return None
     if bare and _COUNTED & set(quantity.of) and None not in quantity.of:

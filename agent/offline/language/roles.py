@@ -37,23 +37,18 @@ def by_role(
         cheapest = [each for each in filled if each.row is row]
         shares = act.likely(weights, of_role(read, row, cheapest, named, mode, recent, planned))
         name = max(shares, key=lambda each: shares[each])
-        if any(each.field == name for each in cheapest) or shares[name] < _least(name, cheapest):
+        as_it_is = any(each.field == name for each in cheapest) or (name == NO_FIELD and not cheapest)
+        if as_it_is or shares[name] < _least(name, cheapest):
             continue
-        if name == NO_FIELD and _is_bare(row):
-            rest += [row] if cheapest else []
-        elif name == NO_FIELD:
-            continue
-        elif may_fill(lexicon().quantities[name], row):
-            rest = [each for each in rest if each is not row]
-        else:
+        if not (row.bare if name == NO_FIELD else may_fill(lexicon().quantities[name], row)):
             continue
         kept = [each for each in kept if each.row is not row]
-        kept += [_filled(name, row, cheapest)] if name != NO_FIELD else []
+        rest = [each for each in rest if each is not row]
+        if name == NO_FIELD:
+            rest.append(row)
+        else:
+            kept.append(_filled(name, row, cheapest))
     return kept, rest
-
-
-def _is_bare(row: Row) -> bool:
-    return not (row.amounts[-1].units or row.amounts[-1].names)
 
 
 def _least(name: str, cheapest: Sequence[Filled]) -> float:
@@ -72,7 +67,7 @@ def may_fill(quantity: Quantity, row: Row) -> bool:
     """Whether a number has a unit of the field's, or none."""
     last = row.amounts[-1]
     fits = any(unit.name in quantity.of for unit in last.units) or (last.names and "devices" in quantity.of)
-    return fits or not (last.units or last.names)
+    return fits or row.bare
 
 
 def _filled(name: str, row: Row, cheapest: Sequence[Filled]) -> Filled:

@@ -27,7 +27,6 @@ def of_role(
     """`cheapest` is what the costs let the row fill, `named` all names of fields in the text; `recent` is the
     path of what was said last, `planned` whether there is a plan."""
     last = row.amounts[-1]
-    bare = not (last.units or last.names)
     size = _size(last.value)
     shown = [
         *(f"u:{unit.name}:{unit.size}" for unit in last.units),
@@ -36,15 +35,15 @@ def of_role(
         f"v:{size}",
         f"whole:{last.value == int(last.value)}",
         f"names:{last.names}",
-        f"bare:{bare}",
-        f"b&v:{bare}:{size}:{last.scale}",
+        f"bare:{row.bare}",
+        f"b&v:{row.bare}:{size}:{last.scale}",
         f"n:{min(len(row.amounts), 3)}",
         f"mode:{mode}",
         f"plan:{planned}",
-        f"m&v:{mode}:{size}:{bare}",
+        f"m&v:{mode}:{size}:{row.bare}",
         f"long:{min(len(read.tokens) // _LONG, _LONG)}",
         f"recent:{recent}",
-        f"r&v:{recent}:{size}:{bare}",
+        f"r&v:{recent}:{size}:{row.bare}",
     ]
     fields = [f"hand:{each.field}" for each in cheapest] or ["hand:none"]
     costs = [f"cost:{cheapest[0].field}:{int(cheapest[0].cost * 2)}"] if cheapest else []

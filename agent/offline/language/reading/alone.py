@@ -37,14 +37,14 @@ def of_the_last(
     """A number alone as another value of what was changed last ('hm, 4?'), or as what it is brought back to."""
     for row in left if plan else ():
         last = row.amounts[-1]
-        name = None if last.units or last.names else _brought_back(read, row, plan, topic.get("plans") or ())
+        name = None if not row.bare else _brought_back(read, row, plan, topic.get("plans") or ())
         if name:
             filled = [*filled, Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0)]
             left = [one for one in left if one is not row]
     for sentence in clauses(read.found) if plan else ():
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
-        bare = [row for row in loose if not (row.amounts[-1].units or row.amounts[-1].names)]
+        bare = [row for row in loose if row.bare]
         bare = [row for row in bare if not _stands_beside(read, row, loose, sentence)]
         if len(bare) != 1:
             continue
