@@ -24,16 +24,13 @@ _MOST_DEVICES = 8
 
 @dataclass(frozen=True)
 class Options:
-    """The jobs to try, what was chosen in the user's place, and what cannot be, in words."""
+    """The jobs to try, what was chosen in the user's place, and what cannot be, in words. `parts` is true where a job
+    stands for one replica on any part of its devices."""
 
     jobs: list[ServingJob]
     assumptions: list[Assumption]
     skipped: list[str]
-
-    @property
-    def sizes_open(self) -> bool:
-        """Whether devices are tried in several numbers."""
-        return len({job.machine.count for job in self.jobs}) > 1
+    parts: bool = False
 
 
 def options(
@@ -41,8 +38,10 @@ def options(
     engines: Sequence[str] | None,
     weight_dtypes: Sequence[str] | None,
     accelerators: Sequence[str] | None,
+    parts: bool = False,
 ) -> Options:
-    """A job for each accelerator, engine and weight format. Raises PlanError where none of them can be.
+    """A job for each accelerator, engine and weight format, and each number of devices where that is open, or with
+    `parts` one for all of them. Raises PlanError where none of them can be.
 
     What a list names stands before what the plan names. Left open are the servers that run on a device, and the formats
     that they have kernels for there: the checkpoint's own, or 16 bits, 8 and 4.
@@ -62,6 +61,7 @@ def options(
         able = _engines(plan, engines, model, device)
         formats = [(server, dtype) for server in able for dtype in _formats(plan, weight_dtypes, model, device, server)]
         counts = _counts(plan, device) if accelerators else [plan.cluster.count]
+        counts = counts[-1:] if parts else counts
         for count, (engine_name, dtype) in product(counts, formats):
             changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
             try:
@@ -86,16 +86,20 @@ def options(
     if not weight_dtypes and "weight_dtype" not in plan.inference.model_fields_set:
         why = "formats that the engines have kernels for there; fewer bits can cost quality"
         assumptions.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
-    return Options(jobs, assumptions, list(skipped))
+    several = bool(accelerators) and _counts_open(plan)
+    return Options(jobs, assumptions, list(skipped), parts and several)
 
 
 def _counts(plan: Plan, device: Accelerator) -> list[int | None]:
     """Numbers of a device to try: the plan's, else parts of a node, or of the nodes that switches join, up to a box."""
-    sizes = (plan.layout.tp, plan.layout.pp, plan.layout.dp)
-    if plan.cluster.count or any(sizes):
+    if not _counts_open(plan):
         return [plan.cluster.count]
     most = min(joined_devices(device), _MOST_DEVICES)
     return [2**power for power in range(most.bit_length())]
+
+
+def _counts_open(plan: Plan) -> bool:
+    return not (plan.cluster.count or plan.layout.tp or plan.layout.pp or plan.layout.dp)
 
 
 def joined_devices(device: Accelerator) -> int:

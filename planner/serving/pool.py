@@ -184,4 +184,7 @@ def front(pool: Pool, allowed: np.ndarray, value: Floats) -> Ints:
         best = value[kept[-1]] if kept else -np.inf
         if value[place] > best * (1.0 + np.sign(best) * EQUAL):
             kept.append(int(place))
+    if len(kept) > 1:
+        # The end is the most there is, though no step more than what stands before it.
+        kept[-1] = int(better[-1])
     return np.array(kept, dtype=np.intp)

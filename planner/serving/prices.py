@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from estimator.machine.hardware import Price
+from estimator.machine.hardware import Machine, Price
 from estimator.money.cost import HOURS_PER_MONTH, bill
 from estimator.plan.layouts import Floats
 from knowledge.own.files import Stamp, stamp
@@ -16,6 +16,9 @@ from planner.clock import today
 from planner.money.offers import in_order, of_strangers, offer, rentable
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
+
+# More devices than any deployment has.
+_MOST_TOGETHER = 2**40
 
 
 def offered(accelerator: str, provider: str | None, together: int) -> tuple[Price, ...]:
@@ -52,11 +55,15 @@ def hourly_usd(
 
 
 def hourly_column(
-    accelerator: str, provider: str | None, together: int, devices: Floats, usd_per_device: float | None
+    machine: Machine, provider: str | None, replica: Floats, devices: Floats, usd_per_device: float | None
 ) -> Floats:
-    """The same of an array of devices; NaN where no price is known."""
-    sizes, places = np.unique(devices, return_inverse=True)
-    usd = [hourly_usd(accelerator, provider, together, int(size), usd_per_device) for size in sizes]
+    """The same of arrays of devices, of which as many as a `replica` has share nodes; NaN where no price is known."""
+    together = np.minimum(replica, machine.per_node)
+    sizes, places = np.unique(together * _MOST_TOGETHER + devices, return_inverse=True)
+    usd = []
+    for size in sizes:
+        joint, count = divmod(int(size), _MOST_TOGETHER)
+        usd.append(hourly_usd(machine.accelerator.id, provider, joint, count, usd_per_device))
     return np.array([np.nan if value is None else value for value in usd])[places]
 
 

@@ -15,13 +15,13 @@ from estimator.plan.layouts import Floats, Ints
 from estimator.plan.schema import Inference
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
-from estimator.serving.estimates import ServingEstimates, estimate, joined, most_running
-from estimator.serving.memory import serving_memory
+from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
 from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
 from planner.asked.serving import BestServingRequest
 from planner.evidence import evidence_of
+from planner.serving.loads import under_loads
 from planner.serving.options import Options, options
 from planner.serving.patience import alone, patient, told, without_first
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
@@ -31,14 +31,9 @@ from planner.serving.results import BestServing, ServingChoice, ServingRejected
 from planner.serving.warnings import warnings_of
 
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
-_MOST_CLIENTS = 2.0**20
 _SHOWN_FRONT = 40
 # Above any size of a layout (Layout.tp and others).
 _MOST_SIZE = 4097
-# Ratio of the loads that are tried; between two coarse ones a load is found to a part in _PARTS ** _REFINEMENTS, of so
-# many deployments at the most.
-_FINE, _COARSE = 2.0, 4.0
-_PARTS, _REFINEMENTS, _MOST_REFINED = 6, 3, 40
 
 
 def best_serving(request: BestServingRequest) -> BestServing:
@@ -56,7 +51,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     slo = slo_of(plan.inference, request.slo_statistic)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
-    tried = options(asked, request.engines, request.weight_dtypes, request.accelerators)
+    tried = options(asked, request.engines, request.weight_dtypes, request.accelerators, open_load)
     usd_per_device, skipped = request.usd_per_device_hour, list(tried.skipped)
     pool, refused = _pool(tried, open_load, usd_per_device, slo)
     if open_load and assumed and not feasible(pool, slo).any():
@@ -65,6 +60,8 @@ def best_serving(request: BestServingRequest) -> BestServing:
         pool, refused = _pool(tried, open_load, usd_per_device, slo)
     skipped += refused
     order = goal_order(pool, goal, slo)
+    if open_load and slo.limits_any and goal != "latency":
+        order = _fullest_first(pool, order, feasible(pool, slo))
     best = int(order[0])
     chosen = settled(plan, pool, best, slo, usd_per_device, _changes(pool, best, request, goal, open_load))
     allowed = feasible(pool, slo)
@@ -119,85 +116,31 @@ def load_is_open(workload: Inference) -> bool:
 
 def _pool(tried: Options, open_load: bool, usd_per_device: float | None, slo: Slo) -> tuple[Pool, list[str]]:
     """Everything that is estimated, and what has no valid layout. Raises PlanError where nothing has one."""
-    rows: list[tuple[ServingJob, ServingEstimates, Floats]] = []
+    rows: list[tuple[ServingJob, Deployments]] = []
     refused: list[PlanError] = []
-    one_replica = open_load and tried.sizes_open
     for job in tried.jobs:
         try:
-            candidates = deployments(job)
+            candidates = deployments(job, parts=tried.parts)
         except PlanError as error:
             refused.append(error)
             continue
-        if one_replica:
+        if tried.parts:
             # Two replicas on twice the devices under twice the load are the same deployment again.
-            candidates = candidates.take(np.flatnonzero(candidates.replicas == 1))
-        estimates = _under_loads(job, candidates, slo) if open_load else estimate(job, candidates)
-        rows.append((job, estimates, priced(job, estimates.deployments, usd_per_device)))
+            candidates = replace(candidates, replicas=np.ones(len(candidates)))
+        rows.append((job, candidates))
     if not rows:
         raise refused[0]
-    return pool_of(rows), list(dict.fromkeys(str(error) for error in refused))
-
-
-def _under_loads(job: ServingJob, candidates: Deployments, slo: Slo) -> ServingEstimates:
-    """Each deployment of a job for one client under loads of 1, 2, 4 … up to those that run at once, and these; where
-    latency is limited in coarser steps, and those that may be the best also at the highest load within the limits."""
-    memory = serving_memory(job, candidates)
-    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * candidates.lanes))
-    ratio = _COARSE if slo.limits_any else _FINE
-    powers = ratio ** np.arange(np.ceil(np.log2(most.max()) / np.log2(ratio)) + 1.0)
-    which, load = np.meshgrid(np.arange(len(candidates)), powers)
-    which, load = which.ravel(), load.ravel()
-    # The first power beyond what runs at once stands for that itself.
-    wanted = load < ratio * most[which]
-    which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))
-    estimates = estimate(job, _with_clients(job, candidates.take(which), load))
-    if not slo.limits_any:
-        return estimates
-    low, high, promising = _brackets(job, estimates, slo, which, load, len(candidates))
-    for _ in range(_REFINEMENTS if len(promising) else 0):
-        parts = np.arange(1.0, _PARTS)[:, None] / _PARTS
-        finer = np.round(low[promising] + (high - low)[promising] * parts)
-        places, tried = np.broadcast_to(promising, finer.shape).ravel(), finer.ravel()
-        more = estimate(job, _with_clients(job, candidates.take(places), tried))
-        met = feasible(pool_of([(job, more, np.full(len(tried), np.nan))]), slo)
-        np.maximum.at(low, places[met], tried[met])
-        np.minimum.at(high, places[~met], tried[~met])
-        high = np.maximum(high, low)
-        estimates = joined(estimates, more)
-    return estimates
-
-
-def _brackets(
-    job: ServingJob, estimates: ServingEstimates, slo: Slo, which: Ints, load: Floats, count: int
-) -> tuple[Floats, Floats, Ints]:
-    """Of `count` deployments the highest load that meets the limits, the lowest that does not, and those which may be
-    the best between the two: throughput cannot grow faster than the load."""
-    pool = pool_of([(job, estimates, np.full(len(load), np.nan))])
-    met = feasible(pool, slo)
-    low, high, rate = np.zeros(count), np.full(count, np.inf), np.zeros(count)
-    np.maximum.at(low, which[met], load[met])
-    np.minimum.at(high, which[~met], load[~met])
-    np.maximum.at(rate, which[met], pool.per_device[met])
-    open_ended = (low > 0.0) & np.isfinite(high) & (high > low)
-    possible = np.where(open_ended, rate * high / np.maximum(low, 1.0), 0.0)
-    promising = np.flatnonzero(open_ended & (possible > rate.max(initial=0.0)))
-    return low, high, promising[np.argsort(-possible[promising])][:_MOST_REFINED]
-
-
-def _with_clients(job: ServingJob, chosen: Deployments, load: Floats) -> Deployments:
-    """Deployments for one client, under other loads; a benchmark's requests are as many times its clients."""
-    run = chosen.requests if job.inference.requests is not None else chosen.requests * load
-    return replace(chosen, concurrency=load, requests=run)
+    loaded = under_loads(rows, slo) if open_load else [estimate(*row) for row in rows]
+    priced_rows = [
+        (job, estimates, priced(job, estimates.deployments, usd_per_device))
+        for (job, _), estimates in zip(rows, loaded, strict=True)
+    ]
+    return pool_of(priced_rows), list(dict.fromkeys(str(error) for error in refused))
 
 
 def priced(job: ServingJob, candidates: Deployments, usd_per_device: float | None) -> Floats:
     """USD per hour of each deployment's devices; NaN where no price is known."""
-    machine = job.machine
-    together = min(machine.per_node, machine.count)
-    provider = job.plan.goal.provider
-    return hourly_column(
-        machine.accelerator.id, provider, together, candidates.devices.astype(np.float64), usd_per_device
-    )
+    return hourly_column(job.machine, job.plan.goal.provider, candidates.devices, candidates.devices, usd_per_device)
 
 
 def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, open_load: bool) -> dict[str, Any]:
@@ -205,8 +148,8 @@ def _changes(pool: Pool, index: int, request: BestServingRequest, goal: Goal, op
     estimates, entry = pool.of(index)
     changes: dict[str, Any] = {}
     if request.accelerators:
-        machine = pool.job(index).machine
-        changes |= {"cluster.accelerator": machine.accelerator.id, "cluster.count": machine.count}
+        device = pool.job(index).machine.accelerator
+        changes |= {"cluster.accelerator": device.id, "cluster.count": int(pool.devices[index])}
     if open_load:
         changes["workload.concurrency"] = round(float(estimates.deployments.concurrency[entry]))
     if request.goal:
@@ -230,12 +173,29 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     return sentences
 
 
-def _different(pool: Pool, chosen: np.ndarray) -> int:
-    """Deployments among the chosen entries, each of which may be there under many loads."""
-    kinds = pool.option[chosen].astype(np.int64)
+def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:
+    """The order with the most that a deployment does within the limits before its other loads, though less load may be
+    as good for the goal: what is asked is how much it takes."""
+    kind, rate = _kind(pool), np.where(allowed, pool.per_device, 0.0)
+    most = np.zeros(int(kind.max()) + 1)
+    np.maximum.at(most, kind, rate)
+    emptier = (allowed & (rate < most[kind]))[order]
+    # What is allowed stands first.
+    count = int(allowed.sum())
+    return np.concatenate([order[:count][~emptier[:count]], order[:count][emptier[:count]], order[count:]])
+
+
+def _kind(pool: Pool) -> Ints:
+    """The number of each entry's deployment, which may be there under many loads."""
+    kinds = pool.option.astype(np.int64)
     for name in ("tp", "pp", "ep", "dp"):
-        kinds = kinds * _MOST_SIZE + pool.column(name)[chosen].astype(np.int64)
-    return len(np.unique(kinds))
+        kinds = kinds * _MOST_SIZE + pool.column(name).astype(np.int64)
+    return np.unique(kinds, return_inverse=True)[1]
+
+
+def _different(pool: Pool, chosen: np.ndarray) -> int:
+    """Deployments among the chosen entries."""
+    return len(np.unique(_kind(pool)[chosen]))
 
 
 def _thinned(places: Ints) -> Ints:

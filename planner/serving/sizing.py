@@ -279,16 +279,9 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
 
 def _paid(row: Sized, usd_per_device: float | None) -> Floats:
     """USD per hour of all replicas; NaN where no price is known."""
-    machine, candidates = row.job.machine, row.estimates.deployments
-    per = (candidates.tp * candidates.pp * candidates.dp).astype(np.float64)
-    usd = np.full(len(candidates), np.nan)
-    for size in np.unique(per):
-        here = per == size
-        together, provider = int(min(machine.per_node, size)), row.job.plan.goal.provider
-        usd[here] = hourly_column(
-            machine.accelerator.id, provider, together, candidates.devices[here].astype(np.float64), usd_per_device
-        )
-    return usd
+    candidates = row.estimates.deployments
+    per = candidates.tp * candidates.pp * candidates.dp
+    return hourly_column(row.job.machine, row.job.plan.goal.provider, per, candidates.devices, usd_per_device)
 
 
 def _ordered(pool: Pool, rows: list[Sized], most: int | None, slo: Slo) -> tuple[Ints, np.ndarray]:

@@ -150,6 +150,47 @@ def test_a_search_over_everything_is_quick() -> None:
         call("best_serving", asked)
 
 
+def test_a_search_over_six_accelerators_in_any_number_is_quick() -> None:
+    six = ["h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "mi355x", "a100-sxm-80gb"]
+    asked = {"model": "meta-llama/Llama-3.1-70B", "accelerators": six}
+    assert call("best_serving", asked)["candidates"] > 400
+    with within(0.5):
+        call("best_serving", asked)
+
+
+@settings(max_examples=examples(6), deadline=None)
+@given(
+    limit=st.floats(15.0, 90.0),
+    model=st.sampled_from(["meta-llama/Llama-3.1-70B", "deepseek-ai/DeepSeek-R1", "openai/gpt-oss-120b"]),
+    engine=st.sampled_from(["vllm", "sglang", "trtllm"]),
+    goal=st.sampled_from(["throughput", "cost"]),
+)
+def test_one_request_more_than_the_best_load_misses_the_limits(
+    limit: float, model: str, engine: str, goal: str
+) -> None:
+    asked = {"model": model, "accelerator": "h200-sxm", "count": 8, "engines": [engine], "goal": goal}
+    found = BestServing.model_validate(call("best_serving", asked | {"tpot_slo_ms": limit, "input_len": 1024}))
+    best, load = found.best, found.best.concurrency
+    if not best.meets_slo:
+        return
+    assert load is not None
+    more = max(1, load // 1000)
+    plan = found.plan | {"workload": found.plan["workload"] | {"concurrency": load + more}}
+    beyond = call("estimate_inference", {"plan": plan})
+    assert beyond["meets_slo"] is False or load + more > best.max_concurrency
+
+
+def test_the_best_is_as_good_as_any_load_and_layout_tried_one_by_one() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 8}
+    found = BestServing.model_validate(call("best_serving", asked | {"engines": ["vllm"], "weight_dtypes": ["fp8"]}))
+    served = {"engine": "vllm", "weight_dtype": "fp8", "tpot_slo_ms": 50, "ttft_slo_ms": 2000}
+    for tp, pp in ((1, 1), (2, 1), (4, 1), (8, 1), (4, 2), (2, 2)):
+        for load in range(32, 1400, 96):
+            one = call("estimate_inference", asked | served | {"tp": tp, "pp": pp, "concurrency": load})
+            if one["memory"]["fits"] and one["meets_slo"]:
+                assert one["throughput"]["output_tokens_per_s"] <= found.best.output_tokens_per_s * 1.01, (tp, load)
+
+
 def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None:
     asked = {"model": "meta-llama/Llama-3.1-70B", "count": 8}
     found = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["rubin", "h100-sxm"]}))
