@@ -34,10 +34,10 @@ class ServingMemory:
     """`components` and `total` are what the plan's requests need at their usual number; `capacity` is the device.
 
     `claimed` is what the engine takes, which is more where it fills its share with cache; `room` is what that leaves
-    for the cache (`raised` where that takes a share above the engine's default), `room_tokens` the tokens of one lane
-    that it holds (inf where no layer's cache grows), `per_token_bytes` and `state_bytes` what a token and a request
-    take of it. `max_concurrency` are whole requests over all lanes at full length, `longest` is the longest request
-    that fits alone.
+    for the cache (`share` of the device where that takes more than the engine's default, else NaN), `room_tokens` the
+    tokens of one lane that it holds (inf where no layer's cache grows), `per_token_bytes` and `state_bytes` what a
+    token and a request take of it. `max_concurrency` are whole requests over all lanes at full length, `longest` is the
+    longest request that fits alone.
     """
 
     components: dict[str, Floats]
@@ -46,7 +46,7 @@ class ServingMemory:
     capacity: float
     fits: np.ndarray
     room: Floats
-    raised: np.ndarray
+    share: Floats
     room_tokens: Floats
     per_token_bytes: Floats
     state_bytes: Floats
@@ -82,11 +82,15 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
     length = these.input_len + these.output_len
     wanted = length if job.inference.max_context is None else np.maximum(length, float(job.inference.max_context))
     needed = request_bytes(job, per_token, state, wanted)
-    raised = np.zeros(len(these), dtype=bool)
+    told = np.full(len(these), np.nan)
+    if share is None and engine.wide_share and these.wide.any():
+        more = cache_room(engine, *parts, engine.wide_share, job.graphs)
+        wider = these.wide & (more > room)
+        told, room = np.where(wider, engine.wide_share, told), np.where(wider, more, room)
     if share is None and engine.share_of != "asked" and (needed > room).any():
         more = cache_room(engine, *parts, MOST_SHARE, job.graphs)
         raised = (needed > room) & (needed <= more)
-        room = np.where(raised, more, room)
+        told, room = np.where(raised, MOST_SHARE, told), np.where(raised, more, room)
     components = {
         "weights": weights,
         "kv_cache": needed,
@@ -104,7 +108,7 @@ def serving_memory(job: ServingJob, these: Deployments) -> ServingMemory:
         capacity=job.usable_bytes,
         fits=(needed <= room) & (fixed + needed <= job.usable_bytes),
         room=room,
-        raised=raised,
+        share=told,
         room_tokens=np.where(grows, room / each, np.inf),
         per_token_bytes=per_token,
         state_bytes=state,

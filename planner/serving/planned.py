@@ -86,7 +86,7 @@ class Served:
     @cached_property
     def plan(self) -> Plan:
         """The complete plan, with the chosen layout."""
-        return self.job.plan.patch({"layout": self.layout} | self.exchange)
+        return self.job.plan.patch({"layout": self.layout} | self.exchange | self.raised)
 
     @cached_property
     def exchange(self) -> dict[str, Any]:
@@ -96,6 +96,12 @@ class Served:
             return {}
         overlap = {"workload.two_batch_overlap": True} if job.overlaps_batches(these).any() else {}
         return {"workload.expert_exchange": "all_to_all"} | overlap
+
+    @cached_property
+    def raised(self) -> dict[str, Any]:
+        """The share of a device that the engine has to be told to claim, where its default leaves no room."""
+        share = float(self.estimates.memory.share[self.entry])
+        return {} if math.isnan(share) else {"workload.memory_share": share}
 
     @property
     def complete_plan(self) -> dict[str, Any]:
@@ -122,6 +128,8 @@ class Served:
         named_fields = self.asked.layout.model_fields_set
         why = _SEARCHED if self.searched else "follows from the other sizes"
         rows = [(f"layout.{name}", value, why) for name, value in self.layout.items() if name not in named_fields]
+        why = f"what {self.job.engine.name} claims by default leaves too little room for the cache"
+        rows += [(field, value, why) for field, value in self.raised.items()]
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
                 filled_in.append(Assumption(field=field, value=value, why=reason))

@@ -48,7 +48,8 @@ class Engine:
     only), 'rest' (what weights and the largest step leave, for the cache) or 'asked' (nothing is claimed; the cache is
     as large as the context asked for, `cache_in_full`; `context` tokens unless asked, 0: no more than the load needs).
     `share_steps` are other shares from so many tensor-parallel
-    devices on, ascending; `reserve` a rule in place of a share. `driver_bytes` is what the driver's own total shows
+    devices on, ascending; `reserve` a rule in place of a share, and `wide_share` what the engine is told where experts
+    are spread beyond a node and that leaves less (0: nothing). `driver_bytes` is what the driver's own total shows
     more than processes see, `context_bytes` the device context, `collective_bytes` buffers of NCCL and of the engine's
     own all-reduce where a replica has several devices. `graph_bytes` are all captured graphs together;
     `graphs_inside` is true where they count against the share. `profiles` is true where the engine runs its largest
@@ -106,6 +107,7 @@ class Engine:
     share_of: ShareOf
     memory_share: float
     share_steps: tuple[tuple[int, float], ...]
+    wide_share: float
     reserve: Reserve | None
     driver_bytes: float
     context_bytes: float
