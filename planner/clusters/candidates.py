@@ -71,6 +71,8 @@ class Hourly:
 
 
 Place = tuple[str, int, int | None, frozenset[str] | None]
+# Without a price, without measured runs, what is asked by, money, time.
+Rank = tuple[bool, bool, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Shape:
 @dataclass(frozen=True)
 class Candidate:
     """`hours` of the run (None: not known), `money` and `time` to rank by: USD, or USD per million tokens, and hours,
-    seconds per token, or seconds per request; money is inf where no price is known. `changes` is the Plan patch."""
+    seconds per token, or seconds per request; money is inf where no price is known. `changes` is the Plan patch;
+    `measured` says whether runs on the device were."""
 
     shape: Shape
     changes: Mapping[str, Any]
@@ -110,6 +113,7 @@ class Candidate:
     hours: float | None
     money: float
     time: float
+    measured: bool
 
     def late(self, ask: Asked) -> bool:
         return ask.deadline_h is not None and self.hours is not None and self.hours > ask.deadline_h
@@ -125,6 +129,9 @@ class Candidate:
     def missed(self, ask: Asked) -> float:
         return missed(ask, self._usd, self.hours)
 
+    def rank(self, sort: Sort, unhurried_h: float) -> Rank:
+        return rank(sort, self.money, self.time, unhurried_h, self.measured)
+
     @property
     def _usd(self) -> float | None:
         return None if self.best is None or self.hours is None else spent(self.best, self.best.usd * self.hours)
@@ -137,6 +144,7 @@ class Beyond:
     money: float
     time: float
     missed: float
+    measured: bool
 
 
 @dataclass(frozen=True)
@@ -185,13 +193,14 @@ def missed(ask: Asked, usd: float | None, hours: float | None) -> float:
     return max(late, dear)
 
 
-def rank(sort: Sort, money: float, time: float, unhurried: float = 0.0) -> tuple[bool, float, float, float]:
-    """What has a price first, then by the order that is asked. The geometric mean that balances cost and time puts them
-    in the order of their product; times below `unhurried` count alike in it."""
+def rank(sort: Sort, money: float, time: float, unhurried: float, measured: bool) -> Rank:
+    """What has a price first, of that what was measured, since the speed of what never was may be far off, then by the
+    order that is asked. The geometric mean that balances cost and time puts them in the order of their product; times
+    below `unhurried` count alike in it."""
     if not math.isfinite(money):
-        return True, time, money, time
+        return True, not measured, time, money, time
     balanced = money * max(time, unhurried)
-    return False, {"cost": money, "time": time, "balanced": balanced}[sort], money, time
+    return False, not measured, {"cost": money, "time": time, "balanced": balanced}[sort], money, time
 
 
 def unpriced(accelerator: str) -> Refusal:

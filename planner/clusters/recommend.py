@@ -15,7 +15,7 @@ from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
 from planner.asked.clusters import ClusterRequest, Sort
-from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Refusal, missed, rank
+from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, missed, rank
 from planner.clusters.request import Asked, asked
 from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why, from_whom
 from planner.clusters.serving.option import option_of as serving_option
@@ -69,7 +69,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         why=[*result.told, *_why(ask, options, sort, result), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
-        winner_changes=list(winner_changes(options, sort, lambda option: _key(option, sort, ask.unhurried_h)[1])),
+        winner_changes=list(winner_changes(options, sort, lambda option: _value(option, sort, ask.unhurried_h))),
         nearest=[] if result.satisfied else nearest(ask, options, _cheapest),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
@@ -114,8 +114,8 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
     refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
     front_options = [choice.option for choice in within if choice.option.pareto]
     rejected = [*_grouped(refused), *ask.rejected]
-    beyond = [*screened.beyond, *(Beyond(each.money, each.time, each.missed(ask)) for each in candidates)]
-    beyond = [each for each in beyond if each.missed > 1.0]
+    late = (Beyond(each.money, each.time, each.missed(ask), each.measured) for each in candidates)
+    beyond = [each for each in (*screened.beyond, *late) if each.missed > 1.0]
     return Recommended(
         ordered[:limit], rejected, screened.tried, satisfied, front_options, beyond, ahead, screened.told
     )
@@ -146,6 +146,20 @@ def written_first(
     first, place = min(able, key=lambda row: key(row[0]))
     others = [*choices[:place], *choices[place + 1 :]]
     return [first, *others], sum(key(choice) < key(first) for choice in others[:limit])
+
+
+def _never_measured(ask: Asked, options: Sequence[ClusterOption], sort: Sort) -> Iterator[str]:
+    """What comes behind the first only since nothing was measured on it."""
+    values = [_value(option, sort, ask.unhurried_h) for option in options]
+    first = options[0]
+    behind = [
+        (value, option)
+        for value, option in zip(values[1:], options[1:], strict=True)
+        if first.measured and not option.measured and value < values[0]
+    ]
+    if behind:
+        other = min(behind, key=lambda row: row[0])[1]
+        yield f"{described(other)} would come first by its estimate, but no run on it was measured."
 
 
 def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:
@@ -184,13 +198,17 @@ def duration_of(option: ClusterOption) -> float:
     return option.hours if option.hours is not None else 1.0 / option.tokens_per_s
 
 
-# Of what was never measured the speed is less sure: where it seems as good, what was measured comes first.
-_UNMEASURED = 1.1
+def _rank(option: ClusterOption, sort: Sort, unhurried_h: float) -> Rank:
+    return rank(sort, cost_of(option), duration_of(option), unhurried_h, option.measured)
 
 
 def _key(option: ClusterOption, sort: Sort, unhurried_h: float) -> tuple[Any, ...]:
-    unpriced, value, *rest = rank(sort, cost_of(option), duration_of(option), unhurried_h)
-    return (unpriced, value * (1.0 if option.measured else _UNMEASURED), *rest, option.count, option.accelerator)
+    return (*_rank(option, sort, unhurried_h), option.count, option.accelerator)
+
+
+def _value(option: ClusterOption, sort: Sort, unhurried_h: float) -> float:
+    """What options of a kind are ranked by."""
+    return _rank(option, sort, unhurried_h)[2]
 
 
 def _score(choices: Sequence[ClusterChoice], unhurried_h: float) -> None:
@@ -208,12 +226,12 @@ def _winners(ask: Asked, candidates: list[Candidate], sort: Sort, limit: int) ->
     """The first `limit` by each order that counts: the asked one, and the front of cost against time."""
     if not candidates:
         return []
-    order = sorted(candidates, key=lambda candidate: rank(sort, candidate.money, candidate.time, ask.unhurried_h))
+    order = sorted(candidates, key=lambda candidate: candidate.rank(sort, ask.unhurried_h))
     flags = front(
         np.array([candidate.money for candidate in candidates]), np.array([candidate.time for candidate in candidates])
     )
     ahead = [candidate for candidate, flag in zip(candidates, flags, strict=True) if flag]
-    ahead.sort(key=lambda candidate: rank("balanced", candidate.money, candidate.time, ask.unhurried_h))
+    ahead.sort(key=lambda candidate: candidate.rank("balanced", ask.unhurried_h))
     return list({id(candidate): candidate for candidate in order[:limit] + ahead[:limit]}.values())
 
 
@@ -304,6 +322,7 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
     able = "fits and launch targets here write" if result.ahead else "fits"
     yield f"First is {described(options[0])}: {words[sort]} of what {able}."
+    yield from _never_measured(ask, options, sort)
     priced = [option for option in options if option.usd_per_hour is not None]
     if priced:
         cheapest = min(priced, key=cost_of)
@@ -354,7 +373,8 @@ def _may_come_first(beyond: Beyond, ask: Asked, sort: Sort, choice: ClusterChoic
     if choice is None or not choice.within or isinstance(ask.plan.workload, Inference):
         return beyond.missed <= _TWICE
     here = _key(choice.option, sort, ask.unhurried_h)
-    return beyond.missed <= _TWICE and rank(sort, beyond.money, beyond.time, ask.unhurried_h)[:2] < here[:2]
+    there = rank(sort, beyond.money, beyond.time, ask.unhurried_h, beyond.measured)
+    return beyond.missed <= _TWICE and there[:3] < here[:3]
 
 
 def described(option: ClusterOption) -> str:

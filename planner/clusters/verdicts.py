@@ -51,8 +51,13 @@ def winner_changes(
     if len(options) < 2 or not math.isfinite(value(options[0])):
         return
     first = options[0]
-    # One that is better and stands behind, as no file is written for it, wins nothing by a change of figures.
-    behind = [each for each in options[1:] if _differs(first, each) and value(first) <= value(each) < math.inf]
+    # One that is better and stands behind, as no file is written for it, wins nothing by a change of figures; nor does
+    # one that was never measured win against one that was.
+    behind = [
+        each
+        for each in options[1:]
+        if _differs(first, each) and each.measured >= first.measured and value(first) <= value(each) < math.inf
+    ]
     second = next(iter(behind), None)
     if second is not None and value(first) > 0.0:
         times = value(second) / value(first)

@@ -32,6 +32,7 @@ from planner.clusters.candidates import (
     Candidate,
     Hourly,
     Place,
+    Rank,
     Refusal,
     Refused,
     Screened,
@@ -161,22 +162,25 @@ class _Ahead:
         self.sort: Sort = sort
         self.candidates: list[Candidate] = []
         self.beyond: list[Beyond] = []
-        self._missed: list[float] = []
-        self._inside: list[tuple[float, float]] = []
+        # Of what was measured, and of all: what was comes before what never was.
+        self._missed: dict[bool, list[float]] = {True: [], False: []}
+        self._inside: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
 
-    def promise(self, cluster: _Open) -> tuple[float, tuple[bool, float, float, float]]:
-        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time, self.ask.unhurried_h)
+    def promise(self, cluster: _Open) -> tuple[float, Rank]:
+        unhurried_h, measured = self.ask.unhurried_h, cluster.tries.measured
+        return max(1.0, cluster.missed), rank(self.sort, cluster.money, cluster.time, unhurried_h, measured)
 
     def add(self, candidate: Candidate) -> None:
         self.candidates.append(candidate)
         beyond = candidate.missed(self.ask)
-        self._missed.append(beyond)
-        if beyond <= 1.0:
-            self._inside.append((candidate.money, candidate.time))
+        for kind in (True, False) if candidate.measured else (False,):
+            self._missed[kind].append(beyond)
+            if beyond <= 1.0:
+                self._inside[kind].append((candidate.money, candidate.time))
 
     def leave(self, cluster: _Open) -> None:
         """Keeps what is left out for a limit."""
-        self.beyond.append(Beyond(cluster.money, cluster.time, cluster.missed))
+        self.beyond.append(Beyond(cluster.money, cluster.time, cluster.missed, cluster.tries.measured))
 
     def leaves_out(self, cluster: _Open) -> bool:
         return min(self.nearest(cluster), self.outdone(cluster)) <= 1.0
@@ -184,11 +188,11 @@ class _Ahead:
     def nearest(self, cluster: _Open) -> float:
         """From which multiple of its least time on it breaks the limits, and enough others are nearer to them."""
         reach = missed(self.ask, 0.0, cluster.hours) if cluster.bought else cluster.missed
-        return nearest_multiple(np.array(self._missed), reach, self.enough)
+        return nearest_multiple(np.array(self._missed[cluster.tries.measured]), reach, self.enough)
 
     def outdone(self, cluster: _Open) -> float:
         """From which on enough others come before it, and some beat it in money and time both."""
-        inside = np.array(self._inside).reshape(-1, 2)
+        inside = np.array(self._inside[cluster.tries.measured]).reshape(-1, 2)
         promise = Promise(cluster.money, cluster.time, cluster.bought, self.ask.unhurried_h)
         return outdone_multiple(self.sort, inside, promise, self.enough)
 
@@ -219,6 +223,11 @@ class _Tries:
             # In one node of fewer devices it is as in the usual node.
             shapes = [Shape(device, size, per_node, sellers) for size in counts]
             self.shapes[per_node] = [shape for shape in shapes if sellers is None or shape.count > (per_node or 1)]
+
+    @property
+    def measured(self) -> bool:
+        """Whether runs on the device were; so it is taken to be where no job on it is known."""
+        return not self.node or any(sized.job.calibration.device_measured for sized in self.node.values())
 
     def first(self) -> Iterator[_Open]:
         """Those of each size of nodes up to the usual most, or to the first on which the run may take less than an
@@ -386,6 +395,7 @@ class _Tries:
                 hours=None if job.steps is None else took,
                 money=money,
                 time=took,
+                measured=job.calibration.device_measured,
             )
         )
         if job.steps is not None:

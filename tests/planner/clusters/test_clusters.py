@@ -93,8 +93,24 @@ def test_options_come_in_the_order_asked_for(name, key):
     for before, after in itertools.pairwise(options):
         if before is options[0] and before["launch_targets"] and not after["launch_targets"]:
             continue  # What can be launched comes first.
-        # What was measured comes before what only seems a little better.
-        assert before[key] <= after[key] * (1.1 if before["measured"] and not after["measured"] else 1.0) * (1 + 1e-9)
+        assert before["measured"] or not after["measured"]
+        assert before["measured"] != after["measured"] or before[key] <= after[key] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sort", ["cost", "time", "balanced"])
+@pytest.mark.parametrize(
+    ("plan", "unmeasured"), [(PLANS["full"], "l40s"), (PLANS["lora"], "rtx-4090"), (PLANS["rate"], "tpu-v6e")]
+)
+def test_what_was_never_measured_comes_behind_what_was(plan, unmeasured, sort):
+    """However good its estimate is."""
+    found = find("recommend_cluster")(
+        plan | {"sort": sort, "limit": 100, "accelerators": ["a100-sxm-80gb", unmeasured, "h100-sxm"]}
+    )
+    priced = [option for option in found["options"] if option["usd_per_hour"] is not None]
+    behind = priced if priced[0]["launch_targets"] else priced[1:]
+    measured = [option["measured"] for option in behind]
+    assert measured == sorted(measured, reverse=True)
+    assert len(set(measured)) == 2
 
 
 def test_first_is_the_plan():
@@ -276,9 +292,9 @@ def test_a_cluster_is_outdone_once_enough_others_come_before_it(sort, money, exp
     ahead = screening._Ahead(ask, sort, 5)
     for place in range(1, 6):
         price = inf if money == inf else 3.0 * place if sort == "cost" else 3.0
-        other: Any = SimpleNamespace(money=price, time=float(place), missed=lambda _: 0.0)
+        other: Any = SimpleNamespace(money=price, time=float(place), measured=True, missed=lambda _: 0.0)
         ahead.add(other)
-    one: Any = SimpleNamespace(money=money, time=1.0, bought=False)
+    one: Any = SimpleNamespace(money=money, time=1.0, bought=False, tries=SimpleNamespace(measured=True))
     assert ahead.outdone(one) == pytest.approx(expected)
 
 
@@ -361,11 +377,11 @@ def test_nobody_pays_for_hours_that_are_not_waited_for():
     """Of what is done within a working day the cheapest comes first, and is the knee."""
     found = find("recommend_cluster")({"model": LLAMA, "dataset_tokens": "300M", "limit": 100, "accelerators": FEW})
     first = found["options"][0]
-    unmeasured = 1.0 if first["measured"] else 1.1
     assert first["hours"] <= UNHURRIED_H
     for option in found["options"][1:]:
         if option["usd"] is not None and option["launch_targets"] and option["hours"] <= UNHURRIED_H:
-            assert option["usd"] * (1.0 if option["measured"] else 1.1) >= first["usd"] * unmeasured
+            assert option["measured"] <= first["measured"]
+            assert option["measured"] < first["measured"] or option["usd"] >= first["usd"]
     unhurried = [option["usd"] for option in found["options"] if option["usd"] and option["hours"] <= UNHURRIED_H]
     assert found["knee"]["usd"] == min(unhurried)
 
