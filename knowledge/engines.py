@@ -83,10 +83,11 @@ def _kernels(name: str, asked: tuple[int, ...], device: tuple[str, str, float, s
     id, family, _, _ = device
     rows = _devices().get(name, ())
     row = next((row for row in rows if any(family == named or id.startswith(named) for named in row["devices"])), {})
-    ended = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= _numbers(version)}
+    without = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= _numbers(version)}
+    without |= {kind for kind, version in row.get("since", {}).items() if asked and asked < _numbers(version)}
     return {
-        "weight_formats": tuple(kind for kind in row.get("weights", ()) if kind not in ended),
-        "cache_formats": tuple(kind for kind in row.get("caches", ()) if kind not in ended),
+        "weight_formats": tuple(kind for kind in row.get("weights", ()) if kind not in without),
+        "cache_formats": tuple(kind for kind in row.get("caches", ()) if kind not in without),
         "lacks": tuple(row.get("lacks", ())),
     }
 

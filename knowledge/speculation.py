@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from statistics import fmean
+from typing import NamedTuple
 
 from knowledge.data_files import rows
 from knowledge.models.catalogue import facts_of
@@ -14,23 +15,40 @@ _MOST = 8
 def usual_acceptance(model: str, drafted: int) -> tuple[float, str]:
     """(Chance that a drafted token is kept, where it is from) for a model of the catalogue and tokens drafted a step.
 
-    Measured lengths of the model, or of all models that were measured, are turned into the chance that gives them when
-    it is the same for each token (Leviathan et al. 2023, equation 1).
+    Measured lengths of the model, else of its family, else of all models that were measured, are turned into the chance
+    that gives them when it is the same for each token (Leviathan et al. 2023, equation 1).
     """
     facts = facts_of(model)
     base = (facts.shares or facts.id) if facts else model
-    measured = _lengths(min(drafted, _MOST))
-    mine = [length for name, length in measured if name == base]
-    length = fmean(mine or [length for _, length in measured])
-    whose = base.rpartition("/")[2] if mine else f"{len({name for name, _ in measured})} other models"
     counted = min(drafted, _MOST)
-    why = f"{length:.2f} tokens a step with {counted} drafted, as measured of {whose} on code; prose keeps fewer"
+    measured = _lengths(counted)
+    kin = facts.family if facts else ""
+    near = [row for row in measured if row.model == base] or [row for row in measured if row.family == kin] or measured
+    length = fmean(row.length for row in near)
+    names = dict.fromkeys(row.model.rpartition("/")[2] for row in near)
+    whose = " and ".join(names) if len(names) < 3 else f"{len(names)} other models"
+    how = " and ".join(dict.fromkeys(row.method for row in near))
+    why = (
+        f"{length:.2f} tokens a step with {counted} drafted, as measured of {whose} ({how}) on code; prose keeps fewer"
+    )
     return round(_chance(length, counted), 3), why
 
 
+class _AcceptedLength(NamedTuple):
+    model: str
+    family: str
+    method: str
+    length: float
+
+
 @cache
-def _lengths(drafted: int) -> tuple[tuple[str, float], ...]:
-    return tuple((row["model"], float(row[f"drafts_{drafted}"])) for row in rows("acceptance.csv"))
+def _lengths(drafted: int) -> list[_AcceptedLength]:
+    lengths = []
+    for row in rows("acceptance.csv"):
+        facts = facts_of(row["model"])
+        family = facts.family if facts else row["model"]
+        lengths.append(_AcceptedLength(row["model"], family, row["method"], float(row[f"drafts_{drafted}"])))
+    return lengths
 
 
 def _chance(length: float, drafted: int) -> float:

@@ -110,8 +110,11 @@ def cycle_of(job: ServingJob, these: Deployments, running: Floats, held: Floats,
     count = len(each)
     generating, reading, crowded = (passes.part(slice(at * count, (at + 1) * count)) for at in range(3))
     # A draft is one layer for each of its tokens (multi-token prediction: DeepSeek-V3, section 2.2; EAGLE).
-    drafting = generating.total * (job.checked_tokens - 1.0) / job.architecture.layers
-    quiet, with_prompt = generating.total + drafting, reading.total + drafting
+    # It reads prompts, too.
+    drafts, layers = job.checked_tokens - 1.0, job.architecture.layers
+    drafting = generating.total * drafts / layers
+    quiet = generating.total + drafting
+    with_prompt = reading.total * (1.0 + min(drafts, 1.0) / layers) + drafting
     stalls = with_prompt - quiet if job.mixes else with_prompt
     return Cycle(
         running=each * slots,

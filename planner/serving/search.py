@@ -164,13 +164,12 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     tried = _different(pool, np.ones(len(pool), dtype=bool))
     if not pool.fits[best]:
         return [*limits, f"None of {tried} deployments fits; the nearest is shown."]
-    if not allowed[best]:
-        return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
-    sentences = [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]
     if not _served_before(chosen.job):
         device = chosen.job.machine.accelerator.name
-        return [f"Nobody measured {chosen.job.engine.name} on {device}: its figures are those of others.", *sentences]
-    return sentences
+        limits = [f"Nobody measured {chosen.job.engine.name} on {device}: its figures are those of others.", *limits]
+    if not allowed[best]:
+        return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
+    return [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]
 
 
 def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:

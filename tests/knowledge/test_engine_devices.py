@@ -46,7 +46,7 @@ def test_every_row_names_its_source_and_devices_that_exist() -> None:
             assert len(row["source"]) > 5
             for device in row["devices"]:
                 assert device in families | vendors or any(id.startswith(device) for id in families), device
-            assert set(row.get("ended", {})) <= {*row["weights"], *row["caches"]}
+            assert {*row.get("ended", {}), *row.get("since", {})} <= {*row["weights"], *row["caches"]}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,9 @@ def test_latent_attention_is_not_served_where_an_engine_lacks_it() -> None:
     assert ("sglang", "bf16") in offered("Qwen/Qwen3-8B", "tpu-v6e")
 
 
-def test_formats_that_ended_are_read_by_older_versions() -> None:
+def test_formats_are_read_by_the_versions_that_have_them() -> None:
     device = find_accelerator("h100-sxm").value
     assert reads_format(engine("vllm", "0.23", device), "gguf")
     assert not reads_format(engine("vllm", "0.24", device), "gguf")
+    assert reads_format(engine("vllm", "0.10.1", device), "mxfp4")
+    assert not reads_format(engine("vllm", "0.9.2", device), "mxfp4")

@@ -31,6 +31,16 @@ def test_what_is_named_stands_and_more_drafts_are_kept_less_often() -> None:
     assert all(0.5 < chance < 1.0 for chance in chances)
 
 
+def test_of_a_model_that_was_not_measured_its_family_tells() -> None:
+    measured, kin, other = (
+        usual_acceptance(name, 4) for name in ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-35B-A3B", "Qwen/Qwen3-8B")
+    )
+    assert kin == measured
+    assert "(mtp)" in kin[1]
+    assert other[0] < kin[0]
+    assert "other models" in other[1]
+
+
 def test_drafts_that_do_not_pay_are_said() -> None:
     asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
     busy = asked | {"input_len": 500, "output_len": 500, "concurrency": 512, "speculative_tokens": 8, "acceptance": 0.2}

@@ -201,6 +201,8 @@ def test_announced_devices_never_come_first_and_unmeasured_ones_say_so() -> None
     unmeasured = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3"]}))
     assert not unmeasured.best.measured
     assert unmeasured.why[0].startswith("Nobody measured vllm on Gaudi 3")
+    missed = BestServing.model_validate(call("best_serving", asked | {"accelerators": ["gaudi3"], "tpot_slo_ms": 0.5}))
+    assert missed.why[0].startswith("Nobody measured vllm on Gaudi 3")
 
 
 def test_where_no_number_is_said_each_device_gets_as_many_as_serve_best() -> None:
