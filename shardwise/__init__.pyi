@@ -410,7 +410,7 @@ class _EitherRequest(_EitherArguments, total=False):
     """Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."""
     weight_bits: float | None
     """Mean bits per weight, where known (gguf, exl2); the format's own unless given."""
-    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8'] | None
+    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
     """Format of the KV cache; auto is what the engine takes for these weights."""
     engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
     """Serving engine."""
@@ -512,7 +512,7 @@ class _ServingRequest(_ServingArguments, total=False):
     """Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."""
     weight_bits: float | None
     """Mean bits per weight, where known (gguf, exl2); the format's own unless given."""
-    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8'] | None
+    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
     """Format of the KV cache; auto is what the engine takes for these weights."""
     engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
     """Serving engine."""
@@ -1000,7 +1000,7 @@ class _MlperfRequest(TypedDict, total=False):
     """Version of the engine, where known."""
     weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
     """Weight format; the usual of submissions unless given."""
-    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8'] | None
+    kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
     """Format of the KV cache."""
     tp: int | None
     """Tensor parallel size; searched unless given."""

@@ -256,7 +256,7 @@ class Inference(PlanPart):
     weight_bits: float | None = Field(
         None, gt=0, le=32, description="Mean bits per weight, where known (gguf, exl2); the format's own unless given."
     )
-    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] = Field(
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"] = Field(
         "auto", description="Format of the KV cache; auto is what the engine takes for these weights."
     )
     engine: Annotated[Engine, _named(_ENGINE_NAMES)] = Field("vllm", description="Serving engine.")

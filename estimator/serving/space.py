@@ -44,7 +44,9 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
 
 
 def _refuse_training_fields(layout: Layout) -> None:
-    for name in ("cp", "vpp", "etp", "shard_group"):
+    if (layout.cp or 1) > 1:
+        raise PlanError("layout.cp", "of serving (a cache split by context) is not estimated", _PARTS)
+    for name in ("vpp", "etp", "shard_group"):
         if (getattr(layout, name) or 1) > 1:
             raise PlanError(f"layout.{name}", "has no meaning for serving", _PARTS)
     if layout.zero_stage:

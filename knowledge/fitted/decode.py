@@ -9,8 +9,8 @@ from estimator.machine.decode import DecodeKernel, ExpertKernel
 from knowledge.data_files import document
 
 _TOLD = ("points", "median", "p90", "borrowed")
-# Formats of the cache by the entry that stands for them: kernels read 16 bits alike, and 8 bits alike.
-_CACHES = {"bf16": "bf16", "fp16": "bf16", "fp32": "bf16", "fp8": "fp8", "int8": "fp8"}
+# Formats of the cache by the entry that stands for them: kernels read 16 bits alike, and 8 bits; none of 4 is timed.
+_CACHES = {"bf16": "bf16", "fp16": "bf16", "fp32": "bf16", "fp8": "fp8", "int8": "fp8", "fp4": "fp8"}
 
 
 @cache

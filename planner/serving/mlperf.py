@@ -49,7 +49,9 @@ class MlperfRequest(BaseModel):
     engine: Engine | None = Field(None, description="Serving engine; that of most submissions unless given.")
     software_version: str | None = Field(None, description="Version of the engine, where known.")
     weight_dtype: WeightDtype | None = Field(None, description="Weight format; the usual of submissions unless given.")
-    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8"] | None = Field(None, description="Format of the KV cache.")
+    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"] | None = Field(
+        None, description="Format of the KV cache."
+    )
     tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size; searched unless given.")
     pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size; searched unless given.")
     ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size; searched unless given.")

@@ -351,7 +351,7 @@ loads = st.fixed_dictionaries(
         "requests": st.integers(1, 10**6),
         "prefix_hit": st.floats(0, 0.999),
         "weight_dtype": st.sampled_from(["bf16", "fp16", "fp32", "fp8", "int8", "awq", "mxfp4", "nvfp4", "q4_k_m"]),
-        "kv_dtype": st.sampled_from(["auto", "bf16", "fp16", "fp8", "int8"]),
+        "kv_dtype": st.sampled_from(["auto", "bf16", "fp16", "fp8", "int8", "fp4"]),
         "scenario": st.sampled_from(["offline", "server", "interactive", "single-stream", "static-batch"]),
         "max_batch": st.integers(1, 4096),
         "max_batched_tokens": st.integers(1, 10**6),

@@ -67,6 +67,7 @@ INEXPRESSIBLE = {
     "weights of an EXL2 file": {"workload.weight_dtype": "exl2"},
     "a cache of 8-bit floats": {"workload.kv_dtype": "fp8"},
     "a cache of 8-bit integers": {"workload.kv_dtype": "int8"},
+    "a cache of 4-bit floats": {"workload.kv_dtype": "fp4"},
     "a cache in 16 bits by name": {"workload.kv_dtype": "bf16"},
     "drafted tokens": {"workload.speculative_tokens": 2},
     "prompts in steps of their own": {"workload.chunked_prefill": False},

@@ -257,8 +257,8 @@ def test_a_written_set_is_read_back(target: str, data: Any):
 
 _ENGINES: dict[str, tuple[list[str], list[str]]] = {
     "vllm": (["auto", "fp8"], ["bf16"]),
-    "sglang": (["auto", "fp8"], ["bf16"]),
-    "trtllm": (["auto", "fp8"], ["bf16"]),
+    "sglang": (["auto", "fp8", "fp4"], ["bf16"]),
+    "trtllm": (["auto", "fp8", "fp4"], ["bf16"]),
     "llamacpp": (["auto", "int8"], ["q4_k_m", "q8_0", "bf16"]),
 }
 

@@ -22,7 +22,8 @@ from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
 from estimator.units import BITS_PER_BYTE, FP32_BYTES, GIB
 
-_CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+# Four bits have a scale of eight for each block of 16 (SGLang, docs/advanced_features/quantized_kv_cache.md; NVFP4).
+_CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625}
 
 
 @dataclass(frozen=True, eq=False)
