@@ -31,7 +31,7 @@ from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulRates, matmul_se
 from estimator.model.architecture import Block
 from estimator.plan.layouts import FEW, RECOMPUTE, Layouts
 from estimator.plan.training.job import Job
-from estimator.plan.training.stages import Floats, micro_batch_tokens
+from estimator.plan.training.stages import Floats, micro_batch_tokens, sum_of
 from estimator.units import FP32_BYTES
 
 
@@ -125,6 +125,8 @@ _DECISIVE = ("tp", "sequence_parallel", "cp", "ep", "etp", "zero_stage", "micro_
 def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     alike = layouts.runs(_DECISIVE)
     passes = _block_passes(job, block, alike.layouts if alike else layouts)
+    for wider in job.in_eight_bits:
+        passes = _sooner(passes, _block_passes(wider, block, alike.layouts if alike else layouts))
     if alike:
         spread: list[Any] = [alike.spread(np.asarray(values)) if np.ndim(values) else values for values in passes]
         passes = _Passes(*spread)
@@ -146,6 +148,21 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
         kernels_backward=passes.kernels_back * job.trained_layer_share,
         kernels_recompute=matmul_share * passes.kernels + core_share * passes.core_kernels,
     )
+
+
+_FORWARD = ("forward", "attention", "memory_forward", "kernels", "core_kernels")
+_BACKWARD = ("backward", "attention_back", "memory_backward", "kernels_back")
+
+
+def _sooner(narrow: _Passes, wide: _Passes) -> _Passes:
+    """Each way through a block in the precision that is through sooner, casts counted: recipes leave in more bits
+    what fewer do not make faster, a layer as a whole or one way of it (Transformer Engine, autocast by module and
+    override_linear_precision)."""
+    chosen: dict[str, Floats] = {}
+    for names in (_FORWARD, _BACKWARD):
+        waits = sum_of(getattr(wide, name) for name in names[:3]) < sum_of(getattr(narrow, name) for name in names[:3])
+        chosen |= {name: np.where(waits, getattr(wide, name), getattr(narrow, name)) for name in names}
+    return narrow._replace(**chosen)
 
 
 def _mlp_share(block: Block) -> float:

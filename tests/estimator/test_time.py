@@ -321,30 +321,38 @@ def test_layers_that_take_turns_are_reached_by_half_of_a_backward_pass() -> None
     assert turns.model_flop[0] < 0.6 * full.model_flop[0]
 
 
-_FOUR_BITS = [("b200-sxm", "nvfp4", "mxfp8"), ("gb300", "nvfp4", "mxfp8"), ("mi355x", "mxfp4", "mxfp8")]
+_FOUR_BITS = [
+    *[(name, "nvfp4") for name in ("b200-sxm", "gb300", "rtx-pro-4500-blackwell", "gb10-dgx-spark")],
+    ("mi355x", "mxfp4"),
+]
 
 
 @given(
     st.sampled_from(_FOUR_BITS),
-    st.sampled_from(["Qwen/Qwen2.5-7B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"]),
-    st.sampled_from([4096, 16384]),
+    st.sampled_from(["gpt2", "Qwen/Qwen2.5-7B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B"]),
+    st.sampled_from(["full", "lora"]),
+    st.sampled_from(["none", "full"]),
+    st.sampled_from([512, 4096, 16384]),
     st.sampled_from([1, 8]),
 )
 def test_four_bits_are_never_slower_than_eight_on_one_plan(
-    kinds: tuple[str, str, str], model: str, seq_len: int, accumulated: int
+    kinds: tuple[str, str], model: str, method: str, recompute: str, seq_len: int, accumulated: int
 ) -> None:
-    device, four, eight = kinds
+    """Of small matrices and few tokens casts cost more than products save: recipes leave those in 8 bits."""
+    device, four = kinds
     framework = "primus" if device.startswith("mi") else "megatron-bridge"
+    batch = {"seq_len": seq_len, "global_batch": 8 * accumulated}
     plan = {
         "model": model,
-        "workload": {"framework": framework, "stage": "pretrain", "seq_len": seq_len, "global_batch": 8 * accumulated},
+        "workload": {"framework": framework, "stage": "sft", "method": method, **batch},
         "cluster": {"accelerator": device, "count": 8},
-        "layout": {"tp": 1, "pp": 1, "dp": 8, "ep": 1},
+        "layout": {"tp": 1, "pp": 1, "dp": 8, "ep": 1, "recompute": recompute},
     }
     times = [
-        float(estimate_of({**plan, "workload.precision": precision}).step.seconds[0]) for precision in (four, eight)
+        float(estimate_of({**plan, "workload.precision": precision}).step.seconds[0])
+        for precision in (four, "mxfp8", "fp8")
     ]
-    assert times[0] <= times[1] * (1 + 1e-9)
+    assert times[0] <= min(times[1:]) * (1 + 1e-9)
 
 
 @given(

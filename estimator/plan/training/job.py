@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -326,6 +326,13 @@ class Job:
     def eight_bit_kind(self) -> Kind | None:
         """The kind that matmuls of four bits fall back to where it is faster; None where there is none."""
         return "fp8_block" if self.matmul_kind == "nvfp4" and self.machine.accelerator.peak_flops.get("fp8") else None
+
+    @cached_property
+    def in_eight_bits(self) -> tuple[Job, ...]:
+        """The same in the precisions that what four bits do not make faster is left in; empty of other jobs."""
+        if self.eight_bit_kind is None:
+            return ()
+        return tuple(replace(self, plan=self.plan.patch({"workload.precision": name})) for name in ("mxfp8", "fp8"))
 
     @cached_property
     def head_surface(self) -> MatmulSurface:
