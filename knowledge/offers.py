@@ -12,7 +12,7 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan, Training
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.framework import Framework
-from estimator.plan.training.job import Job
+from estimator.plan.training.job import FOUR_BIT_RATES, Job
 from knowledge.fitted.training import framework, framework_tables
 from knowledge.machines.catalogue import accelerators
 
@@ -50,6 +50,8 @@ def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
         return "optimizer_in_backward", f"{training.optimizer} that updates weights within the backward pass"
     if training.tiled_mlp and profile.activations.tile_tokens is None:
         return "tiled_mlp", "MLP in tiles"
+    if training.fp8_healing and not profile.limits.heals:
+        return "fp8_healing", "run in 4 bits that ends in 8"
     return None
 
 
@@ -105,10 +107,14 @@ def check_offered(job: Job) -> None:
             where = f" (as read in {read})" if read else ""
             raise PlanError(f"workload.{field}", f"{name} has no {value}{here}{where}{who}", list(valid))
 
+    if training.fp8_healing and training.precision not in FOUR_BIT_RATES:
+        problem = f"is the end in 8 bits of a run in 4, and this one is in {training.precision}"
+        raise PlanError("workload.fp8_healing", problem, ["0", *(f"precision {name}" for name in FOUR_BIT_RATES)])
     if lacking := _lacking(training, job.framework):
         field, what = lacking
         who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
-        raise PlanError(f"workload.{field}", f"{name} has no {what}{who}", ["false"])
+        off = str(Training.model_fields[field].default).lower()
+        raise PlanError(f"workload.{field}", f"{name} has no {what}{who}", [off])
 
 
 @cache

@@ -123,6 +123,8 @@ class _PlanRequest(_PlanArguments, total=False):
     """Attention kernel; flash is the framework's own choice on the device, flash1 that of 2022."""
     fp8_attention: bool | Literal['auto'] | None
     """Attention in 8 bits too where matmuls are in 8 or 4; the framework's default if auto."""
+    fp8_healing: float | None
+    """Part of the steps, the last ones, that run in 8 bits after those in 4 (FP8 healing)."""
     fused_loss: bool | Literal['auto'] | None
     """Fused or chunked cross-entropy (no full logits)."""
     tiled_mlp: bool | None
@@ -290,6 +292,8 @@ class _EitherRequest(_EitherArguments, total=False):
     """Attention kernel; flash is the framework's own choice on the device, flash1 that of 2022."""
     fp8_attention: bool | Literal['auto'] | None
     """Attention in 8 bits too where matmuls are in 8 or 4; the framework's default if auto."""
+    fp8_healing: float | None
+    """Part of the steps, the last ones, that run in 8 bits after those in 4 (FP8 healing)."""
     fused_loss: bool | Literal['auto'] | None
     """Fused or chunked cross-entropy (no full logits)."""
     tiled_mlp: bool | None

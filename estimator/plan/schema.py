@@ -169,6 +169,12 @@ class Training(PlanPart):
     fp8_attention: bool | Literal["auto"] = Field(
         "auto", description="Attention in 8 bits too where matmuls are in 8 or 4; the framework's default if auto."
     )
+    fp8_healing: float = Field(
+        0,
+        ge=0,
+        lt=1,
+        description="Part of the steps, the last ones, that run in 8 bits after those in 4 (FP8 healing).",
+    )
     fused_loss: bool | Literal["auto"] = Field("auto", description="Fused or chunked cross-entropy (no full logits).")
     tiled_mlp: bool = Field(
         False, description="Dense MLPs go tile by tile over the sequence, and run again in the backward pass."

@@ -236,6 +236,14 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
             f"{job.machine.count} devices do not fill {job.machine.nodes} nodes of {job.machine.per_node}: "
             "the last node is partly used"
         )
+    if job.healing and job.plan.overrides.mfu is None:
+        share = training.fp8_healing
+        healed = float(step_time(job.healing, layouts.take(np.array([index]))).seconds[0])
+        before = (float(estimates.step.seconds[index]) - share * healed) / (1.0 - share)
+        sentences.append(
+            f"the first {100.0 * (1.0 - share):.0f} % of the steps take {before:.3g} s in {training.precision}, the "
+            f"others {healed:.3g} s in fp8: a step is their mean, memory that of the latter"
+        )
     if job.seq_len > job.architecture.context > 0:
         sentences.append(
             f"a sequence length of {job.seq_len:,} is beyond the model's context of {job.architecture.context:,}"

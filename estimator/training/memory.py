@@ -227,8 +227,8 @@ def pages_states(job: Job) -> bool:
 def parts_by_moment(
     job: Job, layouts: Layouts, stage: np.ndarray
 ) -> tuple[dict[str, Floats], list[dict[str, Floats]], States]:
-    """What is always there, but for states that are paged, and what there is besides at each of MOMENTS that there
-    is."""
+    """What is always there, but for states that are paged, and what there is besides at each of MOMENTS."""
+    job = job.healing or job  # whose weights are the wider ones
     shape = stage_shape(job.architecture, layouts, stage)
     states = model_states(job, layouts, shape)
     always = {

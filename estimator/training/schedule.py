@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +131,16 @@ def passes(job: Job, layouts: Layouts) -> Passes:
 
 
 def step_time(job: Job, layouts: Layouts) -> Step:
+    """One step; of a run that ends in another precision the mean over all its steps."""
+    step, share = _step_time(job, layouts), job.training.fp8_healing
+    if job.healing is None:
+        return step
+    healed = _step_time(job.healing, layouts)
+    parts = {name: (1.0 - share) * took + share * healed.components[name] for name, took in step.components.items()}
+    return replace(step, components=parts, seconds=(1.0 - share) * step.seconds + share * healed.seconds)
+
+
+def _step_time(job: Job, layouts: Layouts) -> Step:
     """The slowest stage's micro-batches, the bubble, and what of the communication is not hidden."""
     micro_passes = passes(job, layouts)
     groups, micro = micro_passes.groups, micro_passes.micro
@@ -451,11 +461,9 @@ def whole_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: Fl
 
 def moved_by_data(job: Job, layouts: Layouts, groups: Groups, held: Held) -> dict[str, list[Message]]:
     """What data parallelism moves in a step, of candidates that are all of ZeRO-3 or all of less."""
-    if groups.data.idle and groups.expert_data.idle:
-        return {}
-    m = layouts.grad_accum.astype(np.float64)
+    idle = groups.data.idle and groups.expert_data.idle
     of = sharded_messages if layouts.zero_stage.min(initial=3) >= 3 else whole_messages
-    return of(job, layouts, groups, held, m)
+    return {} if idle else of(job, layouts, groups, held, layouts.grad_accum.astype(np.float64))
 
 
 def _stage_two_rounds(job: Job, layouts: Layouts, m: Floats) -> Floats:

@@ -112,6 +112,24 @@ def test_a_method_that_a_stage_lacks_is_refused_and_the_stage_named(name: str, s
     assert method not in refused.value.valid
 
 
+@pytest.mark.parametrize(
+    ("framework", "precision", "problem"),
+    [
+        ("megatron-lm", "nvfp4", "megatron-lm has no run in 4 bits that ends in 8; megatron-bridge has it"),
+        ("megatron-bridge", "mxfp8", "is the end in 8 bits of a run in 4, and this one is in mxfp8"),
+    ],
+)
+def test_runs_end_in_eight_bits_where_a_framework_has_it_and_after_four(
+    framework: str, precision: str, problem: str
+) -> None:
+    workload = {"framework": framework, "stage": "sft", "precision": precision, "fp8_healing": 0.4}
+    plan = {"model": "gpt2", "cluster": {"accelerator": "b200-sxm", "count": 1}, "workload": workload}
+    with pytest.raises(PlanError, match=problem) as refused:
+        check_offered(job_of(Plan.parse(plan)))
+    assert refused.value.field == "workload.fp8_healing"
+    assert refused.value.valid[0] == "0"
+
+
 def test_what_was_read_names_frameworks_with_version_and_date() -> None:
     for name, where in framework_tables()["read"].items():
         assert name in frameworks_known()

@@ -45,6 +45,7 @@ INEXPRESSIBLE = {
     "GRPO": {"workload.stage": "grpo"},
     "CUDA graphs": {"workload.cuda_graph": "layers"},
     "attention in 8 bits": {"workload.fp8_attention": True},
+    "a run in 4 bits that ends in 8": {"workload.fp8_healing": 0.4},
     "dropping of tokens beyond the capacity of experts": {"workload.moe_capacity": True},
     "this precision": {"workload.precision": "nvfp4"},
     "layers over unlike devices of one machine": {"cluster.count": 1, "cluster.beside": ["rtx-3090"]},

@@ -74,7 +74,7 @@ def test_dropout_and_embeddings_are_said_only_where_they_are_asked_for():
 UNSAID = {"kind", "framework", "software_version", "dataset_tokens", "engine_share", "group_size", "rollout", "lora"}
 UNSAID |= {"dataset_samples", "sample_tokens", "steps", "gradients", "optimizer_in_backward", "tiled_mlp"}
 UNSAID |= {"dp_overlap", "tp_overlap", "moe_dispatcher", "moe_overlap", "cuda_graph", "moe_capacity", "response_len"}
-UNSAID |= {"fp8_attention"}
+UNSAID |= {"fp8_attention", "fp8_healing"}
 # How many images there are is the data's, and how many tokens they come to follows.
 UNSAID |= {"images", "visual_tokens"}
 SEEING = {"model": "Qwen/Qwen3-VL-8B-Instruct", "workload.images": 1, "workload.video_frames": 8}

@@ -290,6 +290,8 @@ class Limits:
     """The same of precisions."""
     devices: tuple[str, ...]
     """Makers of the devices that it runs on."""
+    heals: bool
+    """Whether runs in 4 bits can end in 8."""
 
     def methods_of(self, stage: str) -> tuple[str, ...]:
         """The methods that a stage of it has."""

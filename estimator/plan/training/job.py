@@ -335,6 +335,13 @@ class Job:
         return tuple(replace(self, plan=self.plan.patch({"workload.precision": name})) for name in ("mxfp8", "fp8"))
 
     @cached_property
+    def healing(self) -> Job | None:
+        """The last part of a run in 4 bits that ends in 8, as a job of its own; None of other runs."""
+        if not self.training.fp8_healing:
+            return None
+        return replace(self, plan=self.plan.patch({"workload.precision": "fp8", "workload.fp8_healing": None}))
+
+    @cached_property
     def head_surface(self) -> MatmulSurface:
         return self.calibration.device.surfaces["bf16"]
 
