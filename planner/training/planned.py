@@ -184,6 +184,7 @@ def _settings(job: Job) -> Iterator[Assumption]:
         ("gradients", training.gradients, "summed as the framework does"),
         ("optimizer_in_backward", training.optimizer_in_backward, "weights are updated after the backward pass"),
         ("tiled_mlp", training.tiled_mlp, "MLPs read whole sequences"),
+        ("fp8_healing", training.fp8_healing, "all steps are in one precision"),
     ]
     if training.stage in ("ppo", "grpo"):
         rows.append(("rollout", training.rollout, "the trained model generates the samples itself"))
