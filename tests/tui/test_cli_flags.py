@@ -26,7 +26,7 @@ _TYPED = {
     "credits_end": "2026-12-31", "days_per_week": "5",
 }  # fmt: skip
 _LISTS = ("beside", "recompute_modules")
-_SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout")
+_SHARES = ("engine_share", "prefix_hit", "memory_share", "acceptance", "output_spread", "lora_dropout", "fp8_healing")
 FIELDS = sorted(ALL_PATHS)
 
 
