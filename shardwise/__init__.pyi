@@ -27,6 +27,7 @@ from planner.matrix.results import MatrixResults as MatrixResults
 from planner.measuring.here import MachineDescription as MachineDescription
 from planner.measuring.training import RenderedBenchmark as RenderedBenchmark
 from planner.measuring.training import TrainingMeasurement as TrainingMeasurement
+from planner.money.portfolio import Portfolio as Portfolio
 from planner.money.results import CostEstimate as CostEstimate
 from planner.records.catalogue import AddedRow as AddedRow
 from planner.records.catalogue import CatalogueList as CatalogueList
@@ -707,6 +708,12 @@ class _ConfigureRequest(_Where, total=False):
     longest_sample_tokens: int | None
     """Tokens of the longest samples of the data; seq_len follows from it."""
 
+class _PortfolioRequest(TypedDict, total=False):
+    start: datetime | None
+    """When the first may begin, e.g. 2026-12-01T09:00; for dates."""
+    usd_per_device_hour: float | None
+    """Your own price of the cluster."""
+
 class _AdviseRequest(_EitherRequest, total=False):
     topics: list[str] | None
     """Only these topics of the playbook; all unless given."""
@@ -1155,6 +1162,11 @@ def auto_configure(model: str | Mapping[str, Any] | None = None, accelerator: st
     weight format, devices and layout for serving (request_rate or concurrency, ttft_slo_ms, tpot_slo_ms). What is
     given (accelerator, count, method …) is kept. Use it for "set it all up", "I have 8 A100 and want to fine-
     tune", "what can I do for 500 USD"."""
+
+def schedule_runs(accelerator: str, count: int, runs: list[Mapping[str, Any]], **arguments: Unpack[_PortfolioRequest]) -> Portfolio:
+    """When each of several training runs on one cluster is done. They go by priority, order and the devices of each;
+    with the latest ends, what the cluster costs until then, how busy it is, and where a run is late or does not
+    fit how many devices are enough. Use it for "run A, then B"."""
 
 def advise(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_AdviseRequest]) -> Advice:
     """What an experienced engineer would tell about a plan for training or serving: the entries of the playbook that

@@ -37,7 +37,7 @@ SHOWN_BY_WRITERS = frozenset({
 # Asked for by name in a conversation of its own: an assistant's list of tools does without.
 SELDOM = frozenset({
     "apply_strategies", "peak_throughput", "project_mlperf", "render_benchmark", "benchmark_result", "benchmark_matrix",
-    "matrix_results", "list_runs",
+    "matrix_results", "list_runs", "schedule_runs",
     "diff_scenarios", "load_scenario", "delete_scenario",
 })  # fmt: skip
 _PLAN = (
@@ -66,7 +66,7 @@ class _Listing:
 
 _OF_STRANGERS = _Listing(EVERYDAY | {"improvements"}, _USUAL, _HOMES, 200)
 # In a conversation of ours the prompt says what tools share: where files go stands with the tool that writes them.
-_OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 130)
+_OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 115)
 _SENTENCE = re.compile(r"(?<=[.\"”)]) (?=[A-Z])")
 
 
@@ -188,8 +188,14 @@ def _parameters(
         if tool.name in IN_FULL and most is not None and name not in most:
             continue
         has_words = field.get("type") == "object" or (name in EVERYDAY and not is_short) or name in needed
-        fields[name] = field if has_words else _shape(field)
+        fields[name] = _with_plain_items(field) if has_words else _shape(field)
     return {key: value for key, value in schema.items() if key not in ("$defs", "description")} | {"properties": fields}
+
+
+def _with_plain_items(field: dict[str, Any]) -> dict[str, Any]:
+    """What a list holds is told in the words of its argument: parts of a schema are not listed."""
+    items = field.get("items")
+    return {**field, "items": _shape(items)} if isinstance(items, dict) and "$ref" in items else field
 
 
 def _shape(field: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from planner.asked.clusters import ClusterRequest, ConfigureRequest
 from planner.asked.lookups import AdviseRequest
 from planner.asked.money import CostRequest, ExplainRequest
+from planner.asked.portfolio import PortfolioRequest
 from planner.asked.scenarios import CompareRequest
 from tools.registry import tool
 
@@ -44,6 +45,13 @@ def auto_configure(request: ConfigureRequest) -> Any:
     weight format, devices and layout for serving (request_rate or concurrency, ttft_slo_ms, tpot_slo_ms). What is given
     (accelerator, count, method …) is kept. Use it for "set it all up", "I have 8 A100 and want to fine-tune", "what can
     I do for 500 USD"."""
+
+
+@tool(title="Schedule several runs", read_only=True, by="planner.money.portfolio")
+def schedule_runs(request: PortfolioRequest) -> Any:
+    """When each of several training runs on one cluster is done. They go by priority, order and the devices of each;
+    with the latest ends, what the cluster costs until then, how busy it is, and where a run is late or does not fit how
+    many devices are enough. Use it for "run A, then B"."""
 
 
 @tool(title="Advise on a plan", read_only=True, by="planner.advice.advise")

@@ -27,7 +27,7 @@ _MODULES = {
     "tools.facts": "describe_model describe_hardware",
     "tools.training": ("estimate_training check_fit best_parallelism find_limit sweep project_scaling"),
     "tools.serving": "estimate_inference best_serving size_serving",
-    "tools.decisions": "estimate_cost compare recommend_cluster auto_configure advise explain",
+    "tools.decisions": "estimate_cost compare recommend_cluster auto_configure schedule_runs advise explain",
     "tools.files": ("render_configs write_configs import_config render_report preview_report report"),
     "tools.records": (
         "render_scenario save_scenario list_scenarios load_scenario delete_scenario "

@@ -22,6 +22,7 @@ from agent.offline.begin import NAME, begin, pending, whole
 from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
+from agent.offline.queued import in_a_row
 from agent.offline.settling import settled
 from agent.offline.turn import AnsweredPart, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
@@ -71,6 +72,7 @@ def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: Ans
     """The first step of a question; `before` is what the turn asked before it."""
     start = turn_start(turn.messages)
     reading = read(words, catalogue, turn.plan, turn.topic, turn.now)
+    reading = in_a_row(reading, lambda part: read(part, catalogue, {}, {}, turn.now), turn.plan, catalogue)
     begun = begin(turn, start, reading, catalogue)
     if isinstance(begun, Thought):
         kept = begun.topic if begun.topic is not None else turn.topic

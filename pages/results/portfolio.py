@@ -19,7 +19,7 @@ _LONGEST_NAME = 24
 
 def portfolio(result: Portfolio) -> list[Block]:
     columns: list[Column] = [
-        ("run", "name"), "devices", ("begins", lambda row: row.begins or _hour(row.begins_h)),
+        ("run", "name"), "devices", ("begins", _begins),
         ("ends", lambda row: row.ends or _hour(row.ends_h)),
         ("at the latest", lambda row: row.latest or _hour(row.latest_h)),
         ("takes", lambda row: _hour(row.takes_h)), "usd", ("in time", lambda row: yes(row.meets_deadline)),
@@ -76,6 +76,10 @@ def _headline(result: Portfolio) -> Headline:
 def _needed(enough: EnoughDevices) -> Prose:
     cost = "" if enough.usd is None else f", {usd(enough.usd)} for the cluster until then"
     return Prose(f"{enough.count} devices are enough for all of them in time: done in {hours(enough.ends_h)}{cost}.")
+
+
+def _begins(row: PlacedRun) -> str:
+    return row.begins or ("at once" if row.begins_h == 0.0 else _hour(row.begins_h))
 
 
 def _hour(value: float | None) -> str:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.money.queue import QueuedRun, starts
 from estimator.plan.schema import Inference, Plan
 from knowledge.prices.book import prices
+from planner.asked.portfolio import PortfolioRequest, PortfolioRun
 from planner.money.offers import OfferTerms, cheapest, in_order, offer, rentable
 from planner.named import device_named
 from planner.result import Assumption, Result
@@ -22,30 +22,6 @@ from planner.training.planned import Planned, plan_training
 from planner.training.run import run_of
 
 _TIMES = (2, 4, 8, 16, 32)
-
-
-class PortfolioRun(BaseModel):
-    """A run of the portfolio: a plan of training, without a cluster of its own."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str = Field(min_length=1, max_length=80, description="What to call it.")
-    plan: dict[str, Any] = Field(description="A partial Plan of training with its data or steps.")
-    devices: int | None = Field(None, ge=1, le=1_000_000, description="How many it takes; all unless given.")
-    priority: float = Field(0.0, ge=-1e6, le=1e6, description="What is higher goes first.")
-    after: list[str] = Field(default_factory=list, max_length=100, description="Runs that must have ended.")
-    ready_h: float = Field(0.0, ge=0, le=1e6, description="Hours from the start before which it cannot begin.")
-    deadline_h: float | None = Field(None, gt=0, le=1e6, description="Hours from the start by which it should end.")
-
-
-class PortfolioRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    accelerator: str = Field(max_length=200, description="Of the cluster that all share.")
-    count: int = Field(ge=1, le=1_000_000, description="Its devices.")
-    runs: list[PortfolioRun] = Field(min_length=1, max_length=100)
-    start: datetime | None = Field(None, description="When the first may begin, e.g. 2026-12-01T09:00; for dates.")
-    usd_per_device_hour: float | None = Field(None, gt=0, le=1e6, description="Your own price of the cluster.")
 
 
 class PlacedRun(Result):
@@ -131,7 +107,7 @@ class _Schedule:
         )
 
 
-def portfolio(request: PortfolioRequest) -> Portfolio:
+def schedule_runs(request: PortfolioRequest) -> Portfolio:
     """Schedule several runs on one cluster. Raises PlanError."""
     device, named = device_named(request.accelerator)
     _check_names(request.runs)

@@ -140,7 +140,7 @@ def test_every_tool_is_asked_for_in_the_sets() -> None:
     asked_for_by_hand = {"preview_hardware", "add_hardware", "preview_model", "add_model", "preview_price", "add_price",
                          "render_scenario", "render_matrix", "matrix_results", "render_report",
                          "preview_report", "describe_machine", "render_benchmark", "benchmark_result", "read_run",
-                         "rate_run", "list_runs"}  # fmt: skip
+                         "rate_run", "list_runs", "schedule_runs"}  # fmt: skip
     assert set(registry()) - asked - asked_for_by_hand == set()
 
 

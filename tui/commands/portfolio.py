@@ -13,7 +13,8 @@ from pages.rendering import terminal
 from pages.results.portfolio import as_csv
 from pages.results.portfolio import portfolio as page
 from planner import requests
-from planner.money.portfolio import PortfolioRequest, portfolio
+from planner.asked.portfolio import PortfolioRequest
+from planner.money.portfolio import schedule_runs
 from tui.jsonout import write_json
 from tui.pager import paged
 from tui.progress import working
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = requests.parsed(PortfolioRequest, content)
     assert isinstance(request, PortfolioRequest)
     with working("portfolio"):
-        result = portfolio(request)
+        result = schedule_runs(request)
     if arguments.csv is not None:
         write_file(Path(arguments.csv), as_csv(result), arguments.overwrite, "--csv")
     if arguments.json:

@@ -17,7 +17,7 @@ ROWS = {f"{does}_{kind}": kind for does in ("add", "preview") for kind in ("pric
 # Tools whose question is about no plan, or about a saved one.
 FREE = frozenset({"list_scenarios", "load_scenario", "delete_scenario", "diff_scenarios", "search_playbook",
                   "list_catalogue", "import_config", "matrix_results", "benchmark_result", "list_runs",
-                  "describe_machine", *ROWS})  # fmt: skip
+                  "describe_machine", "schedule_runs", *ROWS})  # fmt: skip
 # Tools that look for the hardware themselves.
 SEARCHES_HARDWARE = frozenset({"recommend_cluster", "auto_configure"})
 # Follow-ups that ask nothing ask these again.

@@ -11,7 +11,8 @@ import pytest
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from pages.results.portfolio import as_csv, gantt
-from planner.money.portfolio import PortfolioRequest, portfolio
+from planner.asked.portfolio import PortfolioRequest
+from planner.money.portfolio import schedule_runs
 from planner.training.planned import plan_training
 from planner.training.run import run_of
 
@@ -28,7 +29,7 @@ def _asked(**more: Any) -> PortfolioRequest:
 
 
 def test_each_run_takes_what_its_estimate_says() -> None:
-    result = portfolio(_asked(start="2026-12-01T09:00"))
+    result = schedule_runs(_asked(start="2026-12-01T09:00"))
     rows = {row.name: row for row in result.placed}
     alone = run_of(plan_training(Plan.parse(PLAN).patch({"cluster.accelerator": "h100-sxm", "cluster.count": 8})))
     assert alone is not None
@@ -47,16 +48,16 @@ def test_each_run_takes_what_its_estimate_says() -> None:
 
 def test_names_of_the_device_and_of_models_say_how_they_were_read() -> None:
     run = {"name": "one", "plan": PLAN | {"model": "llama 8b"}}
-    read = {item.field: item.why for item in portfolio(_asked(accelerator="a100 80", runs=[run])).assumptions}
+    read = {item.field: item.why for item in schedule_runs(_asked(accelerator="a100 80", runs=[run])).assumptions}
     assert "'a100 80' read as" in read["accelerator"]
     assert "'llama 8b' read as" in read["runs.one.model"]
 
 
 def test_late_runs_say_what_is_enough() -> None:
-    hours = portfolio(_asked()).placed[0].takes_h
+    hours = schedule_runs(_asked()).placed[0].takes_h
     assert hours is not None
     runs = [{"name": str(place), "plan": PLAN, "devices": 8, "deadline_h": hours * 1.01} for place in range(4)]
-    result = portfolio(_asked(runs=runs, usd_per_device_hour=2.0))
+    result = schedule_runs(_asked(runs=runs, usd_per_device_hour=2.0))
     assert result.in_time is False
     assert result.enough is not None
     assert result.enough.count == 32
@@ -75,4 +76,4 @@ def test_late_runs_say_what_is_enough() -> None:
 )
 def test_what_cannot_be_queued_is_refused(runs: list[dict[str, Any]]) -> None:
     with pytest.raises(PlanError):
-        portfolio(_asked(runs=runs))
+        schedule_runs(_asked(runs=runs))
