@@ -27,6 +27,10 @@ class PortfolioRequest(BaseModel):
 
     accelerator: str = Field(max_length=200, description="Of the cluster.")
     count: int = Field(ge=1, le=1_000_000, description="Its devices.")
-    runs: list[PortfolioRun] = Field(min_length=1, max_length=100, description="Each {name, plan, devices, priority, after, ready_h, deadline_h}, plan with its data.")
+    runs: list[PortfolioRun] = Field(
+        min_length=1,
+        max_length=100,
+        description="Each {name, plan, devices, priority, after, ready_h, deadline_h}, plan with its data.",
+    )
     start: datetime | None = Field(None, description="When the first may begin, e.g. 2026-12-01T09:00; for dates.")
     usd_per_device_hour: float | None = Field(None, gt=0, le=1e6, description="Your own price of the cluster.")
