@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from agent.offline.catalogue import Catalogue
-from agent.offline.form import Edit, Reading
+from agent.offline.form import Reading
 from agent.offline.patching import Before, patched
+from planner.asked.portfolio import PortfolioRun
 from planner.partial import get
 
 # What stands between two runs of which the second begins when the first is done.
@@ -23,6 +24,7 @@ _WHEN = re.compile(r"\b(?:when|how long|done|finish\w*|schedule|wann|fertig|cuá
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node", "interconnect")
 # Limits of the whole turn, not of a run in it.
 _OF_ALL = ("deadline_h", "budget_usd", "budget_device_hours", "provider")
+_LONGEST_NAME = 70
 _LENGTHS = ("dataset_tokens", "dataset_samples", "steps")
 
 
@@ -38,7 +40,11 @@ def in_a_row(
     runs = _runs([read(part) for part in parts], catalogue)
     if accelerator is None or count is None or len(runs) < 2:
         return reading
-    own = {"accelerator": accelerator, "count": max([count, *(run.get("devices", 0) for run in runs)]), "runs": runs}
+    own = {
+        "accelerator": accelerator,
+        "count": max([count, *(run.devices or 0 for run in runs)]),
+        "runs": [run.model_dump(exclude_defaults=True) for run in runs],
+    }
     edits = [edit for edit in reading.edits if edit.field in _OF_DEVICES]
     return replace(reading, tool="schedule_runs", own=own, edits=edits, options=[], needs=[], focus=[], lost=[])
 
@@ -50,10 +56,10 @@ def _cluster(reading: Reading, plan: Mapping[str, Any], catalogue: Catalogue) ->
     return (str(accelerator) if accelerator else None), (int(count) if count else None)
 
 
-def _runs(readings: Sequence[Reading], catalogue: Catalogue) -> list[dict[str, Any]]:
+def _runs(readings: Sequence[Reading], catalogue: Catalogue) -> list[PortfolioRun]:
     """A run of each part that says how long one is, of the model before it where it names none, after the one before;
     nothing where a part is a run and does not say so."""
-    runs: list[dict[str, Any]] = []
+    runs: list[PortfolioRun] = []
     model: Any = None
     for reading in readings:
         named = reading.values("model")
@@ -64,25 +70,24 @@ def _runs(readings: Sequence[Reading], catalogue: Catalogue) -> list[dict[str, A
         model = named[-1] if named else model
         if model is None:
             return []
-        edits = [edit for edit in reading.edits if edit.field not in (*_OF_DEVICES, *_OF_ALL, "model")]
-        run = _run(model, edits, reading, catalogue)
-        run["name"] = _name(str(model), [each["name"] for each in runs])
-        if runs:
-            run["after"] = [runs[-1]["name"]]
-        runs.append(run)
+        name = _name(str(model), [run.name for run in runs])
+        runs.append(_run(name, model, [run.name for run in runs[-1:]], reading, catalogue))
     return runs
 
 
-def _run(model: Any, edits: Sequence[Edit], reading: Reading, catalogue: Catalogue) -> dict[str, Any]:
-    run: dict[str, Any] = {"plan": patched({"model": model}, edits, reading.text, catalogue, Before()).plan}
-    if deadlines := reading.values("deadline_h"):
-        run["deadline_h"] = deadlines[-1]
-    if counts := reading.values("count"):
-        run["devices"] = counts[-1]
-    return run
+def _run(name: str, model: Any, after: list[str], reading: Reading, catalogue: Catalogue) -> PortfolioRun:
+    edits = [edit for edit in reading.edits if edit.field not in (*_OF_DEVICES, *_OF_ALL, "model")]
+    counts, deadlines = reading.values("count"), reading.values("deadline_h")
+    return PortfolioRun(
+        name=name,
+        plan=patched({"model": model}, edits, reading.text, catalogue, Before()).plan,
+        devices=counts[-1] if counts else None,
+        after=after,
+        deadline_h=deadlines[-1] if deadlines else None,
+    )
 
 
 def _name(model: str, taken: Sequence[str]) -> str:
-    name = model.rpartition("/")[2]
+    name = model.rpartition("/")[2][:_LONGEST_NAME]
     again = sum(other == name or other.startswith(f"{name} (") for other in taken)
     return f"{name} ({again + 1})" if again else name
