@@ -82,7 +82,9 @@ def _run(name: str, model: Any, after: list[str], reading: Reading, catalogue: C
         name=name,
         plan=patched({"model": model}, edits, reading.text, catalogue, Before()).plan,
         devices=counts[-1] if counts else None,
+        priority=0.0,
         after=after,
+        ready_h=0.0,
         deadline_h=deadlines[-1] if deadlines else None,
     )
 
