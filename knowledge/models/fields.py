@@ -83,10 +83,23 @@ def _of_unknown(fields: dict[str, Any], kind: str, near: list[str]) -> list[str]
             f"{kind[:60]!r} is not known, and it has layers that are no attention ({', '.join(sorted(others)[:3])})"
         )
         raise PlanError("model.model_type", problem, near)
+    experts = next((name for name in _named("num_experts") if _is_many(fields.get(name))), None)
+    if kind and experts and not any(fields.get(name) for name in _named("moe_intermediate_size")):
+        problem = f"{kind[:60]!r} is not known, and its config says {experts}, but not how wide an expert is"
+        raise PlanError("model.moe_intermediate_size", problem)
     if fields.get("hidden_act") in unknown["ungated"] and fields.get("mlp_gated") is None:
         fields["mlp_gated"] = False
         return [f"an MLP without a gate, as with {fields['hidden_act']} elsewhere"]
     return []
+
+
+def _named(field: str) -> list[str]:
+    """What configs call a field."""
+    return [field, *_table()["names"][field]]
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 1
 
 
 def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

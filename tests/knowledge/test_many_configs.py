@@ -78,3 +78,21 @@ def test_an_unknown_kind_with_squared_relu_has_no_gate() -> None:
     one, gated = (architecture(_PLAIN | {"model_type": "nova", "hidden_act": act}) for act in ("relu2", "silu"))
     assert gated.parameters - one.parameters == 2 * 64 * 128
     assert any("without a gate" in note for note in one.notes)
+
+
+def test_how_wide_experts_of_an_unknown_kind_are_is_asked() -> None:
+    """Doge's 16,384 experts of one column each were counted as wide as its MLP: 3.3e12 weights for 2e7."""
+    config = _PLAIN | {"model_type": "doge", "num_experts": 16384, "num_experts_per_tok": 64}
+    with pytest.raises(PlanError, match=r"'doge' is not known.*says num_experts, but not how wide"):
+        architecture(config)
+    narrow = architecture(config | {"moe_intermediate_size": 1})
+    assert narrow.parameters < 1e8
+    assert architecture(_PLAIN | {"model_type": "doge", "num_experts": 1}).parameters < 1e6
+
+
+def test_biogpt_is_no_llama() -> None:
+    config = {
+        "model_type": "biogpt", "vocab_size": 42384, "hidden_size": 1024, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "intermediate_size": 4096, "hidden_act": "gelu", "max_position_embeddings": 1024,
+    }  # fmt: skip
+    assert architecture(config).parameters == 346_763_264
