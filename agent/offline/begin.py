@@ -44,7 +44,7 @@ from agent.offline.unsaid import (
     on_usual,
     under_load,
 )
-from agent.offline.work import common, first_lines, work_of
+from agent.offline.work import common, first_lines, with_more_money, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
 from pages.blocks import offered
@@ -125,11 +125,12 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     missing = talk.missing(plan, settled, bool(change.patch.nodes) or "cluster.count" in settled)
     if questions := list(dict.fromkeys([*map(str, needs), *missing])):
         return _ask(turn, reading, base, plan, topic, questions, [*change.patch.refusals, *notes])
+    question, more = with_more_money(question, topic["pricing"], plan)
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     goes_on = supposed and not example and reading.scope != "hypothetical"
     still = [f"still supposing {label(supposed[0])}"] if goes_on else []
-    work |= common(turn, start, reading, [*still, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
+    work |= common(turn, start, reading, [*still, *more, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
     if not supposed:
         return (turn.plan if base.supposing else plan), topic

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent.models import Turn
@@ -15,6 +16,7 @@ from agent.offline.options import Changed, label
 from agent.offline.question import TurnQuestion
 from agent.offline.refusing import devices_left, frameworks
 from estimator.plan.schema import merge
+from knowledge.figures import usd
 from knowledge.machines.catalogue import find_accelerator
 from launchers.targets import TARGETS
 from planner.partial import flat, get, is_serving
@@ -32,6 +34,18 @@ def common(
         "start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before],
         "earlier": {} if reading.new else turn.topic.get("told", {}),
     }  # fmt: skip
+
+
+def with_more_money(
+    question: TurnQuestion, pricing: Mapping[str, Any], plan: Mapping[str, Any]
+) -> tuple[TurnQuestion, list[str]]:
+    """'What would $10k more buy?' of a search for hardware is that search with so much more, and what is said of it."""
+    budget, more = get(plan, "goal.budget_usd"), pricing.get("more_usd")
+    if not (question.wish and question.wish[0] in SEARCHES_HARDWARE and budget and more):
+        return question, []
+    tool, own = question.wish
+    raised = replace(question, wish=(tool, own | {"budget_usd": budget + more}))
+    return raised, [f"with {usd(more)} more than {usd(budget)}"]
 
 
 def first_lines(reading: Reading) -> list[str]:

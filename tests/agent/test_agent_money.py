@@ -115,3 +115,13 @@ def test_spot_stands_beside_on_demand_with_its_provider() -> None:
     assert "with the time that interruptions take" in line
     assert "; on demand " in line
     assert "unverified" not in turn.answer
+
+
+def test_what_more_money_buys_of_a_search_is_the_search_with_so_much_more() -> None:
+    more, after = talk(
+        [f"{RUN} for 200 dollars, what should I rent? And what would $10k more buy?", "and only NVIDIA?"]
+    )
+    assert more.calls[-1].name == "recommend_cluster"
+    assert more.calls[-1].arguments["budget_usd"] == 10_200
+    assert "$10,000 more than $200" in more.answer
+    assert after.calls[-1].arguments["budget_usd"] == 200  # it was only asked
