@@ -49,6 +49,14 @@ def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
     return _ENDLESS.sub(lambda match: f"{match[0][:_LONGEST_WORD]}…", text)
 
 
+def unreadable(error: Exception) -> str:
+    """Why a parser gave up, for whoever wrote the text: Python's own words are about its settings."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    problem = " ".join(str(error).split())
+    return "it has an integer of thousands of digits" if "set_int_max_str_digits" in problem else problem
+
+
 def steers(text: str) -> bool:
     """Whether it holds what moves a cursor or turns round what is read."""
     return _STEERING.search(text) is not None

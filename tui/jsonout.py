@@ -8,7 +8,8 @@ import re
 import sys
 from typing import Any
 
-_UNSAFE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Also what turns round the order in which a line is read, which JSON may hold as it is.
+_UNSAFE = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def to_json(value: Any, indent: int | None = None, ascii_only: bool = False) -> str:

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from estimator.errors import PlanError
+from estimator.errors import PlanError, unreadable
 from estimator.model.architecture import Architecture
 from estimator.model.configs import build
 from estimator.model.vision import VisionTower
@@ -351,7 +351,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanError("model", f"{path} is not JSON: {error}") from None
+        raise PlanError("model", f"{path} is not JSON: {unreadable(error)}") from None
     if not isinstance(config, dict):
         raise PlanError("model", f"{path} must hold a JSON object of config fields")
     return config

@@ -28,7 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from estimator.errors import PlanError
+from estimator.errors import PlanError, unreadable
 from knowledge.own import database
 from knowledge.own.home import NOWHERE, expanded, platform_folder
 
@@ -357,11 +357,8 @@ def parsed(text: str, field: str) -> Any:
             value = yaml.load(text, Loader=loader)
     except PlanError:
         raise
-    except (yaml.YAMLError, ValueError) as error:
-        problem = " ".join(str(error).split())
-        raise PlanError(field, f"is not readable YAML: {problem[:300]}") from None
-    except RecursionError:
-        raise PlanError(field, "is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise PlanError(field, f"is not readable YAML: {unreadable(error)[:300]}") from None
     _refuse_odd(value, field)
     return value
 

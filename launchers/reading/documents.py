@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from estimator.errors import PlanError
+from estimator.errors import PlanError, unreadable
 
 LARGEST = 200_000
 _MOST_VALUES = 20_000
@@ -279,5 +279,5 @@ def _refuse_constant(name: str) -> float:
 
 
 def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = unreadable(error)
     return text if len(text) <= 200 else text[:197] + "..."

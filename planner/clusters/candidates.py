@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from estimator.machine.hardware import Accelerator, Price
@@ -33,12 +34,18 @@ from planner.training.planned import Planned
 @dataclass(frozen=True)
 class Refusal:
     """Why an accelerator is no option. `least` is what it would need or come to: devices where it does not fit, hours
-    where it takes too long, USD where it costs too much; None where that is not known."""
+    where it takes too long, USD where it costs too much; None where that is not known. `look` finds it where that takes
+    a search of its own."""
 
     accelerator: str
     reason: Why
     why: str
-    least: float | None = None
+    given: float | None = None
+    look: Callable[[], float | None] | None = None
+
+    @cached_property
+    def least(self) -> float | None:
+        return self.look() if self.look else self.given
 
 
 Refused = list[Refusal]
@@ -149,11 +156,11 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Screened:
-    """What fits, what is left out and why, how many sizes (of serving: kinds of replica) were estimated, and what was
-    not for a limit."""
+    """What fits, what is left out and why (looked for where it is asked), how many sizes (of serving: kinds of replica)
+    were estimated, and what was not for a limit."""
 
     candidates: list[Candidate]
-    refused: Refused
+    refused: Callable[[], Iterable[Refusal]]
     tried: int
     beyond: list[Beyond] = field(default_factory=list)
     told: list[str] = field(default_factory=list)

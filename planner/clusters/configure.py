@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
-from planner.asked.clusters import ConfigureRequest, Where
+from planner.asked.clusters import ConfigureRequest, Sort, Where
 from planner.clusters.candidates import ClusterChoice
 from planner.clusters.recommend import (
     Recommended,
@@ -18,6 +19,8 @@ from planner.clusters.recommend import (
     cost_of,
     described,
     duration_of,
+    launched,
+    ranked,
     recommended,
     sort_of,
     written_first,
@@ -48,6 +51,11 @@ _UNIT = 512
 _SHORTER = (2048, 1024, 512)
 # Options that are looked at, and told beside the chosen one. What costs a tenth more is as cheap.
 _LISTED, _TOLD, _NEAR = 10, 3, 1.1
+# By what factor limits may be missed for others than the nearest to be looked at: the first estimates are not exact.
+_NEARLY = 1.5
+# What a device is left out for whatever the method.
+_OF_NO_METHOD = ("filtered", "not_tried", "not_offered", "no_price", "no_framework")
+_OF_LIMITS = ("over_hourly", "past_deadline", "over_budget")
 # An Asked without limits of the cluster itself.
 _NO_LIMITS: dict[str, Any] = dict.fromkeys(("count", "max_devices", "max_nodes", "max_usd_per_hour", "max_kw"))
 
@@ -58,6 +66,7 @@ class Attempt:
 
     name: str
     ask: Asked
+    sort: Sort
     result: Recommended | None
     error: PlanError | None
 
@@ -69,6 +78,10 @@ class Attempt:
     @property
     def best(self) -> ClusterChoice | None:
         return self.choices[0] if self.choices else None
+
+    @property
+    def missed(self) -> float:
+        return self.result.missed if self.result else math.inf
 
     @property
     def satisfied(self) -> bool:
@@ -83,11 +96,12 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
     field = "weight_dtype" if serving else "method"
     tried = list(_tries(ask, field, _FORMATS if serving else _METHODS))
     chosen = next((attempt for attempt in tried if attempt.satisfied), None)
-    last = chosen or next((attempt for attempt in reversed(tried) if attempt.best), None)
+    last = chosen or _nearest(tried)
     if last is None or last.best is None:
         return _nothing(ask, tried, field)
     choice, option = last.best, last.best.option
     estimate = choice.estimate
+    others = [attempt for attempt in tried if attempt.name != last.name]
     assumptions = [*ask.assumptions, *lengths, *assumed(last.ask, choice)]
     return AutoConfigured(
         plan=estimate.complete_plan,
@@ -101,8 +115,8 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         tokens_per_s=option.tokens_per_s,
         per_device_bytes=option.per_device_bytes,
         option=option,
-        reasons=list(_reasons(ask, tried, last, field, assumptions)),
-        considered=[*_methods_considered(tried, last), *_clusters_considered(last)],
+        reasons=list(_reasons(ask, others, last, field, assumptions)),
+        considered=[*_methods_considered(others), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
         launch_targets=[*choice.launched_by],
         assumptions=assumptions,
@@ -138,18 +152,34 @@ def _tries(ask: Asked, field: str, names: tuple[str, ...]) -> Iterator[Attempt]:
     for name in names:
         asking = replace(ask, plan=ask.plan.patch({f"workload.{field}": name}), rejected=list(ask.rejected))
         try:
-            recommendation = recommended(asking, sort, _LISTED)
-            if sort == "cost" and recommendation.satisfied:
-                recommendation = _settled(asking, recommendation)
-            attempt = Attempt(name, asking, recommendation, None)
+            recommendation = _first_nearest(asking, sort)
+            if recommendation.satisfied:
+                settle = sort == "cost"
+                recommendation = _settled(asking, recommendation) if settle else launched(recommendation, _LISTED)
+            attempt = Attempt(name, asking, sort, recommendation, None)
         except PlanError as error:
             # With one left the plan itself is what cannot be.
             if len(names) == 1 or error.field in ("model", "request_rate"):
                 raise
-            attempt = Attempt(name, asking, None, error)
+            attempt = Attempt(name, asking, sort, None, error)
         yield attempt
         if attempt.satisfied:
             return
+
+
+def _first_nearest(ask: Asked, sort: Sort) -> Recommended:
+    """The options, or where nothing comes near the limits only the one that comes nearest: the others are not told."""
+    goal = ask.plan.goal
+    if goal.deadline_h is None and goal.budget_usd is None:
+        return ranked(ask, sort, _LISTED)
+    nearest = ranked(ask, sort, 1)
+    return ranked(ask, sort, _LISTED) if nearest.missed <= _NEARLY else nearest
+
+
+def _nearest(tried: list[Attempt]) -> Attempt | None:
+    """The one that comes nearest to the limits, with all options, the best first that can be launched."""
+    last = min((attempt for attempt in reversed(tried) if attempt.best), key=lambda each: each.missed, default=None)
+    return replace(last, result=recommended(last.ask, last.sort, _LISTED)) if last else None
 
 
 def _settled(ask: Asked, recommendation: Recommended) -> Recommended:
@@ -174,9 +204,11 @@ def _missing(attempt: Attempt) -> str:
     if attempt.error:
         return str(attempt.error)
     if attempt.best is None:
-        reasons = attempt.result.rejected if attempt.result else []
-        why = next((row.why for row in reasons if row.reason not in ("filtered", "not_tried", "not_offered")), None)
-        return why or "no device that may be used can run it"
+        whys: dict[bool, str] = {}
+        for each in attempt.result.refused() if attempt.result else ():
+            if each.reason not in _OF_NO_METHOD:
+                whys.setdefault(each.reason in _OF_LIMITS, each.why)
+        return whys.get(True) or whys.get(False) or "no device that may be used can run it"
     return "; ".join(_exceeded(attempt.ask, attempt.best.option)) or "it meets no limit"
 
 
@@ -189,12 +221,12 @@ def _exceeded(ask: Asked, option: ClusterOption) -> Iterator[str]:
 
 
 def _reasons(
-    ask: Asked, tried: list[Attempt], last: Attempt, field: str, assumptions: list[Assumption]
+    ask: Asked, others: list[Attempt], last: Attempt, field: str, assumptions: list[Assumption]
 ) -> Iterator[Reason]:
     option, workload = last.best.option if last.best else None, ask.plan.workload
     assert option is not None
     why = {"method": _WHY_METHOD, "weight_dtype": _WHY_FORMAT}[field].get(last.name, "it was given")
-    before = [f"{attempt.name} does not do ({_missing(attempt)})" for attempt in tried if attempt is not last]
+    before = [f"{attempt.name} does not do ({_missing(attempt)})" for attempt in others]
     if field in workload.model_fields_set:
         why = "it was given"
     elif field == "method" and ask.plan.training.stage == "pretrain":
@@ -234,17 +266,16 @@ def _why_cluster(ask: Asked, last: Attempt, option: ClusterOption) -> str:
     )
 
 
-def _methods_considered(tried: list[Attempt], last: Attempt) -> Iterator[Considered]:
-    for attempt in tried:
-        if attempt is not last:
-            option = attempt.best.option if attempt.best else None
-            yield Considered(
-                choice=f"{attempt.name} on {option.count} x {option.accelerator}" if option else attempt.name,
-                fits=option is not None,
-                usd=option.usd if option else None,
-                hours=option.hours if option else None,
-                why=_missing(attempt),
-            )
+def _methods_considered(others: list[Attempt]) -> Iterator[Considered]:
+    for attempt in others:
+        option = attempt.best.option if attempt.best else None
+        yield Considered(
+            choice=f"{attempt.name} on {option.count} x {option.accelerator}" if option else attempt.name,
+            fits=option is not None,
+            usd=option.usd if option else None,
+            hours=option.hours if option else None,
+            why=_missing(attempt),
+        )
 
 
 def _clusters_considered(last: Attempt) -> Iterator[Considered]:
@@ -273,10 +304,7 @@ def _relax(last: Attempt) -> Iterator[str]:
             some = True
             yield f"Without {name} of {getattr(ask.plan.goal, field.removeprefix('goal.')):,g}: {told}."
     if ask.count is not None or ask.max_devices or ask.max_nodes or ask.max_usd_per_hour or ask.max_kw:
-        freed = replace(
-            ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, max_kw=None, rejected=[]
-        )
-        told = _first(freed)
+        told = _first(replace(ask, **_NO_LIMITS, rejected=[]))
         if told:
             some = True
             yield f"With another number of these devices: {told}."
@@ -334,9 +362,7 @@ def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
 
 def _relax_hardware(last: Attempt) -> Iterator[str]:
     """What would do with another number of the devices, and with any devices."""
-    more = replace(
-        last.ask, count=None, max_devices=None, max_nodes=None, max_usd_per_hour=None, max_kw=None, rejected=[]
-    )
+    more = replace(last.ask, **_NO_LIMITS, rejected=[])
     if told := _first(more):
         yield f"With another number of these devices: {told}."
     plan = last.ask.plan
@@ -347,7 +373,7 @@ def _relax_hardware(last: Attempt) -> Iterator[str]:
                 yield f"With sequences of {length:,} tokens: {told}."
                 break
     anything = asked(Where.model_validate({"plan": plan.given()}))
-    if told := _first(anything):
+    if (anything.devices, anything.providers) != (more.devices, more.providers) and (told := _first(anything)):
         yield f"With other devices: {told}."
 
 

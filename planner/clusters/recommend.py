@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,12 @@ _WRITTEN = 3
 
 @dataclass(frozen=True)
 class Recommended:
+    ask: Asked
     choices: list[ClusterChoice]
-    rejected: list[ClusterRejected]
+    refused: Callable[[], Iterable[Refusal]]
+    """What fell out, looked for where it is asked: how much of a device would do takes another search."""
+    place: Callable[[ClusterChoice], tuple[Any, ...]]
+    """What they are in the order of."""
     tried: int
     satisfied: bool
     front: list[ClusterOption]
@@ -48,6 +54,16 @@ class Recommended:
     """How many right behind the first would come before it, but cannot be launched from here."""
     told: Sequence[str] = ()
     """What was assumed of limits that nobody named."""
+
+    @property
+    def missed(self) -> float:
+        """By what factor the nearest misses the limits; inf where nothing fits."""
+        return min((_missed(self.ask, choice.option) for choice in self.choices), default=math.inf)
+
+    @cached_property
+    def rejected(self) -> list[ClusterRejected]:
+        """What fell out, those of the same reason together."""
+        return [*_grouped([*self.refused()]), *self.ask.rejected]
 
 
 def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
@@ -90,7 +106,19 @@ def sort_of(ask: Asked) -> Sort:
 
 
 def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
-    """The options of `asked`, in order, each estimated exactly; raises PlanError where the plan itself cannot be."""
+    """The options of `asked`, in order, each estimated exactly, the best that can be launched first; raises PlanError
+    where the plan itself cannot be."""
+    return launched(ranked(ask, sort, limit), limit)
+
+
+def launched(result: Recommended, limit: int) -> Recommended:
+    """With the best that can be launched first."""
+    choices, ahead = written_first(result.ask, result.choices, limit, result.place)
+    return replace(result, choices=choices, ahead=ahead)
+
+
+def ranked(ask: Asked, sort: Sort, limit: int) -> Recommended:
+    """The options in order, whether or not they can be launched."""
     find_architecture(ask.plan.model)
     serving = isinstance(ask.plan.workload, Inference)
     screened = serving_clusters(ask) if serving else training_clusters(ask, sort, 2 * limit)
@@ -110,14 +138,24 @@ def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
         missed = 0.0 if satisfied else _missed(ask, choice.option)
         return missed, _key(choice.option, sort, ask.unhurried_h)
 
-    ordered, ahead = written_first(ask, sorted(within, key=place), limit, place)
-    refused = [*screened.refused, *_beyond(ask, candidates), *_behind(ask, candidates, ordered[:limit])]
-    front_options = [choice.option for choice in within if choice.option.pareto]
-    rejected = [*_grouped(refused), *ask.rejected]
     late = (Beyond(each.money, each.time, each.missed(ask), each.measured) for each in candidates)
-    beyond = [each for each in (*screened.beyond, *late) if each.missed > 1.0]
+
+    def refused() -> Iterator[Refusal]:
+        yield from screened.refused()
+        yield from _beyond(ask, candidates)
+        yield from _behind(ask, candidates, ordered)
+
+    ordered = sorted(within, key=place)[:limit]
     return Recommended(
-        ordered[:limit], rejected, screened.tried, satisfied, front_options, beyond, ahead, screened.told
+        ask=ask,
+        choices=ordered,
+        refused=refused,
+        place=place,
+        tried=screened.tried,
+        satisfied=satisfied,
+        front=[choice.option for choice in within if choice.option.pareto],
+        beyond=[each for each in (*screened.beyond, *late) if each.missed > 1.0],
+        told=screened.told,
     )
 
 

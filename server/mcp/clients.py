@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from estimator.errors import PlanError, nearest
+from estimator.errors import PlanError, nearest, unreadable
 from knowledge.own.files import read_text, working_folder
 from knowledge.own.home import home
 
@@ -136,8 +136,10 @@ def merged(client: Client, wanted: dict[str, Any]) -> tuple[str, str | None]:
     try:
         content = _read(client, now or "")
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        kind = client.form.upper()
-        raise PlanError("--install", f"{path} is not plain {kind} ({error}); add the snippet by hand") from None
+        kind, why = client.form.upper(), unreadable(error)
+        raise PlanError(
+            "--install", f"{path} is not plain {kind} ({why}); add the snippet by hand"
+        ) from None
     servers = content.setdefault(client.key, {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise PlanError("--install", f"{path} has no place for {client.key}; add the snippet by hand")

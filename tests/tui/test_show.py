@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,13 +14,19 @@ from fake_session import COST, ESTIMATE, GIB, PLAN
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estimator.errors import PlanError
 from knowledge import figures
+from knowledge.own.files import parsed
+from launchers.reading.documents import plain_data
 from pages.rendering.clean import arguments_line, clean, one_line
 from pages.rendering.table import table
 from pages.results.overview import FIGURE_LABELS, Overview, fold
 from pages.results.plan import plan_lines
+from tui.commands.call import parse_value
 from tui.jsonout import to_json
 
+# Unicode's classes of the marks that turn round the order in which a line is read.
+REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -123,8 +131,16 @@ def test_json_is_always_valid_and_harmless(value: Any, ascii_only: bool) -> None
 
     text = to_json(value, ascii_only=ascii_only)
     assert json.loads(text) == finite(value)
-    assert not [c for c in text if unicodedata.category(c) == "Cc"]
+    assert not [c for c in text if unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in REORDERING]
     assert text.isascii() or not ascii_only
+
+
+@pytest.mark.parametrize("odd", ["1" * 5000, "[" * 100_000])
+@pytest.mark.parametrize("read", [parse_value, parsed, lambda text, name: plain_data(f"{name}.json", text)])
+def test_what_cannot_be_read_is_told_to_its_writer(odd: str, read: Callable[[str, str], Any]) -> None:
+    with pytest.raises(PlanError) as refused:
+        read(f'{{"a": {odd}', "config")
+    assert not re.search("set_int_max|recursion", str(refused.value))
 
 
 class TestOverview:

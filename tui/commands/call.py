@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from estimator.errors import PlanError
+from estimator.errors import PlanError, unreadable
 from knowledge.own.files import LARGEST_BYTES, open_regular, read_stream
 from tools import call
 from tools.registry import find, registry
@@ -117,5 +117,5 @@ def parse_value(text: str, what: str, valid: Sequence[str] = ()) -> Any:
         raise PlanError(what, f"is not valid JSON ({error.msg} at {where})", valid) from None
     except PlanError:
         raise
-    except (RecursionError, ValueError) as error:  # nested too deeply, or an integer of thousands of digits
-        raise PlanError(what, f"is not usable JSON ({error})") from None
+    except (RecursionError, ValueError) as error:
+        raise PlanError(what, f"is not usable JSON: {unreadable(error)}") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
@@ -41,36 +43,78 @@ def screened(ask: Asked) -> Screened:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
     sized: list[tuple[Assumed, list[Candidate]]] = []
     refused: Refused = []
+    dear: list[Accelerator] = []
     tried = 0
     for device in ask.devices:
         if not ask.estimates(device.id):
             refused.append(unpriced(device.id))
             continue
-        plan, why = _settled(ask.plan, device)
-        if why:
-            refused.append(Refusal(device.id, "no_framework", why))
+        paid = _paid(ask, device)
+        if paid is not None and paid < (ask.count or 1):
+            dear.append(device)
             continue
-        most = ask.count or ask.most(plan.cluster.per_node or device.per_node, device)
-        plan_there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id})
-        try:
-            result = size_serving(
-                SizeServingRequest.model_validate(
-                    {"plan": plan_there.given(), "slo_statistic": ask.statistic, "top": _KINDS}
-                )
-            )
-        except PlanError as error:
-            refused.append(Refusal(device.id, "no_layout", " ".join(str(error).split())))
-            continue
-        tried += result.candidates
-        fitting = [candidate for size in result.sizes for candidate in _candidate(ask, device, plan, size)]
-        sized.append((kept(result.assumptions), fitting))
-        if not fitting:
-            refused.append(_refusal(device, result.sizes, result.why))
+        here = _on(ask, device, paid)
+        tried += here.tried
+        sized.append((here.assumed, here.fitting))
+        if here.refusal is not None and paid is None:
+            refused.append(here.refusal)
+        elif here.refusal is not None:
+            dear.append(device)
     limits = max((assumed for assumed, fitting in sized if fitting), key=len, default=[])
     candidates = [each for assumed, fitting in sized if len(assumed) == len(limits) for each in fitting]
     slow = {each.shape.accelerator.id for assumed, fitting in sized if len(assumed) < len(limits) for each in fitting}
     refused += [Refusal(name, "too_slow", _TOO_SLOW) for name in slow]
-    return Screened(candidates, refused, tried, told=told(limits))
+
+    def refusals() -> Iterator[Refusal]:
+        yield from refused
+        for device in dear:
+            if refusal := _on(ask, device, None).refusal:
+                yield refusal
+
+    return Screened(candidates, refusals, tried, told=told(limits))
+
+
+@dataclass(frozen=True)
+class _Sized:
+    """What was assumed of limits, what serves the load, or why nothing does, and how many kinds were estimated."""
+
+    assumed: Assumed
+    fitting: list[Candidate]
+    refusal: Refusal | None = None
+    tried: int = 0
+
+
+def _on(ask: Asked, device: Accelerator, paid: int | None) -> _Sized:
+    """The sizes on a device, of no more than are `paid` for."""
+    plan, why = _settled(ask.plan, device)
+    if why:
+        return _Sized([], [], Refusal(device.id, "no_framework", why))
+    most = ask.count or min(
+        (each for each in (paid, ask.most(plan.cluster.per_node or device.per_node, device)) if each is not None),
+        default=None,
+    )
+    there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id}).given()
+    try:
+        result = size_serving(
+            SizeServingRequest.model_validate({"plan": there, "slo_statistic": ask.statistic, "top": _KINDS})
+        )
+    except PlanError as error:
+        return _Sized([], [], Refusal(device.id, "no_layout", " ".join(str(error).split())))
+    every = [candidate for size in result.sizes for candidate in _candidate(ask, device, plan, size)]
+    limit = ask.max_usd_per_hour
+    fitting = [each for each in every if limit is None or (each.best is not None and each.best.usd <= limit)]
+    refusal = None if fitting else _refusal(device, every, bool(result.sizes), result.why)
+    return _Sized(kept(result.assumptions), fitting, refusal, result.candidates)
+
+
+def _paid(ask: Asked, device: Accelerator) -> int | None:
+    """How many devices the limit of an hour pays for at the most, by the least that one costs in any offer; None
+    without a limit."""
+    limit = ask.max_usd_per_hour
+    if limit is None or ask.buys:
+        return None
+    each = [price.usd_per_hour / price.count for price in ask.offered(device.id) if price.usd_per_hour is not None]
+    return int(limit / min(each)) if each and min(each) > 0.0 else None
 
 
 def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
@@ -92,7 +136,7 @@ def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
 
 
 def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -> list[Candidate]:
-    """The size as a candidate; none where its hourly price is beyond the limit, or the number is not the asked one."""
+    """The size as a candidate; none where the number is not the asked one."""
     sold = purchase(device) if ask.buys else None
     count = sold.bought(size.devices) if sold else size.devices
     shape = Shape(device, count, (sold and sold.per_node(device)) or plan.cluster.per_node)
@@ -102,9 +146,6 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
         return []
     rows = hourly_rows(ask, shape, min(shape.node, per_replica), per_replica > shape.node)
     best = rows[0] if rows else None
-    limit = ask.max_usd_per_hour
-    if limit is not None and (best is None or best.usd > limit):
-        return []
     hours = HOURS_PER_MONTH
     if ask.plan.inference.requests is not None:
         hours = ask.plan.inference.requests / size.requests_per_s / 3600.0
@@ -123,11 +164,14 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
     ]
 
 
-def _refusal(device: Accelerator, sizes: list[ServingSize], why: list[str]) -> Refusal:
+def _refusal(device: Accelerator, every: list[Candidate], sized: bool, why: list[str]) -> Refusal:
+    """`every` is what would serve the load beyond the limit of an hour, `sized` whether any number would."""
     name = device.id
-    if not sizes:
+    if not every and sized:
+        return Refusal(name, "not_offered", "is sold in numbers that are no whole replicas")
+    if not every:
         last = why[-1]
         short = "does not fit in any replica tried" in last or "more than the" in last
         return Refusal(name, "does_not_fit" if short else "too_slow", last)
-    hourly = [size.usd_per_hour for size in sizes if size.usd_per_hour is not None]
+    hourly = [each.best.usd for each in every if each.best is not None]
     return Refusal(name, "over_hourly", OVER_HOURLY, min(hourly)) if hourly else Refusal(name, "no_price", NO_HOURLY)

@@ -17,7 +17,7 @@ from launchers.render import render
 from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.clusters.training.screening import chosen
+from planner.clusters.training.patch import chosen
 from planner.estimates import PlanEstimate
 from planner.files.expressible import expressible
 from planner.money.offers import offer, offers

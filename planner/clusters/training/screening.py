@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from planner.clusters.candidates import (
     unpriced,
 )
 from planner.clusters.request import Asked, finite
+from planner.clusters.training.patch import chosen
 from planner.training.run import clock_hours
 
 # Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
@@ -92,10 +93,16 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
             heappush(waiting, (ahead.promise(larger), next(order), larger))
     failed = [device for device in tries if not device.fitted]
     errors = [device.error for device in failed if device.error and not device.misfits]
-    if errors and not ahead.candidates and len({str(error) for error in errors}) == 1:
+    dear = any(device.dear for device in failed)
+    if errors and not ahead.candidates and not dear and len({str(error) for error in errors}) == 1:
         raise errors[0]
-    refused += [device.refusal() for device in failed]
-    return Screened(ahead.candidates, refused, sum(device.tried for device in tries), ahead.beyond)
+
+    def refusals() -> Iterator[Refusal]:
+        yield from refused
+        for device in failed:
+            yield device.refusal()
+
+    return Screened(ahead.candidates, refusals, sum(device.tried for device in tries), ahead.beyond)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +124,6 @@ class KnownClusters:
 
     sized: dict[Place, _Sized] = field(default_factory=dict)
     best: dict[Place, tuple[Quick | None, Job]] = field(default_factory=dict)
-    least: dict[tuple[str, int], int | None] = field(default_factory=dict)
-    """By device and the most that were tried: the least number that would do."""
 
 
 def _without_limits(plan: Plan) -> str:
@@ -215,7 +220,8 @@ class _Tries:
         self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
         self.misfits: list[int] = []
-        self.dear: list[float] = []
+        # Beyond the limit of an hour, with what they cost.
+        self.dear: list[tuple[Shape, float]] = []
         self.tried = 0
         self.most_is_open = ask.count is None and ask.max_devices is None and ask.max_nodes is None
         for per_node, sellers in node_sizes(ask, device):
@@ -297,6 +303,10 @@ class _Tries:
         rows = hourly_rows(self.ask, shape, shape.node, shape.count > shape.node)
         best = rows[0] if rows else None
         if best is None and (shape.sellers is not None or self._waits_for_price(shape)):
+            return None
+        limit = self.ask.max_usd_per_hour
+        if limit is not None and (best is None or best.usd > limit):
+            self.dear.append((shape, best.usd if best else math.inf))
             return None
         sized = self.node.get(shape.per_node)
         if sized is None or self.ask.plan.training.stage in STAGES:  # Generation does not scale.
@@ -380,18 +390,14 @@ class _Tries:
             late = missed(self.ask, 0.0, cluster.hours) >= cluster.missed
             self.beyond = "past_deadline" if late else "over_budget"
             return max(1.0, nearest) * cluster.time
-        limit, best = self.ask.max_usd_per_hour, cluster.best
-        if limit is not None and (best is None or best.usd > limit):
-            self.dear.append(best.usd if best else math.inf)
-            return None
         took = _took(job, quick.step_s)
-        money = _money(job, took, best)
+        money = _money(job, took, cluster.best)
         self.fitted = True
         ahead.add(
             Candidate(
                 shape=cluster.shape,
                 changes=cluster.shape.changes | chosen(job, quick.layout, quick.micro_batch),
-                best=best,
+                best=cluster.best,
                 hours=None if job.steps is None else took,
                 money=money,
                 time=took,
@@ -404,18 +410,15 @@ class _Tries:
 
     def refusal(self) -> Refusal:
         name = self.device.id
-        if self.dear:
-            least = finite(min(self.dear))
-            return Refusal(name, "over_hourly", OVER_HOURLY, least) if least else Refusal(name, "no_price", NO_HOURLY)
+        if (least := self._least_hourly()) is not None:
+            known = finite(least)
+            return Refusal(name, "over_hourly", OVER_HOURLY, known) if known else Refusal(name, "no_price", NO_HOURLY)
         if self.outdone and not self.ask.rents(name):
             return Refusal(name, "no_price", "no price is known, and enough others have one")
         if self.outdone:
             return Refusal(name, "outdone", "others are cheaper and faster even if it reached its peak rate")
         if self.misfits:
-            most = max(self.misfits)
-            if (name, most) not in self.known.least:
-                self.known.least[name, most] = self._least_devices(most)
-            return Refusal(name, "does_not_fit", MISFIT, self.known.least[name, most])
+            return Refusal(name, "does_not_fit", MISFIT, look=self._least_devices)
         if self.beyond:
             limit = {"past_deadline": "deadline", "over_budget": "budget"}[self.beyond]
             return Refusal(name, self.beyond, f"cannot keep to the {limit} even at its peak rate")
@@ -423,17 +426,31 @@ class _Tries:
             return Refusal(name, "no_layout", " ".join(str(self.error).split()))
         return Refusal(name, "not_offered", "no number of it that is rented out meets the limits")
 
-    def _least_devices(self, most: int) -> int | None:
-        """The next doubling beyond the most on which it would fit."""
-        node = self.ask.plan.cluster.per_node or self.device.per_node
-        for size in sizes(node, most + 1, most * _LOOKED_BEYOND):
+    def _least_hourly(self) -> float | None:
+        """USD an hour of the cheapest that fits of those beyond the limit of an hour; inf where its price is not
+        known, None where none fits."""
+        for shape, usd in sorted(self.dear, key=lambda each: (each[1], each[0].count)):
             try:
-                plan = _with(self.ask.plan, Shape(self.device, size))
-                if _quick(plan, job_of(plan), 0.0)[0]:
-                    return size
-            except PlanError:
-                continue
+                if self._fits(shape):
+                    return usd
+                self.misfits.append(shape.count)
+            except PlanError as error:
+                self.error = error
         return None
+
+    def _least_devices(self) -> int | None:
+        """The next doubling beyond the most that were tried on which it would fit."""
+        node, most = self.ask.plan.cluster.per_node or self.device.per_node, max(self.misfits)
+        for size in sizes(node, most + 1, most * _LOOKED_BEYOND):
+            with suppress(PlanError):
+                if self._fits(Shape(self.device, size)):
+                    return size
+        return None
+
+    def _fits(self, shape: Shape) -> bool:
+        """In whatever time. Raises PlanError where the plan cannot be."""
+        plan = _with(self.ask.plan, shape)
+        return bool(_quick(plan, job_of(plan), 0.0)[0])
 
 
 def _with(plan: Plan, shape: Shape) -> Plan:
@@ -477,13 +494,3 @@ def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick |
             if quick := quickest(job, slowest_s):
                 return quick, job
     return None, first
-
-
-def chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
-    """What a plan has to say for these very figures to come out again."""
-    return {
-        "layout": dict(layout),
-        "workload.micro_batch": micro_batch,
-        "workload.global_batch": job.global_batch,
-        "workload.framework": job.framework.name,
-    }

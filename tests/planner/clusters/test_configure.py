@@ -105,3 +105,37 @@ def test_bad_arguments_are_named(bad, field):
     with pytest.raises(PlanError) as caught:
         configured(**({"model": LLAMA, "dataset_tokens": "10M"} | bad))
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("limit", [{"deadline_h": 1e-4}, {"budget_usd": 1}])
+def test_where_nothing_keeps_a_limit_the_method_that_comes_nearest_is_told(limit):
+    found = configured(model="meta-llama/Llama-3.1-70B", dataset_tokens="10M", accelerators=["h100", "tpu-v7"], **limit)
+    assert not found["satisfied"]
+    (figure,) = {"deadline_h": ["hours"], "budget_usd": ["usd"]}[next(iter(limit))]
+    method = found["plan"]["workload"]["method"]
+    others = [row for row in found["considered"] if row["choice"].split(" on ")[0] in {"full", "lora", "qlora"}]
+    assert [row["choice"].split(" on ")[0] for row in others] == [
+        name for name in ("full", "lora", "qlora") if name != method
+    ]
+    # What can be launched comes before what comes nearer and cannot.
+    reached = min([found[figure], *(row[figure] for row in found["considered"] if row not in others)])
+    assert all(reached <= row[figure] for row in others if row["fits"])
+
+
+@pytest.mark.parametrize("load", [{"dataset_tokens": "10M"}, {"request_rate": 2, "input_len": 1000, "output_len": 200}])
+def test_what_no_hourly_limit_pays_for_is_told_by_the_limit_and_not_by_a_device_that_it_says_nothing_of(load):
+    asked = {"model": "meta-llama/Llama-3.1-70B", **load}
+    found = configured(**asked, max_usd_per_hour=0.05)
+    assert not found["fits"]
+    whys = {row["why"] for row in found["considered"]}
+    assert whys == {"costs more an hour wherever it fits"}
+    # Any devices may be used already: another number of these is what other devices would be.
+    assert not any(text.startswith("With other devices") for text in found["relax"])
+    assert any(text.startswith("With another number") for text in found["relax"])
+    rejected = find("recommend_cluster")({**asked, "max_usd_per_hour": 0.05})["rejected"]
+    dear = next(row for row in rejected if row["reason"] == "over_hourly")["least_usd_per_hour"]
+    assert min(dear.values()) > 0.05
+    device, usd = min(dear.items(), key=lambda item: item[1])
+    first = find("recommend_cluster")({**asked, "max_usd_per_hour": usd * 1.001, "accelerators": [device]})
+    assert first["options"]
+    assert first["options"][0]["usd_per_hour"] == pytest.approx(usd)
