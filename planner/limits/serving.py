@@ -33,6 +33,7 @@ from planner.serving.warnings import warnings_of
 
 # As reasons say them.
 _LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "whole request"}
+_ORDER = [*_LATENCIES, "throughput", "kv memory", ""]
 _LONGEST = 100_000_000
 # Values tried in each call: memory alone is told of many as soon as of few, latencies are not.
 _POINTS, _TIMED_POINTS = 33, 7
@@ -151,7 +152,8 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
         if slo.limits_any:
             held, able = able, timed.able(job, candidates, able)
             for place in np.flatnonzero(held.any(axis=1) & ~able.any(axis=1)):
-                slow[int(values[place])] = str(timed.reasons[held[place]][0])
+                # What has room is too slow, or runs fewer at once; a limit of latency is what can be changed.
+                slow[int(values[place])] = min(timed.reasons[held[place]], key=_ORDER.index)
         least_bytes = memory.total.reshape(able.shape).min(axis=1).tolist()
         fitting = np.asarray(able.any(axis=1))
         for value, ok, size in zip(values.tolist(), fitting.tolist(), least_bytes, strict=True):
@@ -166,17 +168,26 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     each = f"{clients} requests at once" if clients > 1 else "one request"
     shown = list(probes.values())
     if value is None:
-        by = f"{slow[least]}_slo_ms" if least in slow else "kv_cache"
-        why = f"not even the shortest of {each} {'is fast enough' if least in slow else 'fits'}"
-        return _Furthest(plan_at, None, least, least, by, why, shown)
+        by, what = _kept_by(slow.get(least, ""), job.engine.name)
+        short = "is fast enough" if by.endswith("_slo_ms") else "runs at once" if by == "max_batch" else "fits"
+        return _Furthest(plan_at, None, least, least, by, f"not even the shortest of {each} {short}", shown)
     if too_slow := next((reason for length, reason in sorted(slow.items()) if length > value), None):
-        why = f"with more than {value:,} {unit} the limit of {_LATENCIES[too_slow]} is missed"
-        return _Furthest(plan_at, value, least, value + 1, f"{too_slow}_slo_ms", why, shown)
+        by, what = _kept_by(too_slow, job.engine.name)
+        return _Furthest(plan_at, value, least, value + 1, by, f"with more than {value:,} {unit} {what}", shown)
     if value >= most:
         why = f"the model reads no more than {context:,} tokens, and {each} of them fit"
         return _Furthest(plan_at, value, least, None, "model context" if context else "range", why, shown)
     why = f"with more than {value:,} {unit} the cache of {each} does not fit beside the weights"
     return _Furthest(plan_at, value, least, value + 1, "kv_cache", why, shown)
+
+
+def _kept_by(reason: str, engine: str) -> tuple[str, str]:
+    """(What a limit is named by, what happens beyond it) of what keeps requests from running within the limits."""
+    if reason in _LATENCIES:
+        return f"{reason}_slo_ms", f"the limit of {_LATENCIES[reason]} is missed"
+    if reason == "throughput":
+        return "max_batch", f"some wait for others to end: {engine} runs no more in a step"
+    return "kv_cache", "the caches of all of them do not fit beside the weights at once"
 
 
 def _with_prompt(plan: Plan, value: int) -> Plan:

@@ -137,9 +137,7 @@ def merged(client: Client, wanted: dict[str, Any]) -> tuple[str, str | None]:
         content = _read(client, now or "")
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         kind, why = client.form.upper(), unreadable(error)
-        raise PlanError(
-            "--install", f"{path} is not plain {kind} ({why}); add the snippet by hand"
-        ) from None
+        raise PlanError("--install", f"{path} is not plain {kind} ({why}); add the snippet by hand") from None
     servers = content.setdefault(client.key, {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise PlanError("--install", f"{path} has no place for {client.key}; add the snippet by hand")

@@ -318,3 +318,14 @@ def test_every_framework_is_asked_for_a_limit_as_for_a_verdict() -> None:
     found = call("find_limit", asked | {"goal": "devices"})
     assert found["value"] < 64
     assert fits(asked | {"count": found["value"]})
+
+
+@pytest.mark.parametrize("clients", [1, 100, 2000, 10_000])
+@pytest.mark.parametrize("goal", ["seq_len", "input_len"])
+def test_lengths_are_kept_by_room_where_without_limits_of_latency_they_end_at_the_same(goal: str, clients: int) -> None:
+    load = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 16, "goal": goal, "concurrency": clients}
+    free, limited = call("find_limit", load), call("find_limit", load | {"ttft_slo_ms": 5000})
+    assert limited["value"] <= free["value"]
+    same = limited["value"] == free["value"]
+    assert (limited["limited_by"] in ("ttft_slo_ms", "tpot_slo_ms", "max_batch")) is not same
+    assert limited["why"].startswith(f"with more than {limited['value']:,} tokens") or same
