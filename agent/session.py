@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -82,13 +83,15 @@ class Session:
             raise PlanError("text", "there is nothing to answer", ["a question about training or serving a model"])
         if len(text) > _MOST_CHARACTERS:
             raise PlanError("text", f"is longer than {_MOST_CHARACTERS:,} characters")
-        async for event in self._run(text):
-            yield event
+        async with aclosing(self._run(text)) as events:
+            async for event in events:
+                yield event
 
     async def resume(self, approved: bool) -> AsyncGenerator[Event, None]:
         """Answers the pending approval. Raises PlanError when nothing waits for one."""
-        async for event in self._run(None, approved):
-            yield event
+        async with aclosing(self._run(None, approved)) as events:
+            async for event in events:
+                yield event
 
     def now(self) -> datetime:
         return self.clock or datetime.now().astimezone()
@@ -159,10 +162,13 @@ class Session:
                 # Never on the loop's own thread: it may be what another session waits for to let go of the file.
                 number = await asyncio.to_thread(begin, self.now())
                 stopped = ""
+                # Closed with us: what it still writes, it writes while the file is open.
+                told = graph.astream(start, self._config, stream_mode="custom", durability="exit")
                 try:
-                    async for event in graph.astream(start, self._config, stream_mode="custom", durability="exit"):
-                        kept.note(event)
-                        yield event
+                    async with aclosing(told) as events:
+                        async for event in events:
+                            kept.note(event)
+                            yield event
                 except GraphRecursionError:
                     stopped = "I stopped: this took more steps than one answer should. Ask me for a part of it."
                     yield TextPiece(stopped)

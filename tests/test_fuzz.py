@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -92,6 +93,9 @@ def drawn(cases: int, **strategies: st.SearchStrategy[Any]) -> Callable[[Callabl
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A home and a working folder of its own, warm, and the memory that all of it took in the end."""
+    # What is let go of is collected as in a process of ours, which the other tests do more seldom.
+    seldom = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
     with pytest.MonkeyPatch.context() as patch:
         for place in ("SHARDWISE_HOME", "SHARDWISE_CONFIG"):
             patch.setenv(place, str(tmp_path_factory.mktemp("home")))
@@ -104,6 +108,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         assert list(Path.cwd().iterdir()) == []
         # Alone in its process, as with `make fuzz`, the whole counts; among other tests, what was added.
         assert resident_bytes() < MOST_BYTES or resident_bytes() - before < MOST_BYTES / 5
+    gc.set_threshold(*seldom)
 
 
 def resident_bytes() -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,18 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(monkeypatch: pytest.Mo
                 if isinstance(event, ToolCall):
                     break
 
-    asyncio.run(cancelled())
+    async def closed() -> None:
+        await cancelled()
+        # Nothing of it goes on behind our back, where what it writes to is closed.
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert "_connection_worker_thread" not in str(threading.enumerate())
+
+    unraisable: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.unraisablehook", unraisable.append)
+        asyncio.run(closed())
+        gc.collect()
+    assert unraisable == []
     done = say(session, "does llama-3.1-8b fit on 16 H100?")[-1]
     assert done.plan["cluster"]["count"] == 16
     assert "fits" in done.answer
