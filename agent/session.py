@@ -163,9 +163,9 @@ class Session:
                 number = await asyncio.to_thread(begin, self.now())
                 stopped = ""
                 # Closed with us: what it still writes, it writes while the file is open.
-                told = graph.astream(start, self._config, stream_mode="custom", durability="exit")
+                stream = graph.astream(start, self._config, stream_mode="custom", durability="exit")
                 try:
-                    async with aclosing(told) as events:
+                    async with aclosing(stream) as events:
                         async for event in events:
                             kept.note(event)
                             yield event

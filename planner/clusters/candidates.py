@@ -40,12 +40,12 @@ class Refusal:
     accelerator: str
     reason: Why
     why: str
-    given: float | None = None
+    least_known: float | None = None
     look: Callable[[], float | None] | None = None
 
     @cached_property
     def least(self) -> float | None:
-        return self.look() if self.look else self.given
+        return self.look() if self.look else self.least_known
 
 
 Refused = list[Refusal]
