@@ -227,7 +227,7 @@ def _borrow(surfaces: dict[str, dict[str, dict[str, Any]]], lasting: float) -> N
     for family in [*sorted({*surfaces, *best["bf16"]}), "default"]:
         kinds = surfaces.setdefault(family, {})
         for kind in KINDS:
-            if kind in kinds or not _has(family, kind):
+            if kind in kinds or not has(family, kind):
                 continue
             base = kinds["bf16"]["numbers"] if "bf16" in kinds else usual
             numbers = {name: min(base[name] * shift[kind][name], _SURFACE[name].high) for name in _SURFACE}
@@ -323,10 +323,10 @@ def _medians(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.median([row[name] for row in rows])) for name in _SURFACE}
 
 
-def _has(family: str, kind: Kind) -> bool:
+def has(family: str, kind: Kind) -> bool:
     """Whether some device of the family has a rate for the kind; 'default' has them all."""
     return family == "default" or any(
-        peak_of(device, kind) > 0.0 for device in accelerators() if families()[device.id] == family
+        peak_of(device, kind) > 0.0 for device in accelerators() if families().get(device.id) == family
     )
 
 

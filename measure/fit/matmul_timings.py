@@ -68,7 +68,8 @@ def families() -> dict[str, str]:
     Chips with GDDR are others than their namesakes with HBM: smaller, with other clocks and caches.
     """
     stacked = {row["id"]: row["memory_type"].startswith("HBM") for row in rows("accelerators.csv")}
-    known = {device.id: device.family for device in accelerators()}
+    # Of one's own devices no table says which memory they have, and nothing shipped is fitted for them.
+    known = {device.id: device.family for device in accelerators() if device.id in stacked}
     with_hbm = {known[id] for id, is_stacked in stacked.items() if is_stacked}
     return {id: family if stacked[id] or family not in with_hbm else f"{family} GDDR" for id, family in known.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import yaml
 
 from estimator.machine.matmul import KINDS, MatmulRates, MatmulSurface, matmul_seconds
 from knowledge.machines.catalogue import accelerators
-from measure.fit.matmul import FILE, document, fit, fitted, surface_name
+from measure.fit.matmul import FILE, document, fit, fitted, has, surface_name
 from measure.fit.matmul_timings import MatmulTimings, best_rates, ceilings, families, peak_of, timed, timings, usable
 
 PEAK, BANDWIDTH = 1e15, 3e12
@@ -202,3 +203,16 @@ def test_layers_are_foretold_by_kernels_timed_alone(family: str):
     estimated = matmul_seconds(MatmulRates(surface, layers.peak, layers.bandwidth), layers.m, layers.n, layers.k)
     assert len(layers) > 50
     assert abs(np.median(np.log(estimated / layers.seconds))) < 0.09
+
+
+def test_hardware_of_ones_own_is_no_matter_to_what_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = families()
+    monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path))
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "hardware" / "mine.yaml").write_text("like: h100-sxm\nid: mine\n")
+    assert "mine" in {device.id for device in accelerators()}
+    families.cache_clear()
+    assert families() == before
+    assert all(
+        has(family, kind) == (kind in found()[family]) for family, kind in (("Hopper", "bf16"), ("Hopper", "fp8"))
+    )
