@@ -78,16 +78,16 @@ def told_of(changes: Mapping[str, Any]) -> tuple[Assumption, ...]:
 def way_beyond(plan: Plan, framework: str, grower: Grower) -> Way | None:
     """Whether a plan that does not fit on its devices alone does with what it leaves open, on `framework` rather than
     others: the first way down the ladder. None where nothing is enough."""
-    if plan.layout.offload is not None:
-        return None
     if plan.training.framework != "auto":
+        if plan.layout.offload is not None:
+            return None
         light = grower.lightest(job_of(plan), {})
         return Way(light, {}) if light and light.holds else None
     names = names_of(plan, framework)
     for changes in rungs(plan):
         hosted: list[Lightest] = []
         for light in grower.hopeful(plan, changes, names):
-            if not light.offloads:
+            if not light.offloads and light.holds:
                 return Way(light, changes)
             hosted.append(light)
         if light := next((light for light in hosted if light.holds), None):

@@ -55,9 +55,9 @@ class Lightest:
     def holds(self) -> bool:
         """Whether it fits with host memory that there is, as far as that is known: what the search comes to for it,
         before any layout is timed."""
-        if not (self.fits and self.offloads):
+        job, offload = self.job, self.job.plan.layout.offload
+        if not self.fits or not (self.offloads or offload):
             return self.fits
-        job = self.job
         if holds_any(job, self.least.fitting):
             return True
         hopeful = self.least.hopeful(job)

@@ -222,10 +222,11 @@ def plan_training(
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
 
-    Where the usual ones do not fit on the devices and the plan leaves framework and host memory open, less usual ones
-    are tried, then host memory, then what `CONCESSIONS` gives up, unless `offload` or `beyond_usual` is false.
+    Where the usual ones do not fit on the devices and the plan leaves the framework open, less usual ones are tried,
+    then host memory as far as the plan leaves that open, then what `CONCESSIONS` gives up, unless `offload` or
+    `beyond_usual` is false.
     """
-    beyond = beyond_usual and offload and plan.training.framework == "auto" and plan.layout.offload is None
+    beyond = beyond_usual and offload and plan.training.framework == "auto"
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if refusal and not past_errors:
         raise refusal
@@ -253,7 +254,7 @@ def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
     planned = plan_training(plan, past_errors=past_errors, offload=False)
     if planned.fits:
         return planned
-    tried = rungs(plan) if plan.training.framework == "auto" and plan.layout.offload is None else ()
+    tried = rungs(plan) if plan.training.framework == "auto" else ()
     return beyond_devices(plan, planned.job.framework.name) or replace(planned, hopeless=tried)
 
 
@@ -274,11 +275,9 @@ def on_every_framework(plan: Plan, whole: Planned) -> Planned:
 def beyond_devices(plan: Plan, framework: str) -> Planned | None:
     """A plan that does not fit on its devices alone, with host memory and concessions as far as it leaves them open, on
     `framework` rather than others; None where that is not enough."""
-    if plan.layout.offload is not None:
-        return None
     if plan.training.framework == "auto":
         return _conceded(plan, framework, every_framework=False)
-    if not lightest(plan, offload=True).fits:
+    if plan.layout.offload is not None or not lightest(plan, offload=True).fits:
         return None
     whole = plan_training(plan)
     return whole if whole.fits and whole.has_host_memory else None
@@ -312,7 +311,7 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
     for changes in rungs(plan):
         beyond_devices = []
         for light in grower.hopeful(plan, changes, names):
-            if not light.offloads and (chosen := _first_that_fits([light], offload=False)):
+            if not light.offloads and (chosen := _first_that_fits([light], offload=plan.layout.offload is not None)):
                 return replace(chosen, conceded=told_of(changes), beyond_usual=True)
             beyond_devices.append(light)
         if not changes and any_hosted(plan):
