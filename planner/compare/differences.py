@@ -153,9 +153,16 @@ def _of_the_best(
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"
     yield f"{text}."
-    for kind, words in (("cost", "costs the least per token"), ("memory", "needs the least memory per device")):
+    own = ", each split as suits it" if _split_apart(rows, estimates) else ""
+    for kind, words in (("cost", "costs the least per token"), ("memory", f"needs the least memory per device{own}")):
         if name := best[kind]:
             yield f"{name} {'also ' if name == fastest.name else ''}{words}."
+
+
+def _split_apart(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> bool:
+    """Whether the search chose other splits or frameworks for some of them: memory then tells of those, too."""
+    differing = [setting.field for setting in settings(rows, estimates) if setting.chosen]
+    return any(field.startswith(("layout.", "workload.framework", "workload.micro_batch")) for field in differing)
 
 
 def _where_speed_is_alike(fitting: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:
@@ -231,10 +238,12 @@ def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) 
     growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
     kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
     sizes = f"{gib(mine)} against {gib(other)} per device{_memory_doubt(row, first)}"
+    apart = _split_apart((row, first), (estimate, behind))
+    splits = f"; it is {row.summary}, not {first.summary}" if apart else ""
     yield (
         f"{row.name} needs {_times(ratio, 'more', 'less')} memory than {first.name} ({sizes}), "
         f"most of it {kind.replace('_', ' ')}: {gib(parts.get(kind, 0.0))} instead of "
-        f"{gib(others.get(kind, 0.0))}."
+        f"{gib(others.get(kind, 0.0))}{splits}."
     )
 
 

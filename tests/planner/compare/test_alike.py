@@ -48,3 +48,12 @@ def test_states_of_fewer_bytes_take_less_memory() -> None:
 def test_the_batch_is_that_of_the_first(over: dict[str, list[Any]]) -> None:
     made = plans(over)
     assert len({(plan["workload"]["global_batch"], plan["workload"]["seq_len"]) for plan in made}) == 1
+
+
+def test_memory_that_goes_with_another_split_is_told_with_it() -> None:
+    """DPO has a reference that SimPO has not: it is split further, and takes less of a device so."""
+    result = compare(CompareRequest.model_validate(LLAMA | {"method": "full", "over": {"stage": ["dpo", "simpo"]}}))
+    assert len({row.summary for row in result.rows}) == 2  # type: ignore[union-attr]
+    said = [text for text in result.conclusions if "memory" in text and "speed" not in text]
+    assert said
+    assert all("split as suits it" in text or "; it is DP" in text for text in said)

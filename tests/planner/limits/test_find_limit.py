@@ -54,6 +54,19 @@ def whole(found: dict[str, Any]) -> None:
         assert (found["next_value"]["per_device_bytes"] is None) == bool(found["next_value"]["why"])
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "framework"), [("rtx-4090", "auto"), ("h200-sxm", "auto"), ("h100-sxm", "axolotl")]
+)
+def test_offloaded_activations_never_shorten_the_longest_context(accelerator: str, framework: str) -> None:
+    """Less usual frameworks are tried whether or not it is named, and nothing named goes further than all left open."""
+    run = {"goal": "seq_len", "model": "Qwen/Qwen2.5-7B", "accelerator": accelerator, "count": 8, "method": "lora"}
+    without, offloaded, best = (
+        call("find_limit", run | {"framework": framework} | changes)["value"]
+        for changes in ({"offload": "none"}, {"offload": "activations"}, {})
+    )
+    assert without <= offloaded <= best
+
+
 @pytest.mark.parametrize("arguments", [EIGHT, ONE, GIVEN, EIGHT | {"count": 64, "stage": "pretrain"}], ids=range(4))
 def test_the_longest_context_fits_and_the_next_does_not(arguments: dict[str, Any]) -> None:
     found = call("find_limit", arguments | {"goal": "seq_len", "seq_len": 2048})
