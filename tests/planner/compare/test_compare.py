@@ -110,13 +110,13 @@ def test_a_provider_that_is_not_there_is_the_error_of_its_row() -> None:
 
 def test_what_does_not_fit_is_told_and_never_the_best() -> None:
     found = call(
-        "compare", EIGHT | {"offload": "none", "over": {"model": [EIGHT["model"], "meta-llama/Llama-3.1-70B"]}}
+        "compare", EIGHT | {"offload": "none", "over": {"model": [EIGHT["model"], "meta-llama/Llama-3.1-405B"]}}
     )
     small, large = found["rows"]
     assert small["fits"]
     assert not large["fits"]
     assert set(found["best"].values()) == {small["name"]}
-    assert any("70B does not fit" in text for text in found["conclusions"])
+    assert any("405B does not fit" in text for text in found["conclusions"])
 
 
 def test_the_best_are_the_best_of_those_that_fit() -> None:
