@@ -48,7 +48,7 @@ def test_a_cluster_grows_until_the_model_fits() -> None:
     assert row["fits"]
     assert row["devices"] % 8 == 0
     half = call("check_fit", {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100", "count": row["devices"] // 2,
-                              "stage": "pretrain", "offload": "none"})  # fmt: skip
+                              "stage": "pretrain", "offload": "none", "framework": row["framework"]})  # fmt: skip
     assert not half["fits"]
     (given,) = call("peak_throughput", {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100", "count": 8,
                                         "precision": "bf16"})["rows"]  # fmt: skip
