@@ -156,7 +156,7 @@ def _per_token(job: ServingJob, these: Deployments, entry: int) -> Account:
     for kind, block in enumerate(job.architecture.blocks):
         if block.window is not None and job.engine.bounds_windows:
             continue
-        size = block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp)
+        size = block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp, job.context_parts)
         value = float((job.architecture.pattern.count(kind) * share * size)[entry])
         if value:
             terms.append(Term(f"cache_of_layers.{kind}", value))

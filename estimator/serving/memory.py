@@ -221,7 +221,7 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
     length = these.input_len + these.output_len
     for kind, block in enumerate(job.architecture.blocks):
         count = job.architecture.pattern.count(kind) * layer_share
-        size = count * block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp)
+        size = count * block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp, job.context_parts)
         if block.window is not None and job.engine.bounds_windows:
             if job.engine.window_share:
                 per_token = per_token + job.engine.window_share * size
@@ -229,7 +229,7 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
                 state = state + size * np.minimum(block.window, length)
         else:
             per_token = per_token + size
-            local = count * block.entry_bytes(job.kv_bytes) * cache_share(block, tp)
+            local = count * block.entry_bytes(job.kv_bytes) * cache_share(block, tp, job.context_parts)
             state = state + local * np.minimum(block.local_window, length)
         if block.ssm_inner:
             state = state + count * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / tp

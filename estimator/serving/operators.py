@@ -70,10 +70,10 @@ def merged(architecture: Architecture) -> OperatorTable:
     return OperatorTable(times=np.array(list(counts.values()), dtype=np.float64), **columns, **cut)
 
 
-def cache_share(block: Block, tp: Floats) -> Floats:
+def cache_share(block: Block, tp: Floats, parts: float = 1.0) -> Floats:
     """Part of a block's cache on one of `tp` devices: heads are split, and held twice where there are fewer of them;
-    the compressed cache of MLA is whole on each."""
-    return np.maximum(1.0 / tp, 1.0 / max(1, block.kv_heads if block.mixer == "attention" else 1))
+    the compressed cache of MLA is whole on each. What several hold alike is split by its tokens in `parts`."""
+    return np.maximum(1.0 / tp, 1.0 / max(1, block.kv_heads if block.mixer == "attention" else 1)) / parts
 
 
 @lru_cache(maxsize=256)

@@ -37,6 +37,7 @@ from estimator.model.vision import tower_matmul
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import HeldPart, ServingJob, kind_peak
+from estimator.serving.context import context_exchanges
 from estimator.serving.memory import weights_by_kind
 from estimator.serving.operators import merged, moved, sums
 from estimator.units import BITS_PER_BYTE, FP32_BYTES
@@ -199,6 +200,8 @@ def _one_batch(
     matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others + factors.launch * _unfused_s(job)
     attention = attention + sooner * for_attention * (decoding > 0.0)
     collective = factors.collective * _collectives(job, these, rows, shared)
+    if job.context_parts > 1:
+        collective = collective + factors.collective * context_exchanges(job, these, checked)
     host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
     device = matmul + attention + memory + collective
     # What is launched kernel by kernel takes at least as long as the launches.
@@ -319,7 +322,7 @@ def _row_kernels_s(job: ServingJob) -> float:
 
 def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context: Floats) -> Floats:
     seconds = np.zeros_like(decoding)
-    accelerator = job.machine.accelerator
+    accelerator, parts = job.machine.accelerator, job.context_parts
     for kind, block in enumerate(job.architecture.blocks):
         count = float(job.architecture.pattern.count(kind))
         if block.heads:
@@ -332,9 +335,9 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 accelerator.memory_bandwidth,
                 job.wide_peak_flops,
                 decoding,
-                _entries_seen(block, context),
+                _entries_seen(block, context / parts),
                 CachedHeads(
-                    heads=block.heads / these.tp,
+                    heads=block.heads / these.tp * parts,
                     kv_heads=1.0 if latent else np.maximum(1.0, read / these.tp),
                     head_dim=key,
                     v_head_dim=value,

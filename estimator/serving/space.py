@@ -11,6 +11,7 @@ from estimator.plan.schema import Layout
 from estimator.plan.serving.deployments import USUAL_NODE, Deployments
 from estimator.plan.serving.engine import most_tokens
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.context import splits_context
 
 _PARTS = ("tp", "pp", "ep", "dp")
 # Times that all experts are held at the most.
@@ -24,7 +25,7 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
     Raises PlanError naming the field that nothing valid is left of.
     """
     layout = job.plan.layout
-    _refuse_training_fields(layout)
+    _refuse_training_fields(job)
     count = job.machine.count
     splits: list[tuple[int, int, int, int, int]] = []
     tps, pps, eps, dps = (_values(job, name, parts) for name in _PARTS)
@@ -43,9 +44,10 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
     return splits
 
 
-def _refuse_training_fields(layout: Layout) -> None:
-    if (layout.cp or 1) > 1:
-        raise PlanError("layout.cp", "of serving (a cache split by context) is not estimated", _PARTS)
+def _refuse_training_fields(job: ServingJob) -> None:
+    layout = job.plan.layout
+    if job.context_parts > 1 and not job.engine.splits_context:
+        raise PlanError("layout.cp", f"{job.engine.name} does not split its cache by context", [1])
     for name in ("vpp", "etp", "shard_group"):
         if (getattr(layout, name) or 1) > 1:
             raise PlanError(f"layout.{name}", "has no meaning for serving", _PARTS)
@@ -67,6 +69,11 @@ def _values(job: ServingJob, name: str, parts: bool = False) -> list[int]:
         valid = [
             n for n in range(1, min(count, heads) + 1) if (heads % n == 0 and count % n == 0 and engine.tp) or n == 1
         ]
+        alike = [n for n in valid if splits_context(job, n)]
+        if not alike:
+            sizes = f"no tensor group of {architecture.id} on {count} devices holds the same keys so many times"
+            raise PlanError("layout.cp", f"cp={job.context_parts:.0f}: {sizes}", [1])
+        valid = alike
     elif name == "pp":
         valid = [n for n in range(1, min(count, architecture.layers) + 1) if n == 1 or (count % n == 0 and engine.pp)]
     elif name == "dp":
@@ -98,6 +105,8 @@ def _names_split(layout: Layout) -> bool:
 def _why_not(job: ServingJob, name: str, value: int) -> str:
     architecture, count = job.architecture, job.machine.count
     setting = f"{name}={value}"
+    if name == "tp" and not splits_context(job, value):
+        return f"{setting} does not hold the same keys cp={job.context_parts:.0f} times"
     if name == "tp" and architecture.heads % value:
         return f"{setting} does not divide {architecture.heads} attention heads of {architecture.id}"
     if name == "ep" and architecture.is_moe and not _holds(job, value):

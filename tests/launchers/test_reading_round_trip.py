@@ -277,13 +277,15 @@ def test_a_written_server_is_read_back(engine: str, data: Any):
     }  # fmt: skip
     layers = engine == "llamacpp"
     split = {"tp": 1 if layers else devices, "pp": devices if layers else 1}
+    parts = {"cp": data.draw(st.sampled_from([2, 4]))} if engine == "vllm" and data.draw(st.booleans()) else {}
     cluster = {"accelerator": "h100-sxm", "count": devices * replicas, "per_node": 8}
-    plan = Plan.parse({"model": _LLAMA, "workload": workload, "cluster": cluster, "layout": split})
+    plan = Plan.parse({"model": _LLAMA, "workload": workload, "cluster": cluster, "layout": split | parts})
     scheduler = data.draw(st.sampled_from(["slurm", *_SCHEDULERS]))
     values, blocked, _ = read_back(plan, [engine, scheduler])
     # The load that is put on a server is one replica's part.
     said = {f"workload.{name}": part for name, part in workload.items() if part is not None and part != "auto"}
     said["workload.concurrency"] = 16 // replicas
+    said |= {f"layout.{name}": size for name, size in parts.items()}
     said |= {"layout.tp": split["tp"], "layout.pp": split["pp"], "cluster.count": devices * replicas, "model": _LLAMA}
     assert {name: values.get(name) for name in said} == said
     assert values["cluster.accelerator"] == "h100-sxm"

@@ -74,7 +74,8 @@ class Engine:
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
     to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. `row_products` is true where the experts of a
-    single token are vectors times matrices, without the sorting and the tiles of many. `grouped_queries` is true where
+    single token are vectors times matrices, without the sorting and the tiles of many. `splits_context` is true where
+    devices that would hold the same keys can hold a part of the tokens each. `grouped_queries` is true where
     query heads that share keys read them once in generation. A layer is `layer_kernels`
     kernels besides collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the
     host `launch_s`.
@@ -149,6 +150,7 @@ class Engine:
     mixed_graph_tokens: int
     row_products: bool
     grouped_queries: bool
+    splits_context: bool
     fused_all_reduce: bool
     all_reduce: str
     direct_limits: tuple[tuple[int, float], ...]

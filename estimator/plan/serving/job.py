@@ -129,6 +129,11 @@ class ServingJob:
         return drafted + 1.0 if kept >= 1.0 else (1.0 - kept ** (drafted + 1)) / (1.0 - kept)
 
     @cached_property
+    def context_parts(self) -> float:
+        """Devices of a tensor group that hold a part of the tokens each, where they would hold the same keys."""
+        return float(self.plan.layout.cp or 1)
+
+    @cached_property
     def kv_bytes(self) -> float:
         """Bytes of one element of the cache."""
         return _CACHE_BYTES[self.kv_dtype]

@@ -45,6 +45,7 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
             findings.put(
                 "workload.chunked_prefill" if "chunked" in name else "workload.cuda_graph", "eager" in name, item
             )
+    findings.whole("layout.cp", keys.take("decode_context_parallel_size"))
     findings.word("workload.expert_exchange", keys.take("all2all_backend"), table("engines/words")["exchanges"])
     findings.truth("workload.two_batch_overlap", keys.take("enable_dbo"))
     for name in ("enable_eplb", "eplb_config", "eplb_config.num_redundant_experts"):

@@ -46,6 +46,8 @@ def render(launch: ServingLaunch) -> Piece:
     if serving.kv_dtype != "auto":
         weights["kv-cache-dtype"] = words["kv"][serving.kv_dtype]
     layout: dict[str, Tree] = {"tensor-parallel-size": launch.tp, "pipeline-parallel-size": launch.pp}
+    if (launch.plan.layout.cp or 1) > 1:
+        layout["decode-context-parallel-size"] = launch.plan.layout.cp
     if launch.dp > 1:
         layout["data-parallel-size"] = launch.dp
     if launch.ep > 1:
