@@ -197,7 +197,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"weight_dtype": "fp7"}, "weight_dtype", "fp8"),
     ({"accelerator": "h1000"}, "cluster.accelerator", "h100"),
     ({"prefix_hit": 1.0}, "workload.prefix_hit", "less than 1"),
-    ({"plan": {"layout": {"cp": 2}}}, "layout.cp", "no meaning for serving"),
+    ({"plan": {"layout": {"cp": 2}}}, "layout.cp", "holds the same keys"),
     ({"provider": "nobody"}, "goal.provider", "no price book"),
     ({"usd_per_device_hour": 0}, "usd_per_device_hour", "greater than 0"),
 ]
