@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from conversations import begun
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
+from agent.session import ask
 from knowledge.figures import length_in_tokens
 from pages.rendering.clean import plain, plain_data
 
@@ -59,3 +61,12 @@ def test_control_characters_never_reach_the_screen() -> None:
 @given(st.text())
 def test_plain_leaves_no_escape(text: str) -> None:
     assert not set(plain(text)) & {chr(code) for code in [*range(9), *range(11, 32), 127, *range(128, 160)]}
+
+
+@settings(max_examples=examples(30))
+@given(st.integers(1, 64), st.sampled_from(["-{}", "{}.5", "-{}.5"]), st.sampled_from(["h100", "h100s", "a100 80gb"]))
+def test_a_number_that_no_devices_can_be_is_asked_about_and_stands_for_none(count: int, odd: str, device: str) -> None:
+    number = odd.format(count)
+    answer = ask(f"does gpt2 fit on {number} {device}", approve=False, model="offline")
+    assert "count" not in answer["plan"].get("cluster", {})
+    assert f"'{number}'" in answer["answer"] or f"'{number}'" in " ".join(map(str, answer["asked"]))
