@@ -73,7 +73,7 @@ def answer(
             "calls": facts,
             "names": [None] * len(facts),
             "providers": providers,
-            "figures": reading.figures,
+            "figures": _of_devices(reading),
         }
     elif reading.tool in FREE:
         if reading.needs:
@@ -88,6 +88,14 @@ def answer(
     else:
         return None
     return turn.plan, topic | {"turn": asdict(TurnWork(**common(turn, start, reading), **work))}
+
+
+def _of_devices(reading: Reading) -> list[str]:
+    """The figures that were named; who speaks of buying asks what that costs, or from how many hours of use it pays."""
+    named = reading.figures
+    if reading.pricing.get("price") != "owned":
+        return named
+    return [*(["capex_usd"] if "usd" in named else ["break_even"] if {"hours", *named} == {"hours"} else []), *named]
 
 
 def _paid_for(reading: Reading, name: str) -> dict[str, Any]:

@@ -134,6 +134,13 @@ def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: s
     """Whether to rent or to buy for so long, by the hours of a year from which to own costs less."""
     choice = "Rent" if min(bill.hours, HOURS_PER_YEAR) < even_hours else "Buy"
     span = _SPANS.get(bill.hours) or hours(bill.hours)
+    if bill.hours <= 1.0:
+        # Nobody said for how long.
+        return (
+            f"**Buying {devices} pays from {whole(round(even_hours))} hours of use a year** "
+            f"({percent(even_hours / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
+            f"years, against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
+        )
     return (
         f"**{choice} {devices} for {span}**: renting costs {known(row.usd, usd)} at {row.provider}, buying "
         f"{usd(owned.capex_usd)}, which pays from {whole(round(even_hours))} hours of use a year for "

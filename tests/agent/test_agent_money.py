@@ -125,3 +125,18 @@ def test_what_more_money_buys_of_a_search_is_the_search_with_so_much_more() -> N
     assert more.calls[-1].arguments["budget_usd"] == 10_200
     assert "$10,000 more than $200" in more.answer
     assert after.calls[-1].arguments["budget_usd"] == 200  # it was only asked
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("When does buying 8 H100s pay off against renting?", "pays from"),
+        ("How many hours a month must I use 8 H100s for buying to pay?", "pays from"),
+        ("what does buying 8 H100s cost?", "Buying them costs"),
+        ("what do 8 H100s cost for a month?", "for a month cost"),
+    ],
+)
+def test_who_speaks_of_buying_is_told_of_it_first(words: str, first: str) -> None:
+    (turn,) = talk([words])
+    assert first in turn.answer.strip().splitlines()[0]
+    assert "(unverified)" not in turn.answer
