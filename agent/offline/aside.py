@@ -93,7 +93,7 @@ def answer(
 def _of_devices(reading: Reading) -> list[str]:
     """The figures that were named; who speaks of buying asks what that costs, or from how many hours of use it pays."""
     named = reading.figures
-    if reading.pricing.get("price") != "owned":
+    if "owned" not in reading.pricing.values():
         return named
     return [*(["capex_usd"] if "usd" in named else ["break_even"] if {"hours", *named} == {"hours"} else []), *named]
 
