@@ -25,7 +25,7 @@ VALUES: dict[str, Any] = {
     "provider": "AWS", "software_version": "2.1", "recompute": "full", "lora_targets": "attention",
     "lora_dropout": 0.5, "zero_stage": 2, "engine_share": 0.5, "prefix_hit": 0.5, "output_spread": 2.0,
     "quantisation": "gptq", "train_embeddings": True, "objective": "cost", "memory_share": 0.5, "acceptance": 0.5,
-    "weight_bits": 4.0, "speculative_tokens": 4, "image_size": "768x768",
+    "weight_bits": 4.0, "speculative_tokens": 4, "image_size": "768x768", "fp8_healing": 0.5,
     "beside": ["rtx-3090"], "credits_end": "2026-12-31",
     "hours_per_day": 8.0, "days_per_week": 4, "recompute_modules": ["mlp"],
 }  # fmt: skip
