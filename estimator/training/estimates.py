@@ -205,22 +205,28 @@ def _stand_in(job: Job) -> str:
     return f"{family}'s are used" if family != job.framework.name else "typical ones are used"
 
 
+def unmeasured(job: Job) -> list[str]:
+    """What of the job no run of its kind was measured for."""
+    sentences, calibration = [], job.calibration
+    if not calibration.device_measured:
+        sentences.append(f"no {job.machine.accelerator.family} runs measured: timing is less certain")
+    if not calibration.time_measured:
+        sentences.append(f"no {job.framework.name} speeds measured ({_stand_in(job)}): timing is less certain")
+    if job.unmeasured_memory:
+        missing = " or ".join(job.unmeasured_memory)
+        sentences.append(f"no memory peaks measured with {missing}: memory is less certain")
+    return sentences
+
+
 def warnings(estimates: Estimates, index: int) -> list[str]:
     """What the user should know before trusting or running candidate `index`."""
     job, layouts = estimates.job, estimates.layouts
     sentences = []
-    accelerator, training = job.machine.accelerator, job.training
+    training = job.training
     if not estimates.fits[index]:
         need, have = estimates.high_bytes[index] / GIB, job.usable_bytes / GIB
         sentences.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
-    calibration, name = job.calibration, job.framework.name
-    if not calibration.device_measured:
-        sentences.append(f"no {accelerator.family} runs measured: timing is less certain")
-    if not calibration.time_measured:
-        sentences.append(f"no {name} speeds measured ({_stand_in(job)}): timing is less certain")
-    if job.unmeasured_memory:
-        missing = " or ".join(job.unmeasured_memory)
-        sentences.append(f"no peak memory of {missing} measured: memory is less certain")
+    sentences += unmeasured(job)
     if training.stage in ("ppo", "grpo"):
         if training.rollout == "separate":
             sentences.append("generating samples on other devices is not in this estimate")
@@ -249,6 +255,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
             f"a sequence length of {job.seq_len:,} is beyond the model's context of {job.architecture.context:,}"
         )
     if job.peak_flops and training.precision in ("fp8", "mxfp8", "mxfp4", "nvfp4"):
+        accelerator = job.machine.accelerator
         kinds = accelerator.peak_flops
         if not any(kinds.get(kind) for kind in ("fp8", "mxfp4", "nvfp4", "fp4")):
             sentences.append(f"{accelerator.name} has no {training.precision} matmuls: the bf16 rate is used")

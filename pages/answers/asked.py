@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from estimator.search.strategies import COMMUNICATION
 from knowledge import figures
 from knowledge.figure_facts import known_figure
 from pages.answers.lead import TOLD
 from pages.blocks import Block, Headline, Prose, capitalised
+from planner.results import TrainingEstimate
+from planner.serving.results import ServingEstimate
 
 # Figures that answer the same question, each where there is one.
 _TOGETHER = {
@@ -40,6 +43,8 @@ def with_named(head: Block, results: Iterable[object], paths: Sequence[str]) -> 
 
 def _sentence(result: object, path: str) -> str:
     """'Optimizer states: **7.5 GiB** per device'; '' where a result has no such figure."""
+    if path == "communication" or path.startswith("time.components."):
+        return _of_a_step(result, path)
     *parents, key = path.split(".")
     part: object = result
     for name in parents:
@@ -51,6 +56,23 @@ def _sentence(result: object, path: str) -> str:
     shown = figures.shown(path, value) if isinstance(part, Mapping) else figures.held(part, key)
     each = " per device" if parents[-1:] == ["components"] and parents[:1] == ["memory"] else ""
     return f"{capitalised(row.name)}: **{shown}**{each}"
+
+
+def _of_a_step(result: object, path: str) -> str:
+    """'Pipeline bubble: **12 % of a step** (1.04 s)': parts of a step are told as shares of it."""
+    name, row = path.rpartition(".")[2], known_figure(path)
+    title = "Exposed communication" if row is None else capitalised(row.name)
+    if isinstance(result, TrainingEstimate):
+        whole, parts = result.time.step_s, result.time.components
+        taken = [parts.get(part, 0.0) for part in (COMMUNICATION if name == "communication" else (name,))]
+    elif isinstance(result, ServingEstimate):
+        whole = sum(row.seconds for row in result.limits)
+        taken = [row.seconds for row in result.limits if row.limit == name]
+    else:
+        return ""
+    if not (whole and taken):
+        return ""
+    return f"{title}: **{figures.percent(sum(taken) / whole)} of a step** ({figures.seconds(sum(taken))})"
 
 
 def _value(part: object, name: str) -> object:

@@ -51,7 +51,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     sure = not (doubt or limits.doubtful)
     head = (
         Headline(
-            " ".join([*limits.doubtful, f"{'Buy' if bought else 'Rent'} {told}.", *limits.kept]),
+            " ".join([*limits.doubtful, f"{_take(first)} {told}.", *limits.kept]),
             True,
             what,
             beware=not sure,
@@ -94,6 +94,12 @@ def unchanged(clusters: RecommendedCluster) -> list[Block]:
     head, *rest = recommended(clusters)
     assert isinstance(head, Headline)
     return [replace(head, text=f"The first choice stays. {head.text}"), *rest]
+
+
+def _take(option: ClusterOption) -> str:
+    if option.capex_usd is not None:
+        return "Buy"
+    return "Rent" if option.provider else "Take"
 
 
 def _named(option: ClusterOption) -> str:

@@ -72,19 +72,44 @@ def _spot(cost: CostEstimate) -> str:
     return f"{text}."
 
 
-def first_savings(cost: CostEstimate) -> list[Block]:
-    """What would cost less, those first that keep the budget."""
-    return _first_ways(sorted(cost.savings, key=lambda row: not row.within_budget), CHEAPER)
+def first_savings(cost: CostEstimate, told: bool = False) -> list[Block]:
+    """What would cost less, those first that keep the budget; without the first of them where that is `told`."""
+    rows = _least_given_up(_savings(cost))
+    return _line(rows[1:], f"Also {CHEAPER.lower()}") if told else _line(rows, CHEAPER)
+
+
+def cheaper_first(cost: CostEstimate) -> str:
+    """'Cheaper: megatron-bridge, 10.6 hours for $272 instead of $472.' for whoever asks for that."""
+    if cost.usd is None:
+        return ""
+    rows = _least_given_up(_savings(cost))
+    if not rows:
+        return f"Nothing cheaper than {figures.usd(cost.usd)} was found for this run."
+    return f"{CHEAPER}: {_way(rows[0])} instead of {figures.usd(cost.usd)}."
+
+
+def _savings(cost: CostEstimate) -> list[Saving]:
+    return sorted(cost.savings, key=lambda row: not row.within_budget)
 
 
 def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
-    """Those that give up least, in one line; where there is a deadline, of those that keep it. A smaller model is told
-    where nothing else is left."""
-    able = [row for row in rows if row.within_deadline] or rows
-    same_model = [row for row in able if row.way != "model"] or able
-    told = "; ".join(f"{row.what}, {figures.hours(row.hours)} for {figures.usd(row.usd)}"
-                     for row in same_model[:_MOST_WAYS])  # fmt: skip
+    return _line(_least_given_up(rows), title)
+
+
+def _least_given_up(rows: Sequence[Saving]) -> list[Saving]:
+    """Those that give up least; where there is a deadline, of those that keep it. A smaller model is told where nothing
+    else is left."""
+    able = [row for row in rows if row.within_deadline] or list(rows)
+    return [row for row in able if row.way != "model"] or able
+
+
+def _line(rows: Sequence[Saving], title: str) -> list[Block]:
+    told = "; ".join(map(_way, rows[:_MOST_WAYS]))
     return [Prose(f"**{title}**: {told}.")] if told else []
+
+
+def _way(row: Saving) -> str:
+    return f"{row.what}, {figures.hours(row.hours)} for {figures.usd(row.usd)}"
 
 
 def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:

@@ -14,7 +14,7 @@ from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
-from pages.results.limits import doubt_words, limit_words
+from pages.results.limits import doubt_words, in_doubt, limit_words
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, MemoryEstimate, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
@@ -111,10 +111,16 @@ def _mfu(rate: Throughput) -> str:
     return f"{figures.percent(rate.mfu)} MFU{own}"
 
 
+def _generating(estimate: TrainingEstimate) -> str:
+    """Of reinforcement learning, how much of a step writes the samples: it decides what is worth making faster."""
+    seconds = estimate.time.components.get("generation", 0.0)
+    return f", {figures.percent(seconds / estimate.time.step_s)} of it generation" if seconds else ""
+
+
 _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
     "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
     "mfu": lambda estimate: _mfu(estimate.throughput),
-    "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step",
+    "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step{_generating(estimate)}",
 }
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
     "usd": money.priced,
@@ -208,8 +214,7 @@ def priced_first(
 def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more: str = "") -> Headline:
     """The first line of an answer about anything but one run: how it ended, and what it is in doubt for. `sentence`
     may have its figures in bold; what follows its first sentence is `more`."""
-    doubt = "" if good is False else doubt_words(warnings)
-    return Headline(sentence.replace("**", ""), good, " ".join(filter(None, (doubt, more))), beware=bool(doubt))
+    return in_doubt(sentence.replace("**", ""), good, warnings, more)
 
 
 def short(blocks: Sequence[Block], sentences: int = 1, rows: int = MOST_ROWS) -> list[Block]:

@@ -56,9 +56,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
     def body(block: Block) -> str:
         match block:
             case page_blocks.Headline(text, more=more):
-                codes = (_BOLD, *_TONES[block.tone])
-                head = [dress(line, *codes) for line in textwrap.wrap(one_line(text), width)]
-                return "\n".join([*head, *([_sentences(more, width, colour)] if more else [])])
+                return _verdict(text, more, width, lambda line: dress(line, _BOLD, *_TONES[block.tone]))
             case page_blocks.Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
             case page_blocks.Table():
@@ -96,11 +94,17 @@ def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> s
     return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional))
 
 
-def _sentences(markdown: str, width: int, colour: bool) -> str:
-    """Sentences behind a verdict: rich, which is slow to load, is only needed where there is something to mark."""
-    if any(mark in markdown for mark in "*`[|#\n"):
-        return laid_out(markdown, width, colour)
-    return "\n".join(textwrap.wrap(one_line(markdown), width))
+def _verdict(text: str, more: str, width: int, dress: Callable[[str], str]) -> str:
+    """A verdict and what is told with it in one paragraph, as what is in doubt belongs into the first line; figures in
+    bold are so in the verdict alone."""
+    left, lines = len(one_line(text).replace(" ", "")), list[str]()
+    for line in textwrap.wrap(one_line(f"{text} {more.replace('**', '')}"), width):
+        end = 0
+        while end < len(line) and left:
+            left -= line[end] != " "
+            end += 1
+        lines.append(dress(line[:end]) + line[end:])
+    return "\n".join(lines)
 
 
 def _bullet(text: str, width: int) -> list[str]:

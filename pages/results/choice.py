@@ -11,7 +11,7 @@ from pages.blocks import Block, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
-from pages.results.limits import doubt_words
+from pages.results.limits import in_doubt
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
@@ -76,11 +76,10 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
         best = result.best
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
         told = f"{best.summary} with {best.framework}: {speed}."
-        return Headline(told, True, doubt_words(result.warnings), beware=bool(result.warnings))
+        return in_doubt(told, True, result.warnings)
     misses = "" if result.meets_slo is not False else "; no deployment meets the latency limits"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    good, doubt = result.meets_slo is not False, doubt_words(result.warnings)
-    return Headline(f"{result.best.summary}: {speed}{misses}.", good, doubt, beware=bool(result.warnings))
+    return in_doubt(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, result.warnings)
 
 
 def limit(result: Limit) -> list[Block]:
@@ -88,7 +87,7 @@ def limit(result: Limit) -> list[Block]:
     largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
     probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
     return [
-        Headline(largest, result.value is not None, doubt_words(result.warnings), beware=bool(result.warnings)),
+        in_doubt(largest, result.value is not None, result.warnings),
         *plan_figures(result.plan),
         *notes("Why not more", [result.why] if result.why else []),
         *table([result.chosen], columns_of(result.chosen), "With"),
@@ -111,7 +110,7 @@ def size(result: SizedServing) -> list[Block]:
         sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
-        Headline(sentence, bool(best), doubt_words(result.warnings), beware=bool(result.warnings)),
+        in_doubt(sentence, bool(best), result.warnings),
         *plan_figures(result.plan),
         *notes("Why", result.why),
         *sizes(result.sizes),
@@ -139,9 +138,8 @@ def mlperf(result: MlperfProjection) -> list[Block]:
     span = figures.held(result, "samples_per_s")
     if no_run := unserved(result):
         return [Headline(no_run, False), *notes("Why", result.why), *tail([], result.assumptions, result.evidence)]
-    told, beware = f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s.", bool(result.warnings)
     return [
-        Headline(told, None, doubt_words(result.warnings), beware=beware),
+        in_doubt(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s.", None, result.warnings),
         *listed(result, rows, "Figures (80 % interval)"),
         *table([result.choice], deployments, "With"),
         *by_nodes(result),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from estimator.plan.schema import Goal
 from knowledge import figures
-from pages.blocks import capitalised
+from pages.blocks import Headline, capitalised
 from planner.clusters.results import ClusterOption
 from planner.money.results import CostEstimate, CreditUse
 
@@ -44,6 +44,12 @@ def doubt_words(warnings: Sequence[str], told: tuple[str, ...] = ()) -> str:
         for effect, cause in causes.items()
     ]
     return " ".join(f"{capitalised(text)}." for text in sentences)
+
+
+def in_doubt(sentence: str, good: bool | None, warnings: Sequence[str], more: str = "") -> Headline:
+    """A verdict with what it is in doubt for, and what else is told with it."""
+    doubt = "" if good is False else doubt_words(warnings)
+    return Headline(sentence, good, " ".join(filter(None, (doubt, more))), beware=bool(doubt))
 
 
 def limit_words(goal: Goal | None, *rows: object) -> LimitWords:

@@ -13,7 +13,7 @@ from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
-from pages.results.limits import doubt_words
+from pages.results.limits import doubt_words, in_doubt
 from pages.results.plan import plan_figures
 from planner.plots import Plot, Series
 
@@ -100,7 +100,7 @@ def sweep(result: Sweep) -> list[Block]:
         speed = _speed(result.best)
         sentence = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
     return [
-        Headline(sentence, bool(result.best)),
+        in_doubt(sentence, bool(result.best), result.warnings),
         *points(result),
         *map(Chart, sweep_plots(result)),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -197,7 +197,7 @@ def _over_field(result: Sweep, label: str, read: Any, unit: float) -> Plot:
 def scaling(result: ScalingProjection) -> list[Block]:
     why = list(result.why)
     return [
-        Headline(why.pop(0) if why else f"{result.scaling} scaling"),
+        in_doubt(why.pop(0) if why else f"{result.scaling} scaling", None, result.warnings),
         *plan_figures(result.plan),
         *notes("Why", why),
         *sizes(result),
@@ -216,7 +216,7 @@ def sizes(result: ScalingProjection) -> list[Block]:
 
 def strategies(result: AppliedStrategies) -> list[Block]:
     return [
-        Headline(f"{sum(row.fits for row in result.rows)} of {len(result.rows)} layouts fit."),
+        in_doubt(f"{sum(row.fits for row in result.rows)} of {len(result.rows)} layouts fit.", None, result.warnings),
         *by_strategy(result.rows),
         Figures(list(result.strategies.items()), "Strategies"),
         *map(Chart, result.plots),
@@ -240,7 +240,7 @@ def peak(result: PeakThroughput) -> list[Block]:
         speed = figures.shown("tokens_per_s_per_device", top.tokens_per_s_per_device)
         sentence = f"Fastest per device: {top.model} on {top.accelerator} in {top.precision}, {speed} tokens/s."
     return [
-        Headline(sentence, bool(top)),
+        in_doubt(sentence, bool(top), result.warnings),
         *peaks(result.rows),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),

@@ -144,9 +144,11 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         each = f", {usd(million)} per million output tokens" if million is not None else ""
         figure = f"{usd(result.usd_per_hour)} per hour{each}{old}."
     else:
-        return Headline(" ".join([*broken, "No price is known."]), False)
+        takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
+        return Headline(" ".join([*broken, f"No price is known{takes}."]), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
-    return Headline(words, good, beware=bool(result.stale or limits.doubtful))
+    doubt = doubt_words(result.warnings)
+    return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
 
 
 def _old(result: CostEstimate) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
+from estimator.training.estimates import unmeasured
 from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
@@ -27,6 +28,7 @@ from planner.clusters.training.screening import screened as training_clusters
 from planner.clusters.verdicts import knee, nearest, winner_changes
 from planner.evidence import evidence_of
 from planner.result import Assumption
+from planner.serving.warnings import unmeasured as unmeasured_serving
 from planner.training.planned import Planned
 
 _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time", "memory": "cost"}
@@ -460,10 +462,14 @@ def assumed(ask: Asked, choice: ClusterChoice) -> list[Assumption]:
 def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> Iterator[str]:
     if options and not result.satisfied:
         yield "no option keeps to all limits: see fits_budget and fits_deadline of each"
-    if isinstance(ask.plan.workload, Inference):
+    if not options:
         return
-    if options and options[0].hours is None:
+    serving = isinstance(ask.plan.workload, Inference)
+    if not serving and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
-    if any(not option.measured for option in options):
-        names = ", ".join(dict.fromkeys(option.accelerator for option in options if not option.measured))
-        yield f"no {names} runs measured: timing is less certain"
+    first = result.choices[0].estimate
+    yield from unmeasured(first.job) if isinstance(first, Planned) else unmeasured_serving(first.job)
+    others = [option for option in options if option.accelerator != options[0].accelerator and not option.measured]
+    if others:
+        names = ", ".join(dict.fromkeys(option.accelerator for option in others))
+        yield f"no {names} runs measured: {'speed' if serving else 'timing'} is less certain"

@@ -187,8 +187,7 @@ def _why(
         texts.append(
             f"It scales well up to {_many(last.nodes)}, at {percent(last.efficiency or 0.0)} efficiency; at "
             f"{_many(stop.nodes)} that is {percent(stop.efficiency or 0.0)}, below {percent(threshold)}: "
-            f"{percent(stop.communication_share or 0.0)} of the step is communication, most of it goes to "
-            f"{stop.bottleneck}."
+            f"{percent(stop.communication_share or 0.0)} of the step is communication. Bottleneck: {stop.bottleneck}."
         )
     if any((point.efficiency or 0.0) > _ABOVE for point in points if point.fits):
         texts.append("Efficiency is above 100 % where more devices leave room in memory for a faster layout.")

@@ -106,21 +106,26 @@ def _drafts(served: Served) -> list[str]:
 
 
 def _doubts(served: Served) -> list[str]:
-    job, factors = served.job, served.job.factors
-    device = job.machine.accelerator
+    job, device = served.job, served.job.machine.accelerator
     texts = engine_doubts(job)
     if device.announced:
         name = device.name.removesuffix(" (announced)")
         texts.append(f"{name} is announced: its figures are from before release, and no engine names it")
-    if not factors.device_measured:
-        texts.append(f"no serving runs on {device.family} measured: speed is less certain")
-    if not factors.engine_measured:
-        texts.append(f"no {job.engine.name} runs measured: speed is less certain")
-    elif factors.device_measured and not served_before(job.engine.name, device.family):
-        texts.append(f"no {job.engine.name} runs on {device.family} measured: speed is less certain")
+    texts += unmeasured(job)
     if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes: its speed depends on the network between them")
     return [*texts, *rejected_rows_of(device.id, job.architecture.id)]
+
+
+def unmeasured(job: ServingJob) -> list[str]:
+    """What of the deployment no run of its kind was measured for."""
+    factors, family, engine = job.factors, job.machine.accelerator.family, job.engine.name
+    texts = [] if factors.device_measured else [f"no serving runs on {family} measured: speed is less certain"]
+    if not factors.engine_measured:
+        texts.append(f"no {engine} runs measured: speed is less certain")
+    elif factors.device_measured and not served_before(engine, family):
+        texts.append(f"no {engine} runs on {family} measured: speed is less certain")
+    return texts
 
 
 def engine_doubts(job: ServingJob) -> list[str]:

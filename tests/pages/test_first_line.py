@@ -11,8 +11,10 @@ import pytest
 
 from knowledge import figures
 from pages.answers import facts, lead
+from pages.answers.asked import named_figures, with_named
 from pages.answers.change import ShortAnswer, changed
 from pages.answers.comparison import _behind
+from pages.answers.cost import cheaper_first, first_savings
 from pages.answers.limit import answer
 from pages.blocks import Headline, Prose
 from pages.results.limits import doubt_words
@@ -48,6 +50,25 @@ def test_what_was_asked_comes_first(asked: list[str], first: str) -> None:
     mfu = f"{figures.percent(estimate().throughput.mfu)} MFU"
     texts = " ".join(block.markdown for block in rest if isinstance(block, Prose))
     assert (head.text + texts).count(mfu) == 1
+
+
+def test_a_part_of_a_step_is_told_as_its_share() -> None:
+    parts = estimate().time.components
+    together = sum(seconds for name, seconds in parts.items() if name.endswith("_parallel") or name == "pipeline")
+    for path, seconds in (("communication", together), ("time.components.forward", parts["forward"])):
+        told = named_figures([estimate()], [path])
+        assert f"**{figures.percent(seconds / estimate().time.step_s)} of a step**" in told
+    head, *_ = with_named(lead.training(estimate(), None, None, [])[0], [estimate()], ["communication"])
+    assert isinstance(head, Headline)
+    assert head.text.startswith("Exposed communication: ")
+
+
+def test_whoever_asks_for_a_cheaper_way_is_told_it_first() -> None:
+    bill: Any = find("estimate_cost").run(RUN | {"cheaper": True})
+    assert cheaper_first(bill).startswith("Cheaper: ")
+    told = [block.markdown for block in first_savings(bill, told=True) if isinstance(block, Prose)]
+    assert all(cheaper_first(bill).split(", ")[0].removeprefix("Cheaper: ") not in text for text in told)
+    assert cheaper_first(bill.model_copy(update={"savings": []})).startswith("Nothing cheaper than $")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,12 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "over budget": ("estimate_cost", RUN | {"budget_usd": 10}, "Over budget by", "bad"),
     "tight": ("estimate_training", TIGHT, "tightly", "beware"),
     "extrapolated": ("estimate_training", GRPO, "timing is less certain", "beware"),
+    "extrapolated cost": ("estimate_cost", GRPO | {"dataset_tokens": "1B"}, "timing is less certain", "beware"),
+    "extrapolated range": ("sweep", GRPO | {"field": "seq_len", "values": [2048, 4096]}, "timing is less certain",
+                           "beware"),
+    "extrapolated search": ("best_parallelism", GRPO, "timing is less certain", "beware"),
+    "extrapolated cluster": ("recommend_cluster", {name: GRPO[name] for name in ("model", "stage")} | {
+        "accelerators": ["h100-sxm"], "dataset_tokens": "1B", "limit": 1}, "timing is less certain", "beware"),
     "not modelled": ("estimate_training", GRPO | {"rollout": "separate"}, "not in this estimate", "beware"),
     "engine not measured": ("estimate_inference", {"model": "llama-3-8b", "accelerator": "rtx-a6000", "count": 1,
                             "engine": "vllm", "concurrency": 4}, "No vllm runs on Ampere measured", "beware"),
@@ -69,7 +75,7 @@ def test_it_stands_in_the_first_line_of_commands_pages_and_answers_to_assistants
         assert isinstance(head, Headline)
         assert words in f"{head.text} {head.more}"
         assert head.tone == tone
-        in_terminal = terminal.render(blocks, 1000, colour=True).split("\n\n")[0]
+        in_terminal = terminal.render(blocks, 1000, colour=True).split("\n")[0]
         assert words in in_terminal
         assert in_terminal.startswith({"bad": "\x1b[1;31m", "beware": "\x1b[1;33m"}[tone])
         in_markdown = markdown.render(blocks).split("\n")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent.offline.answers.outcomes import (
@@ -35,7 +36,7 @@ from pages.answers import (
 )
 from pages.answers.asked import with_named
 from pages.answers.plan import complete, kind_words
-from pages.blocks import Block, Folded, Prose
+from pages.blocks import Block, Folded, Headline, Prose
 from pages.results import deciding
 from planner.money.results import CostEstimate
 from planner.partial import get, knows_length
@@ -112,7 +113,11 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         again = is_told_again(outcomes, work)
         asked_for, elsewhere = [*work.figures, *work.intents], told_beside(outcomes, work)
         head, *rest = lead.training(estimate, bill, fit, asked_for, search is not None, again, elsewhere)
-        decisive = _decisive(estimate, bill, work, again)
+        cheaper = ""
+        if bill and "cheaper" in intents and isinstance(head, Headline) and head.good:
+            cheaper = cost.cheaper_first(bill)
+            head = replace(head, text=f"{cheaper} {head.text}".strip())
+        decisive = _decisive(estimate, bill, work, again, bool(cheaper))
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
     else:
@@ -131,10 +136,13 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
     return [*blocks, Folded(_behind(plan, work, outcomes, intents))], asked
 
 
-def _decisive(estimate: TrainingEstimate, bill: CostEstimate | None, work: TurnWork, again: bool) -> list[Block]:
-    """What decides the figures: where it costs too much what would cost less, where it is slow what would be faster."""
+def _decisive(
+    estimate: TrainingEstimate, bill: CostEstimate | None, work: TurnWork, again: bool, cheaper: bool
+) -> list[Block]:
+    """What decides the figures: where it costs too much what would cost less, where it is slow what would be faster;
+    `cheaper` says that the first line has the first way to pay less."""
     if bill and bill.savings:
-        return cost.first_savings(bill)
+        return cost.first_savings(bill, cheaper)
     if again and estimate.memory.fits:
         slow = "faster" in work.intents and not (bill and bill.faster)
         return training.first_limits(estimate) if slow or "why" in work.intents else []
