@@ -76,7 +76,7 @@ def taken_data(assumptions: Iterable[Assumption]) -> str:
     taken = next((item for item in assumptions if item.field == DATA), None)
     if taken is None:
         return ""
-    return f"Assumed: {figures.count(taken.value)} tokens, {taken.why.partition(' (')[0]}; say how many yours are."
+    return f"Assumed: {figures.count(taken.value)} tokens, {taken.why.partition(' (')[0]}; say how many you have."
 
 
 def how_sure(evidence: Iterable[Evidence]) -> Block:

@@ -60,7 +60,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         else Headline(" ".join(["Nothing meets every limit.", *limits.broken]), False, f"The closest is {told}. {what}")
     )
     looser = [_with_twice(row) for row in clusters.looser[:1]]
-    later = f"Prices of {clusters.priced}. Your next question is about the first, unless you name another."
+    later = f"Prices of {clusters.priced}. Your next question will be about the first, unless you name another."
     return [
         head,
         *map(Prose, looser),

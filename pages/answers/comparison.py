@@ -122,7 +122,8 @@ def strategies(applied: AppliedStrategies) -> list[Block]:
 def scaling(projection: ScalingProjection) -> list[Block]:
     kind = "the global batch stays" if projection.scaling == "strong" else "the batch grows with the devices"
     last = Prose(f"This is {projection.scaling} scaling: {kind}.")
-    return [*_led(projection.why), *sizes(projection), last]
+    first, *rest = projection.why
+    return [verdict(first, None, projection.warnings, " ".join(rest)), *sizes(projection), last]
 
 
 def peak(throughput: PeakThroughput) -> list[Block]:
@@ -130,7 +131,7 @@ def peak(throughput: PeakThroughput) -> list[Block]:
     failed = [f"{row.model} on {row.accelerator}: {row.error}" for row in throughput.rows if row.error]
     problems = notes("Not estimated", failed[:_MOST_PROBLEMS])
     if not rows:
-        return [verdict("None of these runs.", False), *problems]
+        return [verdict("None of these can be estimated.", False), *problems]
     best = max(rows, key=lambda row: row.tokens_per_s_per_device or 0.0)
     head = (
         f"**{best.accelerator} in {best.precision}** reaches the most for {best.model.rpartition('/')[2]}: "

@@ -11,7 +11,7 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Prose
 from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, ways
 from planner.money.offers import of_strangers
-from planner.money.results import CostEstimate, OwnedCost, Saving
+from planner.money.results import CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
@@ -21,7 +21,7 @@ _MOST_WAYS = 3
 _PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
            "community": " on community machines"}  # fmt: skip
 _WITHIN = {True: "within", False: "**over**"}
-_OWNED_COUNTS = "the hardware costs the same when it stands idle, so say how much of the time it will be busy."
+_OWNED_COUNTS = "idle hardware costs the same, so say how much of the time it will be busy."
 
 
 def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | None) -> list[Block]:
@@ -213,7 +213,7 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
     text = f"Energy: about {energy}, {carbon} of CO2{span}."
     if cost.co2_by_hours:
         least = min(cost.co2_by_hours, key=lambda row: row.co2_kg)
-        text += f" At {least.from_hour} to {least.before_hour} o'clock only: {figures.shown('co2_kg', least.co2_kg)}."
+        text += f" Run only from {_span(least)}: {figures.shown('co2_kg', least.co2_kg)}."
     return [Prose(text)]
 
 
@@ -226,10 +226,12 @@ def carbon_by_hours(cost: CostEstimate) -> str:
     parts = []
     for row in sorted(cost.co2_by_hours, key=lambda row: row.co2_kg):
         takes = "" if row.takes_days is None else f" over {figures.hours(_DAY_H * row.takes_days)}"
-        parts.append(
-            f"at {row.from_hour} to {row.before_hour} o'clock only {figures.shown('co2_kg', row.co2_kg)}{takes}"
-        )
+        parts.append(f"only from {_span(row)} {figures.shown('co2_kg', row.co2_kg)}{takes}")
     return f"**By the hour in {cost.region}**: {'; '.join(parts)}."
+
+
+def _span(row: CarbonHours) -> str:
+    return f"{row.from_hour}:00 to {row.before_hour}:00"
 
 
 def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list[Block]:
@@ -238,7 +240,8 @@ def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list
     if pair is None:
         return []
     own, rented = pair
-    counts = f"Owned counts {figures.plain(own.years)} years at {figures.percent(own.utilisation)} use; {_OWNED_COUNTS}"
+    spread = f"{figures.plain(own.years)} years at {figures.percent(own.utilisation)} use"
+    counts = f"Owning is spread over {spread}; {_OWNED_COUNTS}"
     return [Prose(_cheaper_of(cost, own, rented)), *break_even(cost.break_even), *owned(own), *providers([rented]),
             Prose(counts)]  # fmt: skip
 

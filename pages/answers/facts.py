@@ -119,7 +119,7 @@ def _bought(facts: HardwareDescription) -> list[Block]:
     """From how much use on buying costs less than renting."""
     owned = next((row for row in facts.break_even if row.what == "owned"), None)
     if owned is None:
-        return [Prose(f"No price is known to buy {facts.name}, or none to rent it.")]
+        return [Prose(f"No price to buy {facts.name} is known, or none to rent it, so what pays is not known.")]
     node = f"a node of {facts.per_node} x {facts.id}" if facts.per_node > 1 else facts.id
     text = f"**Rent {node}**: even in constant use renting is cheaper"
     if owned.hours_per_year is not None and owned.share is not None:

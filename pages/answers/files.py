@@ -62,7 +62,7 @@ def matrix(found: WrittenMatrix) -> list[Block]:
 
 def measured(results: MatrixResults) -> list[Block]:
     """What the runs of a matrix gave against what was estimated."""
-    missing = f", {len(results.missing)} have none." if results.missing else "."
+    missing = f", {len(results.missing)} have none yet." if results.missing else "."
     head = f"**{len(results.cells)} cells of `{results.folder}` have results**{missing}"
     return [Prose(head), *accuracy(results.accuracy)]
 
@@ -72,7 +72,7 @@ def report(page: WrittenReport) -> list[Block]:
 
 
 def added(row: AddedRow) -> list[Block]:
-    return [Prose(f"**{row.id} is kept**, and plans can name it."), *notes("", [file.path for file in row.files])]
+    return [Prose(f"**{row.id} is saved**; plans can name it now."), *notes("", [file.path for file in row.files])]
 
 
 def shown(row: ShownRow) -> list[Block]:

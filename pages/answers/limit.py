@@ -60,13 +60,13 @@ def _verdict(limit: Limit) -> str:
     kind = kind_words(plan.workload) if isinstance(plan.workload, Training) else run
     if limit.value is None:
         nothing = {
-            "seq_len": f"no context length: {run} on {hardware} does not fit even with the shortest sequences",
-            "micro_batch": f"no micro-batch: {run} on {hardware} does not fit even with one sequence at a time",
-            "model": f"no model: not even the smallest of those considered fits for {kind} on {hardware}",
-            "devices": f"no number of these devices tried: {run} does not fit",
-            "tokens": f"no data at all: {run} on {hardware} does not fit",
+            "seq_len": f"{run} on {hardware} does not fit even with the shortest sequences",
+            "micro_batch": f"{run} on {hardware} does not fit even with one sequence at a time",
+            "model": f"not even the smallest model considered fits for {kind} on {hardware}",
+            "devices": f"{run} fits on no number of these devices that was tried",
+            "tokens": f"{run} on {hardware} does not fit",
         }[limit.goal]
-        return f"**None**, {nothing}."
+        return f"**None**: {nothing}."
     value = figures.plain(limit.value)
     match limit.goal:
         case "seq_len":
@@ -77,9 +77,8 @@ def _verdict(limit: Limit) -> str:
             return f"{_largest(limit)}: {kind} on {hardware}."
         case "tokens":
             span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
-            return (
-                f"**{figures.shown('tokens', limit.value)} tokens**{span} are the most that {run} on {hardware} takes."
-            )
+            most = f"**{figures.shown('tokens', limit.value)} tokens**{span} are the most"
+            return f"{most} that {run} on {hardware} gets through."
         case _ if limit.value == 1:
             return f"**{hardware}** is enough: {run} fits on a single device{_in_host(limit)}."
     return f"**{hardware}** are the fewest that fit{_in_host(limit)}: {run}."
@@ -140,7 +139,7 @@ def serving(limit: Limit) -> list[Block]:
         nothing = {
             "context": "no request, however short, fits",
             "input_len": "no prompt, however short, fits",
-            "concurrency": "not even one user is served",
+            "concurrency": "not even one user can be served",
             "model": "not even the smallest model considered fits",
             "devices": "no number of these devices tried is enough",
         }[goal]
@@ -152,7 +151,7 @@ def serving(limit: Limit) -> list[Block]:
         "input_len": f"**{value} tokens** is the longest prompt that fits",
         "concurrency": f"**{value} users** at once, with {lengths}, are the most",
         "model": _largest(limit),
-        "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that do",
+        "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that serve it",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
     head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
-from pages.answers.plan import complete, model_words
+from pages.answers.plan import complete, model_words, run_words
 from pages.blocks import Block, Prose, Table
 from pages.results.basis import notes
 from pages.results.estimate import component, components
@@ -108,7 +108,7 @@ def _set(row: Overridden) -> str:
         case "reserve":
             return f"{value} of it stays free"
         case _:
-            return f"{component(name)} take {value} ({otherwise} by estimate)"
+            return f"{component(name)}: {value} (estimated: {otherwise})"
 
 
 def _host(memory: MemoryEstimate) -> str:
@@ -126,13 +126,15 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
     plan, found = complete(estimate.plan), _of_all(estimate.memory)
     count, workload = plan.cluster.count or 1, plan.workload
     whose = "if one GPU held all of it" if count == 1 else f"on each of {count} GPUs"
-    how = "" if isinstance(workload, Inference) else f" ({workload.method} {workload.stage}, {workload.framework})"
-    what = f"{'serve' if isinstance(workload, Inference) else 'train'} {model_words(plan)}{how}{_load(workload)}"
+    if isinstance(workload, Inference):
+        what = f"to serve {model_words(plan)}{_load(workload)}"
+    else:
+        what = f"for {run_words(plan)} with {workload.framework}"
     cache = found.components.get("kv_cache")
     cache = "" if cache is None else f"; the KV cache is {figures.gib(cache)} of it"
     head = ("card", "fewest", figures.label("per_device_bytes"), "with")
     return [
-        Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory to {what}, {whose}{cache}."),
+        Prose(f"**About {figures.gib(found.per_device_bytes)}** of device memory {what}, {whose}{cache}."),
         Table(head, [_card(name, limit) for name, limit in fewest], right=head[1:3]),
         *components(found),
         Prose("Name your GPUs for speed, cost and the best layout."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Training
+from estimator.units import GIB
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
@@ -12,6 +13,7 @@ from planner.results import FitCheck
 _MOST_REMEDIES, _MOST_RELAXATIONS, _MOST_FASTER = 4, 3, 5
 # A gain of less than a percent is within what an estimate can tell apart.
 _FASTER = 0.99
+_LEAST_FREE = 0.05 * GIB
 _BUYS = "What more room would allow"
 
 
@@ -21,10 +23,15 @@ def training(fit: FitCheck) -> list[Block]:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** at the upper end of the memory interval."
         none = (
             "Nothing makes it fit on these devices, whichever framework trains it, not even recompute, split "
-            "sequences, host memory, chunked loss and 8-bit optimizer states together: take more or larger ones."
+            "sequences, host memory, chunked loss and 8-bit optimizer states together: take more or larger GPUs."
         )
         return _remedies(fit, short, none, True)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
+    if fit.headroom_bytes < _LEAST_FREE and not fit.tight:
+        text = (
+            "**Headroom**: at the upper end of the memory interval it fits because cached blocks are given back when "
+            "memory runs short."
+        )
     workload = complete(fit.plan).workload
     more = []
     if isinstance(workload, Training):
@@ -42,7 +49,7 @@ def serving(fit: FitCheck, faster: bool) -> list[Block]:
         short = f"**Short by {figures.gib(-fit.headroom_bytes)}** per device."
         # Of what does not fit there is no speed to compare with.
         return _remedies(fit, short, "No change tried makes it fit.", False)
-    text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain for the cache beside one request."
+    text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} are left for the cache after one request."
     if not faster:
         return [Prose(text), *remedies(fit.relaxations[:_MOST_RELAXATIONS], _BUYS, "why")]
     quicker = [way for way in (*fit.relaxations, *fit.remedies) if way.fits and way.slowdown < _FASTER]

@@ -51,7 +51,7 @@ def deleted(scenario: DeletedScenario) -> list[Block]:
 
 def listed(rows: ScenarioList) -> list[Block]:
     own = [row for row in rows.scenarios if not row.read_only]
-    head = "**You have saved none yet**; these are the ready examples. Say *save this as …* to keep a plan."
+    head = "**You have saved no plans yet**; these are ready examples. Say *save this as …* to keep a plan."
     if own:
         head = f"**You have saved {len(own)} plan{'s' if len(own) > 1 else ''}**; the others are ready examples."
     shown = [*own, *(row for row in rows.scenarios if row.read_only)][:_MOST_ROWS]
@@ -74,7 +74,7 @@ def differences(diff: ScenarioDiff) -> list[Block]:
     return [
         Prose(first),
         *changes(diff.figures, one, other),
-        *notes("Also chosen otherwise by the search", following[_MOST_FIRST:]),
+        *notes("The search also changed", following[_MOST_FIRST:]),
     ]
 
 

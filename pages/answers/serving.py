@@ -7,7 +7,7 @@ from knowledge import figures
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
-from pages.results.estimate import where_time_goes
+from pages.results.estimate import lacking, where_time_goes
 from pages.results.overview import latency_limit
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
 
@@ -20,12 +20,11 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None) -> Headline:
     """Whether it fits, how fast it answers and how much it serves, in a few sentences."""
     plan, memory, latency, rate = complete(estimate.plan), estimate.memory, estimate.latency, estimate.throughput
     run = f"{run_words(plan)} on {hardware_words(plan)}"
-    needs, has = figures.gib(memory.per_device_bytes), figures.gib(memory.capacity_bytes)
     if not memory.fits or not isinstance(plan.workload, Inference):
         return Headline(
             "It does not fit.",
             False,
-            f"{run} needs {needs} per device of {has}.",
+            f"{run} needs {lacking(memory, plan)}.",
         )
     run = f"{run}, {load_words(plan.workload)}: "
     too_slow = _missed(estimate, e2e_limit_s)

@@ -82,14 +82,14 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     missed = best.meets_slo is False
     value = figures.plain(best.values[path])
     if missed:
-        head = f"**None of these meets your limits**; the most comes with {field_name(path)} {value}"
+        head = f"**None of these meets your limits**; the highest throughput is at {field_name(path)} {value}"
     else:
         head = (
             f"**Best {field_name(path)}: {value}**, the most output tokens/s{' within your limits' if limited else ''}"
         )
     return (
         f"{head} for {run_words(plan)} on "
-        f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, first token "
+        f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, TTFT "
         f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
-        f"{figures.known(best.tpot_s, figures.seconds)} per token."
+        f"TPOT {figures.known(best.tpot_s, figures.seconds)}."
     )

@@ -28,7 +28,7 @@ from pages.report.sections import (
     ways_to_fit,
 )
 from pages.results.columns import Column, table
-from pages.results.estimate import memory, memory_chart, time_chart, where_time_goes
+from pages.results.estimate import component, lacking, memory, memory_chart, time_chart, where_time_goes
 from pages.results.limits import doubt_words, limit_words
 from planner.asked.serving import InferenceRequest
 from planner.compare.sweep import SweepRequest, sweep
@@ -79,9 +79,9 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
     """A broken budget first; behind it the deployment that a search puts before this one."""
     memory, latency = estimate.memory, estimate.latency
     if not memory.fits:
-        need, room = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
-        most = memory.decided_by.replace("_", " ")
-        return Headline(f"Does not fit: a request needs {need} of {room} per device, most of it {most}.", False)
+        most = component(memory.decided_by)
+        needs = lacking(memory, complete(estimate.plan))
+        return Headline(f"Does not fit: one request needs {needs}; most of it is {most}.", False)
     first = "TTFT grows without end" if latency.ttft_s is None else seconds(latency.ttft_s)
     speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
     words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"

@@ -96,7 +96,18 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
         return Headline(told, not (missed or limits.broken), doubt_words(result.warnings), beware)
     # The estimate itself may lie below the capacity while the upper end of its interval does not.
     over = result.memory.per_device_bytes > result.memory.capacity_bytes
+    if isinstance(result.memory, ServingMemoryEstimate):
+        return Headline(f"It does not fit: {lacking(result.memory, Plan.model_validate(result.plan))}.", False)
     return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)
+
+
+def lacking(memory: ServingMemoryEstimate, plan: Plan) -> str:
+    """Of what does not fit: '151 GiB of 140.4 GiB per device', or by how much it is more than an engine takes of it."""
+    need, has = gib(memory.per_device_bytes), gib(memory.capacity_bytes)
+    over = memory.per_device_bytes - memory.claimed_bytes
+    if memory.per_device_bytes > memory.capacity_bytes or over <= 0:
+        return f"{need} of {has} per device"
+    return f"{need} per device, {gib(over)} more than {plan.inference.engine} takes of {has}"
 
 
 def memory_words(memory: Memory) -> str:

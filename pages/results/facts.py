@@ -153,8 +153,8 @@ def _rented(row: ProviderCost, devices: str, span: str) -> str:
     text = f"**{devices} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
     text += f" ({known(row.usd_per_hour, usd)} an hour)" if row.usd != row.usd_per_hour else ""
     ways = [f"{usd(paid)} {how}" for paid, how in ((row.spot_usd, "on spot"), (row.reserved_usd, "reserved")) if paid]
-    age = "undated" if row.price_date is None else f"of {row.price_date}"
-    return f"{'; '.join([text, *ways])}.{f' Its price is {age}.' if row.stale else ''}"
+    age = "date unknown" if row.price_date is None else f"dated {row.price_date}"
+    return f"{'; '.join([text, *ways])}.{f' Price {age}.' if row.stale else ''}"
 
 
 def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:

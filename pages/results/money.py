@@ -284,7 +284,7 @@ CLUSTER: tuple[Column, ...] = (
     "provider", "instance", "instances", "nodes", "per_node", "usd_per_hour", "hours", "usd", "usd_per_million_tokens",
     "tokens_per_s", "step_s", "mfu", "ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "requests_per_s", "replicas",
     "framework", "engine", "weight_dtype", ("layout", "summary"), "micro_batch", "global_batch", "per_device_bytes",
-    "headroom_bytes", "meets_slo", "fits_deadline", "fits_budget", "measured", "price_date",
+    ("free at the upper end", "headroom_bytes"), "meets_slo", "fits_deadline", "fits_budget", "measured", "price_date",
 )  # fmt: skip
 
 

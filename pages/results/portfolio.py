@@ -30,7 +30,7 @@ def portfolio(result: Portfolio) -> list[Block]:
         *table(result.placed, columns, "Runs"),
         Text(gantt(result), "Timeline"),
         *[Chart(plot) for plot in timeline(result)],
-        *notes("Beware", result.warnings),
+        *notes("Watch out", result.warnings),
         *tail((), result.assumptions),
     ]
 
@@ -66,11 +66,13 @@ def _headline(result: Portfolio) -> Headline:
         return Headline(f"None of these runs fits on {where}.", False)
     cost = "" if result.usd is None else f", {usd(result.usd)} for the cluster until then"
     busy = "" if result.busy_share is None else f", {percent(result.busy_share)} busy"
-    late = sum(row.meets_deadline is False for row in result.placed)
-    tail_words = f"; {late} too late" if late else ""
-    done = all(row.ends_h is not None for row in result.placed)
-    good = False if late or not done else True if result.in_time else None
-    return Headline(f"All runs are done in {hours(result.ends_h)} on {where}{cost}{busy}{tail_words}.", good)
+    late = sum(row.meets_deadline is False and row.ends_h is not None for row in result.placed)
+    unable, total = sum(row.ends_h is None for row in result.placed), len(result.placed)
+    hurts = [f"{unable} of {total} runs {'do' if unable > 1 else 'does'} not fit."] if unable else []
+    hurts += [f"{late} of {total} runs {'are' if late > 1 else 'is'} late."] if late else []
+    good = False if hurts else True if result.in_time else None
+    done = f"{'The others' if unable else 'All runs'} are done in {hours(result.ends_h)} on {where}{cost}{busy}."
+    return Headline(" ".join([*hurts, done]), good)
 
 
 def _needed(enough: EnoughDevices) -> Prose:

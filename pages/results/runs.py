@@ -80,7 +80,7 @@ def rated(result: RunRating) -> list[Block]:
         Figures(rows, "How good"),
         *notes("What would explain it", [_cause(row) for row in result.causes]),
         *notes("What would make it faster", [_gain(row) for row in result.gains]),
-        *notes("Beware", result.findings),
+        *notes("Watch out", result.findings),
     ]
 
 

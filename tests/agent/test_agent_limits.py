@@ -117,7 +117,7 @@ def test_the_largest_model_asks_for_hardware_alone_and_leaves_the_plan() -> None
 
 def test_what_cannot_fit_at_all_is_said() -> None:
     done = turns("longest context to fully fine-tune Llama-3.1-70B on 1 H100")[0]
-    assert verdict(done["answer"]).startswith("**None, ")
+    assert verdict(done["answer"]).startswith("**None: ")
     assert "Bottleneck: " in done["answer"]
     assert done["ungrounded"] == []
 

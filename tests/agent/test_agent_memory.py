@@ -97,7 +97,7 @@ def test_figures_without_a_flat_name_reach_the_tools() -> None:
     assert flat(plan) == {"model": "gpt2", "usable_gib": 60, "overrides": {"weights_gib": 3}}
     assert nested(flat(plan)) == plan
     found = call("estimate_training", FIT | {"overrides": {"weights_gib": 3}})["memory"]
-    assert f"weights take 3.0 GiB ({gib(found['overridden'][0]['estimated_bytes'])} by estimate)" in told(found)
+    assert f"weights: 3.0 GiB (estimated: {gib(found['overridden'][0]['estimated_bytes'])})" in told(found)
 
 
 @pytest.mark.parametrize(

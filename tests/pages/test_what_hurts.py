@@ -12,10 +12,12 @@ from pydantic import BaseModel
 from pages.answers import lead
 from pages.answers.clusters import recommended
 from pages.answers.page import page_of
+from pages.answers.plan import complete
 from pages.answers.serving import verdict
 from pages.blocks import Headline
 from pages.rendering import fold, html, markdown, terminal
 from pages.report import serving, training
+from pages.results.estimate import fit_verdict, lacking
 from pages.results.of_results import blocks_of
 from planner.clusters.results import RecommendedCluster
 from planner.results import TrainingEstimate
@@ -103,3 +105,19 @@ def test_it_stands_in_the_first_line_of_answers_and_reports(kind: str) -> None:
         assert isinstance(head, Headline)
         assert words in f"{head.text} {head.more}"
         assert head.tone == tone
+
+
+@pytest.mark.parametrize("weights", ["bf16", "fp8"])
+def test_what_does_not_fit_never_needs_less_than_there_is(weights: str) -> None:
+    """An engine takes a part of a device: what is more than that is told as more than that."""
+    plan = {"model": "mixtral-8x22b", "accelerator": "h200-sxm", "count": 2, "weight_dtype": weights, "concurrency": 1}
+    capacity: Any = find("estimate_inference").run(plan)
+    for usable in (capacity.memory.per_device_bytes * factor / 2**30 for factor in (0.9, 1.01, 1.05)):
+        told: Any = find("estimate_inference").run(plan | {"overrides": {"usable_gib": usable}})
+        if told.memory.fits:
+            continue
+        words = lacking(told.memory, complete(told.plan))
+        small = told.memory.per_device_bytes < told.memory.capacity_bytes
+        assert ("more than vllm takes of" in words) == small
+        heads = (fit_verdict(told), verdict(told, None), serving._verdict(told, None, []))
+        assert all(words in f"{head.text} {head.more}" for head in heads)

@@ -37,7 +37,7 @@ def _certainty(estimate: TrainingEstimate | ServingEstimate) -> str:
         memory = figures.held(estimate.memory, "per_device_bytes")
         ends = f"a step of {figures.held(estimate.time, 'step_s')}, {memory} per device"
     rows = "\n".join(f"- {_short(row.basis)}" for row in estimate.evidence[:_MOST_EVIDENCE])
-    rests = f"\n\nWhat that rests on:\n\n{rows}" if rows else ""
+    rests = f"\n\nEvidence:\n\n{rows}" if rows else ""
     return f"Of ten runs like this about **eight lie within the intervals**: {ends}.{rests}"
 
 
@@ -82,7 +82,9 @@ def _assumed(estimate: TrainingEstimate | ServingEstimate) -> str:
         for entry in estimate.assumptions
     ]
     if not taken:
-        return "Nothing was assumed: all of it was said."
+        return "Nothing was assumed: you gave every value."
     more = f"\n- and {len(taken) - _MOST} more (`--why`)" if len(taken) > _MOST else ""
     rows = "\n".join(f"- {text}" for text in taken[:_MOST])
-    return f"Taken without being told; say another value of any of them and I work out what it does:\n\n{rows}{more}"
+    return (
+        f"Assumed, as you did not say; give another value for any of them and I will work it out again:\n\n{rows}{more}"
+    )

@@ -10,16 +10,22 @@ from agent.offline.answers.training import failures, files_made
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
-from knowledge import figures
 from pages.answers import assumptions, choice, cost, lead, limit, memory, room, serving, steps, sweep
 from pages.answers.asked import with_named
 from pages.answers.plan import complete
 from pages.blocks import Block, Folded, Headline, Prose
 from pages.results import deciding
+from pages.results.estimate import lacking
 from pages.results.money import beside_api
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
-from planner.serving.results import BestServing, MlperfProjection, ServingEstimate, SizedServing
+from planner.serving.results import (
+    BestServing,
+    MlperfProjection,
+    ServingEstimate,
+    ServingMemoryEstimate,
+    SizedServing,
+)
 
 
 def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> tuple[str, list[str]]:
@@ -113,8 +119,9 @@ def _format_taken(outcomes: list[Outcome]) -> list[Block]:
     if before == taken:
         return []
     taken += "" if answered.engine == asked.engine else f" in {answered.engine}"
-    short = f"{figures.gib(fit.memory.per_device_bytes)} of {figures.gib(fit.memory.capacity_bytes)} per device"
-    return [Prose(f"No weight format was named: {taken} is taken, since {before} does not fit ({short}).")]
+    plan, memory = complete(fit.plan), fit.memory
+    short = f" ({lacking(memory, plan)})" if isinstance(memory, ServingMemoryEstimate) else ""
+    return [Prose(f"No weight format was named: {taken} is taken, since {before} does not fit{short}.")]
 
 
 def _estimate(estimate: ServingEstimate, why: bool, e2e_limit_s: float | None) -> list[Block]:

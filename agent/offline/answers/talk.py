@@ -29,9 +29,9 @@ NOTHING_FOUND = (
     "example *on 16 devices*, *with LoRA* or *what does it cost?*"
 )
 _OUTSIDE = {
-    "images": "Models that make pictures are",
-    "video": "Models that make films are",
-    "sound": "Models of speech and sound are",
+    "images": "Image models are",
+    "video": "Video models are",
+    "sound": "Speech and audio models are",
     "embeddings": "Embedding models and rerankers are",
     "other": "That kind of model is",
 }
