@@ -125,6 +125,8 @@ def _apart(before: str, now: str) -> str:
     """'ZeRO-1, no recompute → ZeRO-3, full recompute': the parts of a list that differ."""
     old, new = before.split(", "), now.split(", ")
     left, right = [part for part in old if part not in new], [part for part in new if part not in old]
+    if len(left) == len(right) == 1:
+        return _then(left[0], right[0])
     if left and right:
         return f"{', '.join(left)} → {', '.join(right)}"
     return f"with {', '.join(right)}" if right else f"without {', '.join(left)}" if left else f"{before} → {now}"

@@ -76,7 +76,7 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
 
 
 def leader(rows: Sequence[Row], best: Mapping[str, str | None]) -> str | None:
-    """Name of the fastest of those that fit; None where all are as fast as each other."""
+    """Name of the fastest of those that fit; None where all are equally fast."""
     rates = {row.name: rate[0] for row in rows if row.fits and (rate := speed(row))}
     first = best["throughput" if "throughput" in best else "time"]
     alike = len(rates) > 1 and max(rates.values()) < (1.0 + _MATTERS) * min(rates.values())
@@ -173,10 +173,12 @@ def _where_speed_is_alike(fitting: Sequence[Row], best: Mapping[str, str | None]
         ("cost", "costs the least per token"): max(costs) / min(costs) if costs else 1.0,
         ("memory", "needs the least memory per device"): max(sizes) / min(sizes) if sizes else 1.0,
     }
-    for (kind, words), ratio in sorted(spread.items(), key=lambda row: -row[1]):
-        if ratio >= 1.0 + _MATTERS and (name := best[kind]):
-            yield f"{name} {words}."
-    yield f"{_listed([row.name for row in fitting])} are as fast as each other."
+    apart = [
+        f"{name} {words}"
+        for (kind, words), ratio in sorted(spread.items(), key=lambda row: -row[1])
+        if ratio >= 1.0 + _MATTERS and (name := best[kind])
+    ]
+    yield f"{'; '.join([f'{_listed([row.name for row in fitting])} are equally fast', *apart])}."
 
 
 def _surely_faster(row: Row, other: Row, estimates: Mapping[str, PlanEstimate | None]) -> bool:

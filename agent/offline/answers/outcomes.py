@@ -97,7 +97,7 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     ]
 
 
-_FIELD, _VALID = re.compile(r"^[a-z_]+(\.[a-z_]+)+: "), re.compile(r"; valid: (?=[^;]*$)")
+_FIELD, _VALID = re.compile(r"^[a-z_]+(\.[a-z_]+)*: "), re.compile(r"; valid: (?=[^;]*$)")
 
 
 def _in_words(problem: str) -> str:

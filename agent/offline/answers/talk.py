@@ -51,7 +51,7 @@ WHICH_FOLDER = (
     "Which folder are the results in? It is the one that the matrix was written to, such as ./runs/NAME-matrix."
 )
 NOTHING_TO_COMPARE = (
-    "There is no plan here yet that it could be compared with. Describe a run, or name two saved scenarios: "
+    "There is no plan here yet to compare it with. Describe a run, or name two saved scenarios: "
     "*difference between base and long-context*."
 )
 
