@@ -81,7 +81,7 @@ def test_a_whole_conversation(terminal: Terminal) -> None:
     terminal.keys("Down", "Down")
     terminal.wait(r"Accelerators in the run|Accelerator id")
     terminal.keys("Escape")
-    terminal.wait(r"layout +tp1")  # the form is closed; what follows Esc at once would be read as one key with it
+    terminal.wait(r"│ layout +DP")  # the form is closed; what follows Esc at once would be read as one key with it
     terminal.type("/plan count=32")
     terminal.keys("Enter")
     terminal.wait(r"cluster +32 ×")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Plan
+from estimator.units import GIB
 from knowledge import figures
-from knowledge.figures import NONE, hours, percent, plain, shown, usd, whole
+from knowledge.figures import NONE, gib, hours, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
 from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
@@ -30,6 +31,7 @@ from planner.result import ProviderCost
 
 ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
 """What comes first among clusters, by how they are sorted."""
+_LEAST_FREE = 0.05 * GIB
 CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 
@@ -280,11 +282,18 @@ def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
     return table(rows, ["accelerators", "why"], "Not considered")
 
 
+def _free(row: ClusterOption) -> str:
+    if row.headroom_bytes is None:
+        return NONE
+    # Such a layout fits since what is cached gives way, and would not be told otherwise.
+    return "none, but caches are given back" if row.headroom_bytes < _LEAST_FREE else gib(row.headroom_bytes)
+
+
 CLUSTER: tuple[Column, ...] = (
     "provider", "instance", "instances", "nodes", "per_node", "usd_per_hour", "hours", "usd", "usd_per_million_tokens",
     "tokens_per_s", "step_s", "mfu", "ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "requests_per_s", "replicas",
     "framework", "engine", "weight_dtype", ("layout", "summary"), "micro_batch", "global_batch", "per_device_bytes",
-    ("free at the upper end", "headroom_bytes"), "meets_slo", "fits_deadline", "fits_budget", "measured", "price_date",
+    ("free at the upper end", _free), "meets_slo", "fits_deadline", "fits_budget", "measured", "price_date",
 )  # fmt: skip
 
 
