@@ -13,7 +13,7 @@ from estimator.plan.training.job import Job
 from estimator.plan.training.stages import Floats, stage_shape
 from estimator.training.memory import Memory, device_memory, fits, stage_memory, taken
 from estimator.training.schedule import Step, step_time
-from estimator.units import GIB
+from estimator.units import GIB, PERCENT
 
 # Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache. Of larger batches only
 # totals are kept.
@@ -247,7 +247,7 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
         healed = float(step_time(job.healing, layouts.take(np.array([index]))).seconds[0])
         before = (float(estimates.step.seconds[index]) - share * healed) / (1.0 - share)
         sentences.append(
-            f"the first {100.0 * (1.0 - share):.0f} % of the steps take {before:.3g} s in {training.precision}, the "
+            f"the first {PERCENT * (1.0 - share):.0f} % of the steps take {before:.3g} s in {training.precision}, the "
             f"others {healed:.3g} s in fp8: a step is their mean, memory that of the latter"
         )
     if job.seq_len > job.architecture.context > 0:
