@@ -114,8 +114,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in _WRITES:
         return _of_files(page)
     spoken = page.topic.get("spoken", {})
-    if tool == "estimate_cost" and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
-        # What devices cost by themselves.
+    of_money = tool == "estimate_cost" or (tool == "compare" and page.asks_money and len(page.devices) == 1)
+    if of_money and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
+        # What devices cost by themselves, rented or bought.
         return "describe_hardware"
     if tool == "find_limit" and limit_goal(page) in ("context", "seq_len") and _is_of_a_model_alone(page):
         # 'What is the longest context of Qwen3-8B?'
