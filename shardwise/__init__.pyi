@@ -709,7 +709,7 @@ class _ConfigureRequest(_Where, total=False):
     """Tokens of the longest samples of the data; seq_len follows from it."""
 
 class _PortfolioRequest(TypedDict, total=False):
-    start: datetime | None
+    start: datetime.datetime | str | None
     """When the first may begin, e.g. 2026-12-01T09:00; for dates."""
     usd_per_device_hour: float | None
     """Your own price of the cluster."""

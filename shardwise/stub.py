@@ -116,8 +116,8 @@ def type_text(hint: Any, metadata: Any = ()) -> str:
         return f"list[{type_text(inner[0])}]"
     if origin is dict:
         return f"Mapping[str, {type_text(inner[1])}]"
-    if hint is datetime.date:
-        return "datetime.date | str"
+    if hint in (datetime.date, datetime.datetime):
+        return f"datetime.{hint.__name__} | str"
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return "Mapping[str, Any]"
     return "Any" if hint is Any else hint.__name__
