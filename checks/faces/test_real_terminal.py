@@ -101,7 +101,7 @@ def test_a_whole_conversation(terminal: Terminal) -> None:
     terminal.wait(r"(?s)Copy answer(?!.*esc Stop)")
 
     # Out and in again: the conversation and its plan are there.
-    terminal.type("/export markdown talk.md")
+    terminal.type("/export conversation talk.md")
     terminal.keys("Enter")
     terminal.wait("Exported to")
     assert "16 GPUs" in (terminal.folder / "talk.md").read_text()
