@@ -91,7 +91,7 @@ class _FileSet:
             if self.texts[name].strip() == text.strip():
                 return
             self.findings.warn(f"{name}: the file and the copy of it in {carrier} differ; the copy is read")
-            self._drop(name)
+            self.drop(name)
         self.texts[name] = text
         _plan_line(name, text, self.findings)
         if is_script(name, text):
@@ -136,7 +136,7 @@ class _FileSet:
             self.by_name.pop(name, None)
         return data
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         self.scripts = [row for row in self.scripts if _base(row[0]) != name]
         for kept in (self.documents, self.python, self.findings.formats):
             for path in [path for path in kept if _base(path) == name]:
@@ -249,7 +249,7 @@ def _read_scripts(sets: _FileSet) -> None:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = _base(path) or path
         sources = PythonSources({_base(path): text for path, text in sets.python.items()}, sets.started, sets.load)
-        others = {_base(other): inner for other, inner, _ in sets.scripts}
+        others = {other: inner for other, inner in sets.texts.items() if other != name}
         setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
@@ -257,6 +257,8 @@ def _read_scripts(sets: _FileSet) -> None:
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if _base(other) in setting.sourced}
         sets.scripts = [row for row in sets.scripts if _base(row[0]) not in setting.sourced]
+        for template in setting.templates:
+            sets.drop(template)
         for inner, content in setting.written.items():
             sets.add(inner, content, name)
         formats = [form for start in starts if (form := read_start(start, setting))]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from estimator.errors import PlanError
 
+UNKNOWN = "\ufffc"
 _OPERATORS = ("&&", "||", ";;", ";", "|&", "|", "&", "(", ")", "\n")
 _DEEPEST = 20
 

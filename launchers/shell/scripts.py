@@ -9,19 +9,18 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from estimator.errors import PlanError
 from launchers.reading.documents import check_size
-from launchers.shell.lexer import Lexer, Token, TokenPart
+from launchers.shell.blocks import Case, closing_brace, function_body, is_test
+from launchers.shell.lexer import UNKNOWN, Lexer, Token, TokenPart
+from launchers.shell.texts import counted, cut, handed_on, number, sliced, written
 
-UNKNOWN = "\ufffc"
 _MOST_WORDS = 50_000
 _LONGEST = 100_000
 _MOST_CALLS = 6
-_MOST_COUNTED = 1000
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPENING = {"if", "for", "while", "until", "case", "{", "select"}
 _CLOSING = {"fi", "done", "esac", "}"}
@@ -44,15 +43,9 @@ _SCHEDULED = (
     "HOME",
     "USER",
 )
+# Where JSON has a value.
+_OPEN_VALUE = re.compile(rf"(?<=[:\[,\s]){UNKNOWN}(?=[\s,\]}}])")
 _SETS = {"export", "declare", "local", "readonly", "typeset"}
-_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 
 
 @dataclass(frozen=True)
@@ -85,13 +78,15 @@ class Script:
     """Variables whose default was taken, which the environment could change."""
     sourced: set[str] = field(default_factory=set)
     """Other scripts that it took in."""
+    templates: set[str] = field(default_factory=set)
+    """Files of which it makes others by putting words in."""
 
 
 def script(
     name: str, text: str, known: dict[str, str] | None = None, others: Mapping[str, str] | None = None
 ) -> Script:
-    """The script's commands; `known` are variables that something outside sets (Slurm), `others` scripts by file name
-    that it may take in (source models/8b.sh). Raises PlanError."""
+    """The script's commands; `known` are variables that something outside sets (Slurm), `others` files by name that it
+    may take in (source models/8b.sh) or make others of (sed … ds.json > mine.json). Raises PlanError."""
     check_size(name, text)
     return _Reader(name, known or {}, others or {}).read(text)
 
@@ -114,14 +109,22 @@ class _Reader:
         self.called: set[str] = set()
         self.depth = 0
         """Calls of functions inside each other."""
-        self.piped: Token | None = None
-        """A << whose text goes on to the next command (cat << EOF | tee FILE)."""
+        self.piped: str | None = None
+        """A text that goes on to the next command (cat << EOF | tee FILE)."""
+        self.piped_from: set[str] = set()
+        """The files that it was made of."""
+        self.templates: set[str] = set()
+        self.cases: list[Case] = []
         self.tested = self.after_test = False
         """Whether the statement decides about the next one, and whether the one before did so about it."""
 
     @property
     def conditional(self) -> bool:
         return None in self.branches or self.after_test
+
+    @property
+    def _conditional_outside(self) -> bool:
+        return None in self.branches[:-1]
 
     @property
     def _skipped(self) -> bool:
@@ -166,15 +169,15 @@ class _Reader:
             self.branches.append(None)
             self._run(self.functions[name])
             self.branches.pop()
-        return Script(self.commands, self.exported, self.files, self.defaults, self.sourced)
+        return Script(self.commands, self.exported, self.files, self.defaults, self.sourced, self.templates)
 
     def _defined(self, tokens: list[Token]) -> list[Token]:
         """The tokens without the functions among them, which are kept until they are called."""
         kept: list[Token] = []
         at = 0
         while at < len(tokens):
-            begin = _function_body(tokens, at)
-            end = _closing_brace(tokens, begin) if begin is not None else None
+            begin = function_body(tokens, at)
+            end = closing_brace(tokens, begin) if begin is not None else None
             if begin is None or end is None:
                 kept.append(tokens[at])
                 at += 1
@@ -188,12 +191,29 @@ class _Reader:
         statement: list[Token] = []
         for token in [*tokens, Token(0, "\n")]:
             if token.operator and token.operator != "<<":
-                self.tested = token.operator in ("&&", "||") and (token.operator == "||" or _is_test(statement))
-                self._statement(statement)
+                self.tested = token.operator in ("&&", "||") and (token.operator == "||" or is_test(statement))
+                if not self._chooses(statement, token.operator):
+                    self._statement(statement)
+                    self._chooses(None, token.operator)
                 self.after_test = self.tested
+                if token.operator not in ("|", "|&"):
+                    self.piped, self.piped_from = None, set()
                 statement = []
             else:
                 statement.append(token)
+
+    def _chooses(self, tokens: list[Token] | None, ended: str) -> bool:
+        """Whether a statement is patterns of the case that is open, by which its next branch is taken or not."""
+        case = self.cases[-1] if self.cases else None
+        if case is None or case.depth != len(self.branches) or (tokens and tokens[0].plain == "esac"):
+            return False
+        if not case.choosing:
+            case.choosing = ended == ";;" and tokens is None
+            return False
+        case.patterns += ["".join(self._expanded(token)) for token in tokens or ()]
+        if ended == ")" and case.patterns:
+            self.branches[-1] = case.chosen()
+        return True
 
     def _call(self, name: str, words: list[Word]) -> None:
         """Runs a function's body with the words of a call as its arguments."""
@@ -242,6 +262,7 @@ class _Reader:
             if word in _CLOSING:
                 if self.branches:
                     self.branches.pop()
+                    self.cases = [case for case in self.cases if case.depth <= len(self.branches)]
             elif word in _OPENING:
                 self._open(word, tokens)
                 if word in ("for", "case", "select"):
@@ -265,6 +286,24 @@ class _Reader:
             taken = True
         self.branches.append(taken)
         if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
+            self._loop(name, tokens[2:])
+        if word == "case" and not self._skipped:
+            value = "".join(self._expanded(tokens[1])) if len(tokens) > 1 else UNKNOWN
+            self.cases.append(Case(value, len(self.branches)))
+            self.cases[-1].patterns += ["".join(self._expanded(token)) for token in tokens[3:]]
+
+    def _loop(self, name: str, tokens: list[Token]) -> None:
+        """A loop over one word that is known is that word; one over the script's own arguments has none."""
+        words = [text for token in tokens[1:] for text in self._expanded(token)]
+        is_known = (
+            bool(tokens) and tokens[0].plain == "in" and not any(UNKNOWN in word or "*" in word for word in words)
+        )
+        if is_known and not words:
+            self.branches[-1] = False
+        elif is_known and len(words) == 1 and not self._conditional_outside:
+            self.branches[-1] = True
+            self.variables[name] = words
+        else:
             self.variables[name] = None
 
     def _command(self, tokens: list[Token]) -> None:
@@ -329,15 +368,33 @@ class _Reader:
 
     def _write(self, words: list[Word], here: Token | None) -> None:
         """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""
-        first, target = words[0].text, _written(words)
-        text = here or (self.piped if first == "tee" else None)
-        self.piped = None if target else here
+        first, texts = words[0].text, [word.text for word in words]
+        target = written(texts)
+        text = self._document(here) if here is not None else self._made(texts)
+        self.piped = None if target else text
         if target and text is not None:
-            self.files[target] = self._document(text)
+            self.files[target] = text
+            self.templates |= self.piped_from
         elif target and first in ("echo", "printf") and len(words) > 1:
-            self.files[target] = words[1].text
+            self.files[target] = texts[1]
         elif here is not None and first in ("sbatch", "bash", "sh"):
             self.files[f"{first} of line {words[0].line}"] = "#!/bin/bash\n" + self._document(here)
+
+    def _made(self, texts: list[str]) -> str | None:
+        """What a command hands on of a text that is known, and keeps what it puts into a file."""
+        made = handed_on(texts, self.piped, self._text)
+        if made is None or self.conditional:
+            return None
+        text = re.sub(_OPEN_VALUE, f'"{UNKNOWN}"', made.text) if made.text.lstrip().startswith("{") else made.text
+        self.piped_from |= {re.split(r"[/\\]", made.template)[-1]} if made.template else set()
+        if made.into:
+            self.files[made.into] = text
+            self.templates |= self.piped_from
+        return text
+
+    def _text(self, path: str) -> str | None:
+        """A file that the script wrote, or one of the set."""
+        return self.files.get(path, self.others.get(re.split(r"[/\\]", path)[-1]))
 
     def _document(self, here: Token) -> str:
         """The text of a << with its variables put in. What is not known stands as text where JSON has a value."""
@@ -350,7 +407,7 @@ class _Reader:
         except PlanError:
             return text
         whole = "".join(" ".join(self._values(part)) for part in token.parts)
-        return re.sub(rf"(?<=[:\[,\s]){UNKNOWN}(?=[\s,\]}}])", f'"{UNKNOWN}"', whole)
+        return re.sub(_OPEN_VALUE, f'"{UNKNOWN}"', whole)
 
     def _export(self, tokens: Iterable[Token], exported: bool) -> None:
         for token in tokens:
@@ -401,7 +458,7 @@ class _Reader:
         for part in token.parts:
             values = self._values(part)
             if part.kind == "text" or part.quoted:
-                if part.kind == "variable" and part.text.endswith(("[@]", "@")) and not any(values):
+                if part.kind == "variable" and re.search(r"\[@\]|^@|@$", part.text) and not any(values):
                     empty = True
                     continue
                 started = True
@@ -428,7 +485,7 @@ class _Reader:
             return [self._arithmetic(part.text)]
         if part.kind == "variable":
             return self._variable(part.text)
-        return _counted(part.text)
+        return counted(part.text)
 
     def _variable(self, text: str) -> list[str]:
         if text == "#":
@@ -460,6 +517,11 @@ class _Reader:
     def _changed(self, text: str) -> list[str]:
         """What bash makes of a variable: its length, one of its words, the other word where it is set (:+), or what is
         left without a beginning or an end (#, ##, %, %%)."""
+        if part := re.fullmatch(rf"({_NAME})?(?(1)\[)[@*](?(1)\]):([0-9]{{1,4}})(?::([0-9]{{1,4}}))?", text):
+            # Without a name those that the script is given, of which the first is itself.
+            values = self.variables.get(part[1] or "@", [] if part[1] is None else None)
+            begin = int(part[2]) - (part[1] is None)
+            return [UNKNOWN] if values is None else sliced(values, begin, part[3])
         match = re.fullmatch(rf"(#?)({_NAME})(?:\[([@*]|[0-9]{{1,4}})\])?(?:(:?\+|##?|%%?)(.*))?", text, re.DOTALL)
         if not match:
             return [UNKNOWN]
@@ -480,7 +542,7 @@ class _Reader:
             return [UNKNOWN]
         if index is not None and index.isdigit():
             values = values[int(index) : int(index) + 1]
-        return values if mark is None else [_cut(value, mark, word) for value in values]
+        return values if mark is None else [cut(value, mark, word) for value in values]
 
     def _perhaps(self, mark: str | None, word: str | None) -> list[str]:
         """Words that are there or not, as a variable that is known only where it runs says: an option whose value is
@@ -502,86 +564,6 @@ class _Reader:
         if UNKNOWN in plain or len(plain) > 200:
             return UNKNOWN
         try:
-            return str(_number(ast.parse(plain, mode="eval").body))
+            return str(number(ast.parse(plain, mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, OverflowError):
             return UNKNOWN
-
-
-def _function_body(tokens: list[Token], at: int) -> int | None:
-    """Where the body of a function opens that is defined here: name() { and function name {."""
-    named = tokens[at].plain == "function"
-    after = at + 2 if named else at + 1
-    if not named and (tokens[at].operator or not re.fullmatch(r"[\w:.-]+", tokens[at].plain or "")):
-        return None
-    if at and not tokens[at - 1].operator:
-        return None
-    operators = [token.operator for token in tokens[after : after + 2]]
-    if operators == ["(", ")"]:
-        after += 2
-    elif not named:
-        return None
-    while after < len(tokens) and tokens[after].operator == "\n":
-        after += 1
-    return after if after < len(tokens) and tokens[after].plain == "{" else None
-
-
-def _closing_brace(tokens: list[Token], begin: int) -> int | None:
-    depth = 0
-    for at in range(begin, len(tokens)):
-        depth += {"{": 1, "}": -1}.get(tokens[at].plain or "", 0)
-        if depth == 0:
-            return at
-    return None
-
-
-def _cut(value: str, mark: str, pattern: str) -> str:
-    """Without the shortest or longest (## and %%) beginning or end of that pattern."""
-    if re.search(r"[\[\]$`\\\"']", pattern):
-        return UNKNOWN
-    ends = range(len(value) + 1)
-    cuts = [value[:at] if mark[0] == "#" else value[at:] for at in ends]
-    order = cuts if (mark == "#") or (mark == "%%") else cuts[::-1]
-    cut = next((part for part in order if fnmatchcase(part, pattern)), "")
-    return value[len(cut) :] if mark[0] == "#" else value[: len(value) - len(cut)]
-
-
-def _counted(command: str) -> list[str]:
-    """What $(seq 16 8 256) prints, which is arithmetic; of all other commands nothing is known."""
-    name, *words = command.split() or [""]
-    if name != "seq" or not 1 <= len(words) <= 3 or not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
-        return [UNKNOWN]
-    first, *middle, last = map(int, words if len(words) > 1 else ["1", *words])
-    step = middle[0] if middle else 1
-    numbers = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
-    return [" ".join(map(str, numbers))] if len(numbers) <= _MOST_COUNTED else [UNKNOWN]
-
-
-def _is_test(tokens: list[Token]) -> bool:
-    words = [token.plain for token in tokens if token.plain not in ("if", "elif", "while", "!")]
-    return bool(words) and words[0] in ("[", "[[", "test")
-
-
-def _number(node: ast.expr) -> int:
-    """The value of a parsed sum of whole numbers. Raises ValueError for anything else."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(node.operand)
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        value = _ARITHMETIC[type(node.op)](_number(node.left), _number(node.right))
-        if abs(value) < 10**15:
-            return value
-    raise ValueError("not a sum of whole numbers")
-
-
-def _written(words: list[Word]) -> str | None:
-    """The file that a command's > or a tee writes."""
-    texts = [word.text for word in words]
-    if texts[0] == "tee":
-        return next((text for text in texts[1:] if not text.startswith(("-", ">"))), None)
-    for place, text in enumerate(texts):
-        if text == ">" and place + 1 < len(texts):
-            return texts[place + 1]
-        if text.startswith(">") and not text.startswith(">>") and len(text) > 1:
-            return text[1:]
-    return None

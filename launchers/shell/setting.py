@@ -51,7 +51,9 @@ class ScriptSetting:
     known: dict[str, str] = field(default_factory=dict)
     """Variables that stand outside of the script, which what it starts has too."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """Other scripts of the set by file name, which it may take in."""
+    """Other files of the set by name, which it may take in or make others of."""
+    templates: set[str] = field(default_factory=set)
+    """Those that it made others of."""
     sourced: set[str] = field(default_factory=set)
     """Those that it took in."""
     sources: PythonSources = field(default_factory=lambda: PythonSources())

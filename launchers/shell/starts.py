@@ -36,7 +36,7 @@ _DEEPEST = 4
 def read_script(text: str, setting: ScriptSetting, known: dict[str, str]) -> tuple[list[Program], dict[str, str]]:
     """Reads the counts of a script's commands; the programs that it starts come back, and what it exports."""
     parsed = script(setting.file, text, known, setting.scripts)
-    setting.known, setting.sourced = known, parsed.sourced
+    setting.known, setting.sourced, setting.templates = known, parsed.sourced, parsed.templates
     setting.written |= parsed.files
     setting.variables = setting.variables | parsed.environment
     starts = _starts(parsed, setting)

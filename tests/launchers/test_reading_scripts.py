@@ -9,6 +9,7 @@ from samples import examples
 
 from estimator.errors import PlanError
 from launchers.reading.documents import json_keys, yaml_keys
+from launchers.reading.sets import read
 from launchers.shell.scripts import UNKNOWN, script
 
 
@@ -131,3 +132,51 @@ def test_what_seq_prints_is_known(text: str, words: str) -> None:
     (command,) = script("run.sh", f"train $({text})").commands
     assert [word.text for word in command.words[1:]] == words.split()
     assert not script("run.sh", "train $(date)").commands[0].words[1].known
+
+
+_TEMPLATE = (
+    '{"train_batch_size": GLOBAL, "train_micro_batch_size_per_gpu": MICRO, "zero_optimization": {"stage": STAGE}}'
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'sed "s/GLOBAL/$G/" ds_template.json | sed "s/MICRO/2/" | sed "s/STAGE/3/" > $OUT/ds.json',
+        'sed -e "s/GLOBAL/$G/" -e "s|MICRO|2|g" -e s/STAGE/3/ conf/ds_template.json > $OUT/ds.json',
+        'cp conf/ds_template.json ds.json\nsed -i "s/GLOBAL/$G/; s/MICRO/2/; s/STAGE/3/" ds.json',
+        'cat ds_template.json | sed "s/GLOBAL/$G/" | sed "s/MICRO/2/" | sed "s/STAGE/3/" | tee ds.json',
+    ],
+)
+def test_a_config_made_of_a_template_is_read_as_it_comes_out(made: str):
+    start = (
+        "deepspeed --num_gpus 8 train.py --deepspeed_config ds.json --model_name_or_path Qwen/Qwen3-8B --max_steps 9"
+    )
+    found = read({"run.sh": f"G=64\n{made}\n{start}\n", "ds_template.json": _TEMPLATE})
+    assert found.plan["layout"]["zero_stage"] == 3
+    assert found.plan["workload"]["micro_batch"] == 2
+    assert found.plan["workload"]["global_batch"] == 64
+    open_value = read({"run.sh": f"{made}\n{start}\n", "ds_template.json": _TEMPLATE})
+    assert "global_batch" not in open_value.plan["workload"]
+    assert "workload.global_batch" in open_value.blocked
+
+
+def test_what_sed_does_besides_is_not_guessed():
+    for program in ("2d", "s/GLOBAL/&1/", r"s/\(GLOBAL\)/\1/", "y/abc/def/"):
+        assert not script("run.sh", f"sed '{program}' a.json > b.json", others={"a.json": _TEMPLATE}).files
+
+
+def test_the_branch_of_a_case_is_the_first_that_its_word_is_like():
+    text = 'SIZE={}\ncase "$SIZE" in\n 8b|8B) TP=1 ;;\n 70*)\n  TP=8\n  ;;\n *) TP=4;;\nesac\ntorchrun --x $TP\n'
+    for size, expected in (("8B", "1"), ("70b", "8"), ("3b", "4"), ("$1", UNKNOWN)):
+        (command,) = script("run.sh", text.format(size)).commands
+        assert command.words[-1].text == expected
+        assert not command.conditional
+
+
+def test_what_a_script_would_be_given_besides_is_nothing_as_it_stands():
+    text = 'A=(x y z)\nfor word in "$@"; do python other.py; done\n'
+    text += 'for one in big; do torchrun train.py $one "${@:2}" ${A[@]:1:1}; done'
+    (command,) = script("run.sh", text).commands
+    assert [word.text for word in command.words] == ["torchrun", "train.py", "big", "y"]
+    assert not command.conditional
