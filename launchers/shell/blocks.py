@@ -10,7 +10,7 @@ from launchers.shell.lexer import UNKNOWN, Token
 
 
 @dataclass
-class Case:
+class OpenCase:
     """A case that is open. `depth`: how many blocks are open in it; `choosing`: patterns come next, no commands."""
 
     value: str

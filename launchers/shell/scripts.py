@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from estimator.errors import PlanError
 from launchers.reading.documents import check_size
-from launchers.shell.blocks import Case, closing_brace, function_body, is_test
+from launchers.shell.blocks import OpenCase, closing_brace, function_body, is_test
 from launchers.shell.lexer import UNKNOWN, Lexer, Token, TokenPart
 from launchers.shell.texts import counted, cut, handed_on, number, sliced, written
 
@@ -114,7 +114,7 @@ class _Reader:
         self.piped_from: set[str] = set()
         """The files that it was made of."""
         self.templates: set[str] = set()
-        self.cases: list[Case] = []
+        self.cases: list[OpenCase] = []
         self.tested = self.after_test = False
         """Whether the statement decides about the next one, and whether the one before did so about it."""
 
@@ -289,7 +289,7 @@ class _Reader:
             self._loop(name, tokens[2:])
         if word == "case" and not self._skipped:
             value = "".join(self._expanded(tokens[1])) if len(tokens) > 1 else UNKNOWN
-            self.cases.append(Case(value, len(self.branches)))
+            self.cases.append(OpenCase(value, len(self.branches)))
             self.cases[-1].patterns += ["".join(self._expanded(token)) for token in tokens[3:]]
 
     def _loop(self, name: str, tokens: list[Token]) -> None:

@@ -77,7 +77,7 @@ def sliced(values: Sequence[str], begin: int, length: str | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Made:
+class HandedOn:
     """A text that a command hands on: what it puts it into, and the file that it is made of."""
 
     text: str
@@ -85,11 +85,11 @@ class Made:
     template: str | None = None
 
 
-def handed_on(words: Sequence[str], piped: str | None, find: Callable[[str], str | None]) -> Made | None:
+def handed_on(words: Sequence[str], piped: str | None, find: Callable[[str], str | None]) -> HandedOn | None:
     """What tee, cat, cp and sed make of a text that is known, which `find` gives by a file's path; None for others."""
     command = words[0].rpartition("/")[2]
     if command == "tee":
-        return Made(piped) if piped is not None else None
+        return HandedOn(piped) if piped is not None else None
     if command not in ("cat", "cp", "sed"):
         return None
     end = next((at for at, word in enumerate(words) if at and word.startswith(">")), len(words))
@@ -102,10 +102,10 @@ def handed_on(words: Sequence[str], piped: str | None, find: Callable[[str], str
         return None
     source = files[0] if files else None
     if command != "sed":
-        return Made(text, files[1] if command == "cp" and len(files) == 2 else None, source)
+        return HandedOn(text, files[1] if command == "cp" and len(files) == 2 else None, source)
     edited = _edited(text, programs)
     in_place = any(word.startswith("-i") for word in words[:end])
-    return None if edited is None else Made(edited, source if in_place else None, source)
+    return None if edited is None else HandedOn(edited, source if in_place else None, source)
 
 
 _REPLACES = re.compile(
