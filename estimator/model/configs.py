@@ -11,6 +11,8 @@
     attention_sinks      a learned logit per head;  attention_output_gate: q_proj is twice as wide (MLA: a g_proj)
     fused_query_gate     MLA: q_b_proj makes a gate of the output too, from queries before and after their norm
     gated_norm_rank      width of the gate behind norms of attention and experts (A.X-K2)
+    attn_res_block_size  layers whose sums later ones attend to (Kimi K3);  scaled_residual: scales and biases of sums
+    cca_time0, cca_time1 convolutions of queries and keys;  router_hidden_size: the router is an MLP (ZAYA)
     swa_*                head counts and widths of sliding layers, where they differ
     sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
@@ -106,6 +108,8 @@ def build(fields: Fields, id: str = "") -> Architecture:
     extra += count(fields, "embedding_extra_rows") * hidden + tables + beside
     if (streams := count(fields, "hc_mult")) > 1:
         extra += streams * streams * hidden + streams + 1  # DeepseekV4HyperHead
+    extra -= count(fields, "router_hidden_size")  # the scale of an earlier layer's scores, which the first has not
+    extra += 2 * hidden * (bool(count(fields, "attn_res_block_size")) + flag(fields, "scaled_residual"))
     if isinstance(crossing := fields.get("cross_attention_layers"), list):
         extra += len(crossing) * 2 * (whole(fields, "head_dim", hidden // whole(fields, "num_attention_heads")) + 1)
     if embedded := count(fields, "word_embed_proj_dim"):
@@ -329,10 +333,14 @@ def _block(fields: Fields, layer: _Layer) -> Block:
 
 
 def _around_sublayers(fields: Fields, layer: _Layer) -> int:
-    """Parameters beside norms: what mixes `hc_mult` residual streams (DeepSeek-V4 inference code, hc_split), and gates
-    of `gated_norm_rank` behind the norms of attention and of experts (transformers AXK2GatedRMSNorm)."""
+    """Parameters beside norms: what mixes `hc_mult` residual streams (DeepSeek-V4 inference code, hc_split), gates of
+    `gated_norm_rank` behind the norms of attention and of experts (transformers AXK2GatedRMSNorm), a norm and a query
+    before attention and MLP that choose among earlier sums (Kimi K3, attention residuals), and scales and biases of
+    both sums (transformers ZayaResidualScaling)."""
     hidden, streams = whole(fields, "hidden_size"), count(fields, "hc_mult")
     gates = 2 * count(fields, "gated_norm_rank") * hidden * (2 if layer.feed == "moe" else 1)
+    gates += 4 * hidden if count(fields, "attn_res_block_size") else 0
+    gates += 8 * hidden if flag(fields, "scaled_residual") else 0
     if streams < 2:
         return gates
     mixed = (2 + streams) * streams
@@ -384,7 +392,7 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
     latent = count(fields, "moe_latent_size")
     choices = experts + count(fields, "zero_expert_num")
     choices += count(fields, "n_shared_experts") if flag(fields, "shared_expert_sink") else 0
-    matrices = [WeightMatrix("router", hidden, choices, "router", "none", bias=flag(fields, "router_bias"))]
+    matrices, vectors = _router(fields, hidden, choices)
     if latent:
         matrices.append(WeightMatrix("latent_in_proj", hidden, latent, "mlp", "none"))
     matrices += _mlp(fields, "", latent or hidden, width, "expert", flag(fields, "expert_bias"), experts)
@@ -399,7 +407,7 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
             matrices.append(WeightMatrix("shared_expert_gate", hidden, 1, "router", "none"))
     groups = 2 if count(fields, "vision_moe_intermediate_size") else 1
     corrected = experts if flag(fields, "shared_expert_sink") else groups * choices
-    vectors = corrected if flag(fields, "router_score_bias") else 0
+    vectors += corrected if flag(fields, "router_score_bias") else 0
     vectors += count(fields, "global_scales")
     vectors += hidden + experts if flag(fields, "router_scales") else 0
     vectors += latent * count(fields, "latent_norms")
@@ -407,6 +415,20 @@ def _feed(fields: Fields, layer: _Layer) -> tuple[tuple[WeightMatrix, ...], int,
     groups_of_experts = whole(fields, "n_group", 1)
     facts["expert_reach"] = min(1.0, whole(fields, "topk_group", groups_of_experts) / groups_of_experts)
     return tuple(matrices), vectors, facts
+
+
+def _router(fields: Fields, hidden: int, choices: int) -> tuple[list[WeightMatrix], int]:
+    """What scores experts: a matrix, or with `router_hidden_size` a projection and an MLP of three with a norm and a
+    scale of the layer before's (transformers ZayaRouter)."""
+    width = count(fields, "router_hidden_size")
+    if not width:
+        return [WeightMatrix("router", hidden, choices, "router", "none", bias=flag(fields, "router_bias"))], 0
+    matrices = [
+        WeightMatrix("router_down_proj", hidden, width, "router", "none", bias=True),
+        WeightMatrix("router_fc", width, width, "router", "none", 2, True),
+        WeightMatrix("router_out_proj", width, choices, "router", "none"),
+    ]
+    return matrices, 2 * width
 
 
 def _shared_width(fields: Fields, expert_width: int) -> int:

@@ -79,9 +79,8 @@ def attention(fields: Fields, window: int | None, sliding: bool = False, borrows
     vectors = _norm_vectors(qk_norm, head_dim, heads, 0 if borrows_cache else kv_heads)
     if flag(fields, "attention_sinks") and (sliding or flag(fields, "full_attention_sinks", True)):
         vectors += heads
-    if count(fields, "d_rel"):
-        added, more = _relative_positions(fields, heads, kv_heads * head_dim, window if sliding else None)
-        matrices, vectors = [*matrices, added], vectors + more
+    added, more = _beside_heads(fields, heads, kv_heads, head_dim, window if sliding else None)
+    matrices, vectors = matrices + added, vectors + more
     facts = {
         "mixer": "attention", "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "v_head_dim": v_head_dim,
         "window": window, "qk_norm": qk_norm != "none",
@@ -94,6 +93,35 @@ def _norm_vectors(qk_norm: str, head_dim: int, heads: int, kv_heads: int) -> int
     if qk_norm == "per_head":
         return 2 * head_dim if kv_heads else head_dim
     return (heads + kv_heads) * head_dim if qk_norm in ("full_width", "per_head_layernorm") else 0
+
+
+def _beside_heads(
+    fields: Fields, heads: int, kv_heads: int, head_dim: int, window: int | None
+) -> tuple[list[WeightMatrix], int]:
+    """What some models do with queries and keys between their projections and the scores: matrices, and the rest."""
+    if count(fields, "cca_time0"):
+        matrix, vectors = _convolved_heads(fields, heads, kv_heads, head_dim)
+    elif count(fields, "d_rel"):
+        matrix, vectors = _relative_positions(fields, heads, kv_heads * head_dim, window)
+    else:
+        return [], 0
+    return [matrix], vectors
+
+
+def _convolved_heads(fields: Fields, heads: int, kv_heads: int, head_dim: int) -> tuple[WeightMatrix, int]:
+    """Compressed convolutional attention (arXiv 2510.04476; transformers ZayaCCAProjection): two causal convolutions of
+    queries and keys, the second over the width of each head, all with biases, and a scale for each key head."""
+    channels = (heads + kv_heads) * head_dim
+    across = WeightMatrix(
+        "conv_qk_grouped",
+        head_dim * whole(fields, "cca_time1"),
+        head_dim,
+        "attention",
+        "column",
+        heads + kv_heads,
+        True,
+    )
+    return across, channels * (whole(fields, "cca_time0") + 1) + kv_heads
 
 
 def _relative_positions(fields: Fields, heads: int, width: int, window: int | None) -> tuple[WeightMatrix, int]:
@@ -268,18 +296,19 @@ def gated_delta(fields: Fields) -> Mixed:
 
 def kimi_delta(fields: Fields) -> Mixed:
     """Kimi Delta Attention (arXiv 2510.26692, section 3; fla KimiDeltaAttention): low-rank decay and output gates,
-    or plain ones with `linear_full_gates` (transformers BailingHybridDeltaAttention)."""
+    or plain ones with `linear_full_gates` (transformers BailingHybridDeltaAttention), the output's alone with
+    `linear_full_output_gate` (Kimi K3)."""
     hidden, kernel = whole(fields, "hidden_size"), whole(fields, "linear_conv_kernel_dim", 4)
     head_dim = whole(fields, "linear_key_head_dim")
     heads = whole(fields, "linear_num_key_heads")
-    width = heads * head_dim
+    width, full = heads * head_dim, flag(fields, "linear_full_gates")
     matrices = (
         _matrix("q_proj", hidden, width, "ssm", "column"),
         _matrix("k_proj", hidden, width, "ssm", "column"),
         _matrix("v_proj", hidden, width, "ssm", "column"),
         _matrix("b_proj", hidden, heads, "ssm", "column"),
-        *_gate("f", hidden, head_dim, width, flag(fields, "linear_full_gates")),
-        *_gate("g", hidden, head_dim, width, flag(fields, "linear_full_gates")),
+        *_gate("f", hidden, head_dim, width, full),
+        *_gate("g", hidden, head_dim, width, full or flag(fields, "linear_full_output_gate")),
         _matrix("o_proj", width, hidden, "ssm", "row"),
     )
     vectors = 3 * width * kernel + heads + width + head_dim

@@ -25,12 +25,13 @@ class ImageRule:
     `canvas`: tiles of `tile` pixels a side, `most_tiles` at most, on the smallest canvas that does not shrink the image
     (Llama 4); `aspect`: on that of the nearest shape (InternVL); both with the whole image as one tile more.
     `fixed`: every image is scaled to `tile` pixels a side (Gemma 3).
+    `crossed`: layers of cross-attention read it, so that its tokens are not those of the text (Llama 3.2 Vision).
     `around`, `each_row` and `each_tile` are marks: beside an image, at the end of each row of cells, and of each tile.
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
     where `by_frame`, in each (0: how videos are read is not known); `marked_once`: its marks are around the whole.
     """
 
-    kind: Literal["area", "shrink", "budget", "canvas", "aspect", "fixed"]
+    kind: Literal["area", "shrink", "budget", "canvas", "aspect", "fixed", "crossed"]
     patch: int
     merge: int
     least_pixels: int = 0
@@ -50,6 +51,10 @@ class ImageRule:
     @property
     def cell(self) -> int:
         return self.patch * self.merge
+
+    @property
+    def makes_tokens(self) -> bool:
+        return self.kind != "crossed"
 
     @property
     def sees_video(self) -> bool:

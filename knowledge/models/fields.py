@@ -229,6 +229,7 @@ def _layer_lists(fields: dict[str, Any]) -> None:
         ("head_dim", "linear_key_head_dim"),
         ("num_heads", "linear_num_key_heads"),
         ("short_conv_kernel_size", "linear_conv_kernel_dim"),
+        ("use_full_rank_gate", "linear_full_output_gate"),
     ):
         if linear.get(theirs) is not None:
             fields.setdefault(ours, linear[theirs])

@@ -37,6 +37,7 @@ def _tower(model: str) -> Any:
         ("mistralai/Mistral-Large-4-1T-A52B", 1_704_218_624),
         ("google/gemma-3-4b-pt", 4_300_079_472 - 3_880_263_168),
         ("google/gemma-3-27b-pt", 27_432_406_640 - 27_009_346_304),
+        ("meta-llama/Llama-3.2-11B-Vision", 10_670_220_835 - 9_775_192_080),
     ],
 )
 def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: int) -> None:
