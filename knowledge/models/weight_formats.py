@@ -54,6 +54,7 @@ class Rules:
     MLA models ('' as `matrices`), of embedding, head, routers and vectors.
 
     Experts are held as if the model's width were a whole multiple of `expert_multiple`.
+    `split_latent`: the projection of MLA's latent is held as two tensors.
     `bits` and `head_bits` are given where a file's own means are known. `plain_kernels` multiply what is not an expert
     where only experts are quantised.
     """
@@ -70,6 +71,7 @@ class Rules:
     experts: str = ""
     expert_multiple: int = 1
     mla_attention: str = ""
+    split_latent: bool = False
     exceptions: tuple[Deviation, ...] = ()
     bits: float | None = None
     head_bits: float | None = None
@@ -166,6 +168,11 @@ def matrix_bits(rules: Rules, matrix: WeightMatrix, block: Block, layers: int) -
         return _bits(rules.experts, matrix.inputs)
     if matrix.role == "attention" and block.mixer == "mla" and rules.mla_attention:
         return _bits(rules.mla_attention, matrix.inputs)
+    if matrix.name == "kv_b_proj" and rules.split_latent:
+        # attn_k_b, whose rows are as wide as a head's keys, and attn_v_b: llama.cpp's rules name neither.
+        keys = block.head_dim - block.rope_head_dim
+        both = keys * _bits(rules.matrices, keys) + block.v_head_dim * _bits(rules.matrices, matrix.inputs)
+        return both / (keys + block.v_head_dim)
     known_as = _known_as(matrix.name, block)
     for exception in rules.exceptions:
         if exception.matrix == known_as:
@@ -192,9 +199,8 @@ def _mean_bits(rules: Rules, model: Architecture, experts: bool) -> float:
 
 
 def _known_as(name: str, block: Block) -> str:
-    """What llama.cpp's rules know a matrix by: a fused q, k and v has the rule of v, that of linear
-    attention too, and so has kv_b of MLA."""
-    if name in ("kv_b_proj", "in_proj_qkv") or (block.fused_qkv and name in ("q_proj", "k_proj")):
+    """What llama.cpp's rules know a matrix by: a fused q, k and v has the rule of v, that of linear attention too."""
+    if name == "in_proj_qkv" or (block.fused_qkv and name in ("q_proj", "k_proj")):
         return "v_proj"
     return name.removeprefix("shared_")
 
