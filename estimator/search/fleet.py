@@ -61,6 +61,8 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
         groups = np.flatnonzero(fits(job, least_memory(job, every))[every.groups["base"]])
     rows = every.rows_of(groups)
     count = len(rows["place"])
+    if count > _MANY and slowest_s <= 0.0 and len(fitting(job, every.written(_leanest(rows)))[0]):
+        return Slower()
     bound = np.zeros(count)
     if count > _MANY and job.plan.goal.objective != "memory":
         bound = least_seconds(job, every, rows)

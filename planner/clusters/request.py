@@ -17,6 +17,7 @@ from planner.asked.clusters import Where
 from planner.clusters.results import ClusterRejected, Why
 from planner.money.owned import metered_kw
 from planner.money.purchase import OWNED, purchase
+from planner.named import counted
 from planner.result import Assumption
 from planner.serving.pool import Statistic
 from planner.training.length import with_data
@@ -110,6 +111,8 @@ def asked(request: Where, keep: bool = False) -> Asked:
     """What the request asks. The cluster in its `plan` is what is asked for, and left out; with `keep` it is what there
     is, as one that is named flat. Raises PlanError for a name that is not known, or a plan that is not valid."""
     plan, assumptions = _plan(request, keep)
+    plan, read = counted(plan)
+    assumptions += read
     accelerator, count = plan.cluster.accelerator, plan.cluster.count
     plan = plan.patch({"cluster.accelerator": None, "cluster.count": None})
     names = request.accelerators or ([accelerator] if accelerator else None)

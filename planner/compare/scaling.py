@@ -21,6 +21,7 @@ from planner.compare.sweep.training import tried_points
 from planner.compare.values import values_of
 from planner.estimates import common_assumptions
 from planner.evidence import evidence_of
+from planner.named import counted
 from planner.plots import Plot, Series
 from planner.result import Assumption, Evidence, Result
 from planner.training.planned import Planned, plan_training, warnings_of
@@ -64,7 +65,7 @@ class ScalingProjection(Result):
 def project_scaling(request: ScalingRequest) -> ScalingProjection:
     """Project scaling over nodes."""
     started = time.perf_counter()
-    plan = request.to_plan()
+    plan, read = counted(request.to_plan())
     nodes, per_node, usual = _nodes(plan, request)
     sizes = [number * per_node for number in nodes]
     fixed = plan if plan.cluster.per_node else plan.patch({_PER_NODE: per_node})
@@ -89,7 +90,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
         stops_at_nodes=stop.nodes if stop else None,
         efficiency_threshold=request.efficiency_threshold,
         why=list(_why(points, last, stop, request.efficiency_threshold)),
-        assumptions=[*usual, *swept.left_open, *swept.assumed, *common],
+        assumptions=[*read, *usual, *swept.left_open, *swept.assumed, *common],
         plots=_plots(points, request.scaling),
         seconds=time.perf_counter() - started,
         warnings=_warnings(estimates, points),

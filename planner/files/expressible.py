@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ from launchers.pieces import Rendered
 from planner.estimates import PlanEstimate, estimate_plan
 from planner.fields import value_at
 from planner.result import Assumption
+from planner.training.pinned import faster_on_devices
 
 # Choices given up for one set of files, and values tried for each.
 _MOST_CHANGES, _MOST_VALUES = 5, 6
@@ -64,9 +67,10 @@ def _by_another_program(
     if value_at(stated, "workload.framework") not in (None, "auto") or value_at(stated, "workload.kind") == "inference":
         raise refused
     made: list[tuple[bool, float, Expressed]] = []
-    for name in frameworks_started():
+    fastest = _on_devices(stated, render)
+    for name in [fastest] if fastest else frameworks_started():
         try:
-            estimate = estimated(Plan.parse(merge(stated, {"workload": {"framework": name}})))
+            estimate = estimated(_on(stated, name))
             change = Assumption(
                 field="workload.framework", value=name, why=f"whose files can say it: {refused.problem}"
             )
@@ -76,6 +80,23 @@ def _by_another_program(
     if not made:
         raise refused
     return min(made, key=lambda row: row[:2])[2]
+
+
+def _on_devices(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered]) -> str | None:
+    """The framework that is fastest on the devices alone of those whose files say the plan, sooner known than what all
+    of them come to with host memory; None where none of them has it there."""
+    first, least_s = None, math.inf
+    for name in frameworks_started():
+        with suppress(PlanError):
+            planned = faster_on_devices(_on(stated, name), least_s)
+            if planned is not None and planned.fits_on_device:
+                render(planned)
+                first, least_s = name, planned.score
+    return first
+
+
+def _on(stated: Mapping[str, Any], framework: str) -> Plan:
+    return Plan.parse(merge(stated, {"workload": {"framework": framework}}))
 
 
 def _other(

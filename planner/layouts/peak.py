@@ -17,7 +17,7 @@ from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
 from planner.layouts.strategies import model_name
-from planner.named import device_named
+from planner.named import counted, device_named
 from planner.plots import Plot, grouped
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
@@ -136,11 +136,12 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
 
 def _base(request: PeakRequest) -> tuple[Plan, list[Assumption]]:
     """The plan, as pretraining where it leaves the stage open: a large batch is where devices reach most."""
-    plan = request.to_plan()
+    plan, read = counted(request.to_plan())
     if "stage" in plan.training.model_fields_set:
-        return plan, []
+        return plan, read
     why = "throughput is at its peak with the large batches of pretraining"
-    return plan.patch({"workload.stage": "pretrain"}), [Assumption(field="workload.stage", value="pretrain", why=why)]
+    stage = Assumption(field="workload.stage", value="pretrain", why=why)
+    return plan.patch({"workload.stage": "pretrain"}), [*read, stage]
 
 
 def _devices(request: PeakRequest, plan: Plan) -> tuple[list[Accelerator], list[Assumption]]:

@@ -25,6 +25,7 @@ from knowledge.offers import check_offered, choices
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
 from planner.layouts.rows import StrategyChoice, StrategyRow, misfit, plots, rows_of
+from planner.named import counted
 from planner.plots import Plot
 from planner.requests import PlanRequest
 from planner.result import Assumption, Evidence, Result
@@ -154,7 +155,7 @@ def applied(
     Where `refusal` (of an accelerator and what was taken there) names a field of the layout, no layout with that value
     of it is taken there, as long as there are others.
     """
-    base, strategies = request.to_plan(), _strategies(request)
+    (base, _), strategies = counted(request.to_plan()), _strategies(request)
     models: list[Any] = _distinct(request.models) if request.models else [base.model]
     accelerators = _accelerators(request, base)
     rows = len(models) * len(accelerators) * len(strategies)

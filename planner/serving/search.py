@@ -21,6 +21,7 @@ from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
 from planner.asked.serving import BestServingRequest
 from planner.evidence import evidence_of
+from planner.named import counted
 from planner.serving.loads import under_loads
 from planner.serving.options import Options, options
 from planner.serving.patience import alone, patient, told, without_first
@@ -39,7 +40,7 @@ _MOST_SIZE = 4097
 def best_serving(request: BestServingRequest) -> BestServing:
     """Find the best way to serve."""
     started = time.perf_counter()
-    plan = request.to_plan()
+    plan, read = counted(request.to_plan())
     workload = plan.inference
     goal: Goal = request.goal or goal_of(plan)
     open_load, assumed = load_is_open(workload), []
@@ -70,7 +71,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
         plan=chosen.complete_plan,
-        assumptions=chosen_of(chosen, tried.assumptions, [*assumed, *more]),
+        assumptions=[*read, *chosen_of(chosen, tried.assumptions, [*assumed, *more])],
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.limits_any else None,

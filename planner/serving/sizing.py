@@ -22,6 +22,7 @@ from estimator.serving.space import concurrency, deployments, request_rate, requ
 from knowledge.machines.catalogue import find_accelerator
 from planner.asked.serving import SizeServingRequest
 from planner.evidence import evidence_of
+from planner.named import counted
 from planner.result import Assumption
 from planner.serving.options import joined_devices, options
 from planner.serving.patience import Assumed, patient, relaxed, told
@@ -58,7 +59,7 @@ class Sized:
 def size_serving(request: SizeServingRequest) -> SizedServing:
     """Size a serving cluster."""
     started = time.perf_counter()
-    plan = request.to_plan()
+    plan, read = counted(request.to_plan())
     workload = plan.inference
     if workload.request_rate is None and workload.concurrency is None:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
@@ -76,7 +77,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
     devices = int(pool.devices[best])
     return SizedServing(
         plan=chosen.complete_plan,
-        assumptions=chosen_of(chosen, trials.assumptions, [*assumed, *_assumed(chosen, most)]),
+        assumptions=[*read, *chosen_of(chosen, trials.assumptions, [*assumed, *_assumed(chosen, most)])],
         best=sizes[0] if able[best] else None,
         sizes=sizes if able[best] else [],
         by_accelerator=[_size(pool, rows, int(index), slo, usd_per_device) for index in _firsts(pool, order, able)],

@@ -57,6 +57,25 @@ def test_the_answer_is_that_of_the_tool(check: FitCheck) -> None:
     assert (check.fits, check.memory) == (same.fits, same.memory)
 
 
+_OF_A_RUN = [
+    name for name, tool in registry().items()
+    if tool.read_only and places_of(tool.request) == ["model", "accelerator"] and "count" in tool.request.model_fields
+    and not needed_of(tool.request)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _OF_A_RUN)
+def test_a_name_counts_devices_for_every_tool(name: str) -> None:
+    def asked(**cluster: object) -> object:
+        try:
+            data = registry()[name]({"model": "gpt2", **cluster})
+        except shardwise.PlanError as error:
+            return error.field, error.problem
+        return [data.get(each) for each in ("rows", "points", "options", "best", "memory", "usd_per_hour")]
+
+    assert asked(accelerator="4xa100-sxm-80gb") == asked(accelerator="a100-sxm-80gb", count=4)
+
+
 def test_a_notebook_shows_the_page_with_its_bars() -> None:
     estimate = shardwise.estimate_training("gpt2", "h100", name="<b>")
     assert_type(estimate, TrainingEstimate)

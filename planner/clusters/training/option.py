@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import Layouts
 from estimator.plan.schema import Plan
-from estimator.plan.training.job import Job
 from knowledge.jobs.training import job_of
 from launchers.choice import usual_targets
 from launchers.pieces import Rendered
@@ -17,13 +15,16 @@ from launchers.render import render
 from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
-from planner.clusters.training.patch import chosen
 from planner.estimates import PlanEstimate
 from planner.files.expressible import expressible
 from planner.money.offers import offer, offers
 from planner.training.memory import memory_of
+from planner.training.pinned import chosen_alone, quick_estimate
 from planner.training.planned import Planned, best_layout, plan_training
 from planner.training.run import run_of
+
+# Fields that say what is trained: with others it would be another run, not another way to the same.
+_OF_THE_RUN = ("stage", "method", "seq_len")
 
 
 def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> ClusterChoice | None:
@@ -42,7 +43,7 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
             return None
         changes = expressed
     else:
-        changes = _chosen(*best_layout(plan))
+        changes = chosen_alone(*best_layout(plan))
     changes = shape.changes | network | changes
     if price is not None:
         changes["goal.provider"] = price.provider
@@ -55,23 +56,15 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
 def _expressed(plan: Plan) -> dict[str, Any] | None:
     """What is chosen, some of it otherwise so that a launch target writes the plan."""
     try:
-        expressed = expressible(plan, _rendered, quick_estimate)
+        training = job_of(plan).training
+        same = {f"workload.{name}": getattr(training, name) for name in _OF_THE_RUN}
+        expressed = expressible(plan.patch(same), _rendered, quick_estimate)
     except PlanError:
         return None
     planned = expressed.estimate
     assert isinstance(planned, Planned)
     changes = {row.field: row.value for row in expressed.changes}
-    return changes | _chosen(planned.job, planned.estimates.layouts.take(np.array([planned.index])))
-
-
-def quick_estimate(plan: Plan) -> Planned:
-    """As `plan_training`, of its layout alone: what cannot be the best on the devices is not estimated."""
-    planned = plan_training(plan.patch(_chosen(*best_layout(plan))), offload=False)
-    return planned if planned.fits_on_device else plan_training(plan)
-
-
-def _chosen(job: Job, layout: Layouts) -> dict[str, Any]:
-    return chosen(job, layout.row(0), int(layout.micro_batch[0]))
+    return changes | chosen_alone(planned.job, planned.estimates.layouts.take(np.array([planned.index])))
 
 
 def _rendered(estimate: PlanEstimate) -> Rendered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,7 @@ from planner.clusters.candidates import (
     unpriced,
 )
 from planner.clusters.request import Asked, finite
-from planner.clusters.training.patch import chosen
+from planner.training.pinned import chosen
 from planner.training.run import clock_hours
 
 # Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
@@ -324,7 +325,7 @@ class _Tries:
     def _sized(self, shape: Shape) -> _Sized | None:
         sized = self.known.sized.get(shape.place)
         if sized is None:
-            plan = _with(self.ask.plan, shape)
+            plan = self.ask.plan.patch(shape.changes)
             try:
                 job = job_of(plan)
                 check_offered(job)
@@ -441,20 +442,21 @@ class _Tries:
     def _least_devices(self) -> int | None:
         """The next doubling beyond the most that were tried on which it would fit."""
         node, most = self.ask.plan.cluster.per_node or self.device.per_node, max(self.misfits)
-        for size in sizes(node, most + 1, most * _LOOKED_BEYOND):
+        larger = sizes(node, most + 1, most * _LOOKED_BEYOND)
+
+        def holds(size: int) -> bool:
             with suppress(PlanError):
-                if self._fits(Shape(self.device, size)):
-                    return size
-        return None
+                return self._fits(Shape(self.device, size))
+            return False
+
+        # What fits on some devices fits on more.
+        place = bisect_left(larger, True, key=holds)
+        return larger[place] if place < len(larger) else None
 
     def _fits(self, shape: Shape) -> bool:
         """In whatever time. Raises PlanError where the plan cannot be."""
-        plan = _with(self.ask.plan, shape)
+        plan = self.ask.plan.patch(shape.changes)
         return bool(_quick(plan, job_of(plan), 0.0)[0])
-
-
-def _with(plan: Plan, shape: Shape) -> Plan:
-    return plan.patch(shape.changes)
 
 
 def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:

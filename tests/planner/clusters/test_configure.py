@@ -101,7 +101,11 @@ def test_serving_takes_fewer_bits_only_where_it_must():
 
 @pytest.mark.parametrize(
     ("bad", "field"),
-    [({"model": "no such"}, "model"), ({"providers": ["x"]}, "providers"), ({"accelerator": "h9"}, "accelerators")],
+    [
+        ({"model": "no such"}, "model"),
+        ({"providers": ["x"]}, "providers"),
+        ({"accelerator": "h9"}, "cluster.accelerator"),
+    ],
 )
 def test_bad_arguments_are_named(bad, field):
     with pytest.raises(PlanError) as caught:

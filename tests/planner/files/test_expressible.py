@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from launchers.choice import frameworks_started, usual_targets
+from launchers.pieces import Rendered
+from launchers.render import render
 from planner.clusters.configure import ConfigureRequest, auto_configure
-from planner.clusters.training.option import quick_estimate
+from planner.estimates import PlanEstimate
+from planner.files.expressible import expressible
 from planner.files.render import RenderRequest, render_configs
-from planner.training.planned import plan_training
+from planner.training.pinned import quick_estimate
+from planner.training.planned import Planned, plan_training
 from tools.registry import find
 
 BASE: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8}
@@ -110,3 +116,24 @@ def test_a_layout_alone_is_settled_as_the_search_settles_it(plan: dict[str, Any]
     whole, alone = plan_training(Plan.parse(plan)), quick_estimate(Plan.parse(plan))
     assert alone.settled_plan == whole.settled_plan
     assert (alone.fits, alone.score) == (whole.fits, whole.score)
+
+
+def test_the_framework_whose_files_say_a_plan_is_the_fastest_on_the_devices_of_all_that_do() -> None:
+    """What is left out of the search for it loses nothing: each framework by itself."""
+    plan = Plan.parse({"model": "deepseek-v3", "cluster": {"accelerator": "gb200", "count": 64}})
+
+    def written(estimate: PlanEstimate) -> Rendered:
+        assert isinstance(estimate, Planned)
+        return render(estimate.settled_plan, usual_targets(estimate.settled_plan))
+
+    scores: dict[str, float] = {}
+    for name in frameworks_started():
+        with suppress(PlanError):
+            estimate = quick_estimate(plan.patch({"workload.framework": name}))
+            if estimate.fits_on_device:
+                written(estimate)
+                scores[name] = estimate.score
+    taken = expressible(plan, written, quick_estimate)
+    assert len(scores) > 1
+    assert taken.estimate.plan.training.framework == min(scores, key=lambda name: scores[name])
+    assert taken.estimate.score == min(scores.values())
