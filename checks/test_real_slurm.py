@@ -134,9 +134,14 @@ TINY = TrainingPrediction(
 )
 
 
-def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask):
-    """LlamaFactory trains a tiny model on two nodes over gloo; at the signal before its limit the job goes back into
-    the queue, starts again from its last checkpoint, and ends with all of its steps."""
+# What ends a run: the signal before its limit, which its script is told, and the end of its processes.
+ENDS = [("--batch", "--signal=USR1", "{job}"), ("--signal=KILL", "{job}.0")]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=["limit", "failure"])
+def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end):
+    """LlamaFactory trains a tiny model on two nodes over gloo; at the signal before its limit, and when it is killed,
+    the job goes back into the queue, starts again from its last checkpoint, and ends with all of its steps."""
     assert ask("train", "tiny", [{"folder": str(tmp_path)}])[0]["error"] is None
     workload = {"stage": "pretrain", "precision": "fp32", "attention": "sdpa", "seq_len": 16, "steps": 150}
     plan = complete({**devices(2, 1), "workload": {**workload, "framework": "ddp"}, "layout.zero_stage": 0})
@@ -171,7 +176,7 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask):
     slurm.wait(lambda: any(saved.glob("*/checkpoint-*/trainer_state.json")), 240, job)
     first = max(int(path.name.split("-")[1]) for path in saved.glob("*/checkpoint-*"))
     assert first < 150
-    slurm.run("scancel", "--batch", "--signal=USR1", job)
+    slurm.run("scancel", *(word.format(job=job) for word in end))
     slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
     slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 600, job)
     output = (tmp_path / f"slurm-{job}.out").read_text()

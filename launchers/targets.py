@@ -294,7 +294,7 @@ TARGETS: dict[str, Target] = {
         "SkyPilot task or managed job, or service where a model is served, on any cloud",
         kinds=("training", "inference"),
         launch="sky launch skypilot.yaml",
-        serve="sky serve up skypilot.yaml",
+        serve="sky serve up --secret API_KEY skypilot.yaml",
     ),
     "dstack": Target(
         "schedulers/dstack",

@@ -12,6 +12,7 @@ from launchers.launch.heading import heading
 from launchers.launch.serving import ServingLaunch
 from launchers.pieces import File
 from launchers.shell.quoting import ENGINE_PORT
+from launchers.tables import table
 
 PATH = "bench.sh"
 # Requests for each one in flight (as the estimate takes closed loops), seconds of arrivals at a rate, and requests of a
@@ -75,7 +76,10 @@ def bench_file(launch: ServingLaunch, target: str, model: str) -> File:
 def script(launch: ServingLaunch, target: str, body: list[str], remark_lines: list[str]) -> File:
     lines = ["#!/bin/sh", *(f"# {line}" for line in [*heading(launch, f"sh {PATH}")[:-1], *remark_lines])]
     lines += [f"# run, while the engine runs, on its first node: sh {PATH}", "", "set -eu"]
-    lines += [f': "${{HOST:=127.0.0.1}}" "${{PORT:={ENGINE_PORT}}}"', *body, ""]
+    lines.append(f': "${{HOST:=127.0.0.1}}" "${{PORT:={ENGINE_PORT}}}"')
+    if key := table(f"engines/{target}/fields").get("key_variable"):
+        lines.append(f'export OPENAI_API_KEY="${{{key}:-}}"')
+    lines += [*body, ""]
     return File(PATH, target, "\n".join(lines), executable=True)
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from estimator.plan.training.run_length import run_size
+from knowledge.machines.failures import interruption_rate
 from launchers.launch.of_plan import Launch
 from launchers.launch.training import TrainingLaunch
 
@@ -20,6 +21,8 @@ _LONGEST_JOB_S = 7 * 24 * 3600.0
 # Without a prediction: transformers' TrainingArguments.save_steps and torchtitan's checkpoint.interval; of runs that
 # generate samples, whose steps are long, what verl's examples set (examples/grpo_trainer, trainer.save_freq).
 _SAVE_STEPS, _SAVE_STEPS_OF_SAMPLES = 500, 20
+# How often a run is started again at least before something is taken to be wrong with it.
+_FEWEST_RESTARTS = 3
 # Checkpoints that stay where a program keeps the newest ones only, and where it keeps every n-th.
 KEPT_NEWEST = 3
 _KEPT_SPACED = 5
@@ -53,6 +56,14 @@ def duration(launch: Launch) -> Duration | None:
     # What a job gets done: not its start, nor what it does after its last checkpoint.
     useful = max(limit - SIGNAL_S - _START_S - save_period_s(launch) / 2, limit / 4)
     return Duration(expected, whole, limit, math.ceil(longest / useful))
+
+
+def restarts(launch: Launch) -> int:
+    """How often a run may be started again after a failure: as machines break on those published clusters where they do
+    so most, and a few times where nothing is known of its length."""
+    run = duration(launch)
+    hours = run.longest_s / 3600 * launch.devices if run is not None else 0.0
+    return _FEWEST_RESTARTS + math.ceil(hours / interruption_rate().low_device_hours)
 
 
 def run_steps(launch: TrainingLaunch) -> int | None:

@@ -115,6 +115,24 @@ def _context(plan: Plan, serving: Inference, prediction: ServingPrediction | Non
     return max(longest, min(architecture(plan.model).context or longest, room // 256 * 256))
 
 
+def replica_rate(launch: ServingLaunch) -> float | None:
+    """Requests per second that a replica answers as planned; None where it is not known."""
+    if launch.serving.request_rate is not None:
+        return launch.serving.request_rate / launch.replicas
+    predicted = launch.prediction
+    return predicted and predicted.output_tokens_per_s / launch.serving.output_len / launch.replicas
+
+
+def replica_load(launch: ServingLaunch) -> float | None:
+    """Requests that a replica has at once as planned: those of its rate, for as long as each takes."""
+    if launch.serving.concurrency is not None:
+        return launch.serving.concurrency / launch.replicas
+    rate, predicted = replica_rate(launch), launch.prediction
+    if rate is None or predicted is None or predicted.ttft_s is None:
+        return None
+    return rate * (predicted.ttft_s + predicted.tpot_s * launch.serving.output_len)
+
+
 def has_experts(launch: ServingLaunch) -> bool:
     """Whether the lanes or experts that the layout names are those of a mixture of experts; False where it names none.
 

@@ -187,7 +187,7 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> Options:
     else:
         options["dataloader.dataset_path"] = launch.site.dataset
     return options | {
-        "dump_folder": f"outputs/{launch.slug}",
+        "dump_folder": f"saves/{launch.slug}",
         "checkpoint.enable": True,
         "checkpoint.interval": save_steps(launch),
         "checkpoint.keep_latest_k": KEPT_NEWEST,

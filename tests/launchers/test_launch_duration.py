@@ -9,11 +9,11 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launch_plans import PREDICTION, complete
+from launch_plans import PREDICTION, complete, devices
 from native_plans import native
 from samples import examples
 
-from launchers.launch.duration import Duration, duration, save_steps
+from launchers.launch.duration import Duration, duration, restarts, save_steps
 from launchers.launch.of_plan import launch_of
 from launchers.render import render
 from launchers.site import Site
@@ -42,6 +42,26 @@ def test_jobs_hold_the_run_and_checkpoints_come_every_half_to_whole_hour(step_s,
     if 1 < interval < steps:
         assert 1700 <= interval * step_s <= 3700
     assert 1 <= interval <= steps
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.floats(0.05, 2000), st.integers(1, 10**6), st.integers(0, 10))
+def test_a_run_may_be_started_again_as_often_as_its_machines_break(step_s, steps, doublings):
+    """Two devices of which one breaks every 9,000 hours break twice as often as one, and twice the time as well."""
+    count = 2**doublings
+    plan = complete({**devices(count), "workload.steps": steps})
+    allowed = restarts(launch_of(plan, ["llamafactory"], predicted(step_s)))
+    hours = duration(launch_of(plan, ["llamafactory"], predicted(step_s))).longest_s / 3600  # type: ignore[union-attr]
+    assert hours * count / 10_000 <= allowed <= 4 + hours * count / 8_000
+
+
+@pytest.mark.parametrize("target", ["kubernetes-jobset", "kubernetes-pytorchjob", "kubernetes-rayjob", "skypilot"])
+def test_a_long_run_of_many_nodes_is_not_given_up_after_three_failures(target):
+    files = text(["llamafactory", target], {**devices(1024), "workload.steps": 500_000})
+    said = [int(number) for number in re.findall(
+        r"(?:maxRestarts|backoffLimit|max_restarts_on_errors): (\d+)", "\n".join(files.values())
+    )]  # fmt: skip
+    assert max(said) > 100
 
 
 def text(targets: list[str], changes: dict, step_s: float = 7.0, **site) -> dict[str, str]:

@@ -23,6 +23,7 @@ from launchers.pieces import File, Start
 from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
+from launchers.tables import table
 from launchers.targets import TARGETS
 from launchers.yaml_text import TextBlock, YamlNote, tree
 
@@ -366,3 +367,24 @@ def test_names_of_devices_are_the_catalogues():
     assert set(words["skypilot"]) | set(words["dstack"]) | set(words["tpus"]) <= ids
     makers = {accelerator.vendor for accelerator in accelerators()}
     assert {key.split()[0] for key in words["makers"]} - {"CPU"} <= makers
+
+
+ENGINES = ["vllm", "sglang", "trtllm", "llamacpp"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "target", ["kubernetes-deployment", "kubernetes-lws", "kubernetes-jobset", "skypilot", "compose"]
+)
+def test_a_server_that_others_reach_asks_for_a_key_or_it_is_said(target: str, engine: str):
+    weights = "gguf" if engine == "llamacpp" else "bf16"
+    plan = serving(1, workload={"kind": "inference", "engine": engine, "weight_dtype": weights})
+    made = render(plan, [target])
+    everything = "\n".join(file.text for file in made.files)
+    assert "HOST" in everything
+    key = table(f"engines/{engine}/fields").get("key_variable")
+    open_to_all = any("without a key" in need or "asks for no key" in need for need in made.needs_from_user)
+    published = target != "compose"  # which publishes the port on this machine alone
+    assert bool(key) != open_to_all or not published
+    if key:
+        assert everything.count(key) >= 2

@@ -61,7 +61,8 @@ def render(launch: ServingLaunch) -> Piece:
             "--node-rank": Verbatim(NODE_RANK),
             "--dist-init-addr": Verbatim('"$MASTER_ADDR:$MASTER_PORT"'),
         }
-    body = command("exec python3 -m sglang.launch_server", options(arguments))
+    key = f'${{{words["key_variable"]}:+--api-key "${words["key_variable"]}"}}'
+    body = command("exec python3 -m sglang.launch_server", [*options(arguments), key])
     files = (serve_file(launch, "sglang", body), bench_file(launch, "sglang", model))
     return Piece(files, (*needs, *notes(launch, "sglang")), start(launch, "sglang"))
 

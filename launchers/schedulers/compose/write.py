@@ -33,6 +33,8 @@ def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, 
     environment: dict[str, Tree] = {
         YamlNote("from your own environment, where it is set"): "",
         "HF_TOKEN": "${HF_TOKEN:-}",
+        # Weights outlive the container.
+        "HF_HOME": f"{_FOLDER}/cache",
     }
     environment |= {name: _literal(value) for name, value in start.environment.items()}
     service: dict[str, Tree] = {

@@ -8,6 +8,7 @@ from estimator.errors import PlanError
 from launchers.devices import dstack_name
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
+from launchers.launch.serving import ServingLaunch, replica_rate
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.shell.quoting import AS_WRITTEN
@@ -17,6 +18,8 @@ PATH = "job.dstack.yml"
 _FOLDER = "/work"
 # How long it looks for machines, and tries again after an error or an interruption.
 _TRIES_FOR = "1d"
+# Weights outlive a container, where the machine has a place for them.
+_CACHE = {"instance_path": "/dstack-cache", "path": "/root/.cache", "optional": True}
 # Loading weights takes long: so often is a server asked whether it is there.
 _PROBE = {"type": "http", "url": "/health", "interval": "15s", "timeout": "10s", "until_ready": True}
 
@@ -24,9 +27,11 @@ _PROBE = {"type": "http", "url": "/health", "interval": "15s", "timeout": "10s",
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The configuration and what a site must fill in. Raises PlanError."""
     needs: list[str] = []
-    served = launch.kind == "inference"
-    document: dict[str, Tree] = {"type": "service" if served else "task", "name": node.plain_name(launch)}
-    document |= _service(launch, start) if served else {"nodes": launch.nodes}
+    document: dict[str, Tree] = {
+        "type": "service" if launch.kind == "inference" else "task",
+        "name": node.plain_name(launch),
+    }
+    document |= _service(launch, start) if launch.kind == "inference" else {"nodes": launch.nodes}
     image = launch.site.image or start.image
     if image is None:
         document["python"] = "3.12"
@@ -41,10 +46,11 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     if launch.node_devices > 1:
         resources["shm_size"] = f"{2 * launch.node_devices}GB"
     document["resources"] = resources
-    if not served:
-        document[
-            YamlNote(f"volumes: [SET_ME:{_FOLDER}/saves]  # where checkpoints outlive a machine that is taken away")
-        ] = ""
+    volumes: list[Tree] = [_CACHE]
+    if launch.kind == "training":
+        volumes.append(YamlNote(f"SET_ME:{_FOLDER}/saves  # where checkpoints outlive a machine that is taken away"))
+    document["volumes"] = volumes
+    if launch.kind == "training":
         document["retry"] = {"on_events": ["no-capacity", "interruption", "error"], "duration": _TRIES_FOR}
         if (limit := node.time_limit_s(launch)) is not None:
             document["max_duration"] = f"{limit}s"
@@ -55,10 +61,14 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     return Piece((File(PATH, "dstack", "\n".join(text)),), tuple(needs))
 
 
-def _service(launch: Launch, start: Start) -> dict[str, Tree]:
+def _service(launch: ServingLaunch, start: Start) -> dict[str, Tree]:
     if start.port is None:
         raise PlanError("targets", f"dstack serves engines, and {node.programs(start)} is none", ["slurm"])
-    fields: dict[str, Tree] = {"port": start.port, "replicas": launch.replicas, "probes": [_PROBE]}
+    fields: dict[str, Tree] = {"port": start.port}
+    if (rate := replica_rate(launch)) is not None:
+        # As planned; dstack scales where replicas are a range.
+        fields[YamlNote(f"with a range of replicas: scaling: {{metric: rps, target: {rate:.3g}}}")] = ""
+    fields |= {"replicas": launch.replicas, "probes": [_PROBE]}
     return fields | ({"model": launch.model} if launch.model else {})
 
 

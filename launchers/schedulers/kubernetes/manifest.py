@@ -18,6 +18,7 @@ from launchers.devices import accelerator_of, word_of
 from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
+from launchers.launch.serving import replica_load
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers.kubernetes.network import network_resources
 from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
@@ -28,7 +29,6 @@ from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
 SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
 """How long a finished job stays, for its logs."""
-RESTARTS = 3
 _FILES, _WORK = "/launch", "/work"
 # Host cores that a device's process asks for: nodes have eight and more a device, and the system needs some.
 CORES = 6
@@ -112,7 +112,8 @@ def claim(manifest: Manifest) -> dict[str, Tree]:
     launch = manifest.launch
     parameters = architecture(launch.plan.model).parameters
     full = launch.kind == "training" and not launch.uses_adapters
-    wanted = parameters * (2.0 + (14.0 * (KEPT_NEWEST + 1) if full else 2.0))
+    beside = 0.0 if launch.kind == "inference" else 14.0 * (KEPT_NEWEST + 1) if full else 2.0
+    wanted = parameters * (2.0 + beside)
     size_gib = 50 * math.ceil((wanted * 1.2 / 2**30 + 20) / 50)
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": f"{size_gib}Gi"}}}
     return {
@@ -190,18 +191,22 @@ def command() -> list[str]:
 
 
 def environment(manifest: Manifest) -> list[Tree]:
-    """The token for gated models and data and the key of a server, from secrets that need not be there; and caches that
-    outlive the pods."""
+    """The token for gated models and data, from a secret that need not be there; the key of a server, from one that has
+    to; and caches that outlive the pods."""
     rows: list[Tree] = [_secret("HF_TOKEN", "hf-token", "token"), {"name": "HF_HOME", "value": f"{_WORK}/cache"}]
     if manifest.start.port is not None:
         rows.append({"name": "HOST", "value": "0.0.0.0"})
+        need = f"{programs(manifest.start)} takes requests without a key: let only what may ask reach its port"
         if manifest.start.key_variable is not None:
-            rows.append(_secret(manifest.start.key_variable, "api-key", "key"))
+            need = "the secret api-key (key key), which requests bring, and without which its pods do not start"
+            rows.append(_secret(manifest.start.key_variable, "api-key", "key", optional=False))
+        manifest.needs.append(f"{manifest.path}: {need}")
     return rows
 
 
-def _secret(variable: str, name: str, key: str) -> Tree:
-    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key, "optional": True}}}
+def _secret(variable: str, name: str, key: str, optional: bool = True) -> Tree:
+    absent = {"optional": True} if optional else {}
+    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key, **absent}}}
 
 
 def mounts(manifest: Manifest) -> dict[str, Tree]:
@@ -261,6 +266,16 @@ def serving_port(manifest: Manifest) -> int:
         problem = f"{manifest.target} keeps servers running, and {programs(manifest.start)} runs once and ends"
         raise PlanError("targets", problem, ["kubernetes-jobset", "slurm"])
     return manifest.start.port
+
+
+def scaling(manifest: Manifest) -> dict[str, Tree]:
+    """A comment on what an autoscaler would go by, where the load of a replica is known."""
+    launch = manifest.launch
+    if launch.kind != "inference" or (load := replica_load(launch)) is None:
+        return {}
+    metrics = table(f"engines/{launch.serving.engine}/fields").get("load_metrics")
+    by = f" (KEDA: {' + '.join(metrics)})" if metrics else ""
+    return {YamlNote(f"an autoscaler's target: {load:.3g} requests at once a replica, as planned{by}"): ""}
 
 
 def service(manifest: Manifest, port: int, selector: Mapping[str, str]) -> dict[str, Tree]:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 
 from launchers.devices import is_cpu, network_name
-from launchers.launch.duration import SIGNAL_S, duration
+from launchers.launch.duration import SIGNAL_S, duration, restarts
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
@@ -81,7 +81,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "export MASTER_ADDR MASTER_PORT",
         ]
     if _is_resumed(launch, start):
-        lines += ["", *_self_requeue(run.jobs if run else None), "", *_srun(launch, start, " &"), 'wait "$!"', ""]
+        lines += ["", *_self_requeue(launch), "", *_srun(launch, start, " &"), *_AFTER_A_FAILURE]
     else:
         lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
     return Piece((File(PATH, "slurm", "\n".join(lines)),), tuple(needs))
@@ -98,11 +98,26 @@ def _requeuing(launch: Launch, start: Start) -> list[str]:
     return ["#SBATCH --requeue" if start.resumes else "#SBATCH --no-requeue"]
 
 
-def _self_requeue(jobs: int | None) -> list[str]:
+_AFTER_A_FAILURE = (
+    "code=0",
+    'wait "$!" || code=$?',
+    'saved=$(find saves -type f -size +100k -newer "$begun" -print -quit 2>/dev/null || true)',
+    'rm -f "$begun"',
+    "if ((code)) && [[ -n $saved ]]; then go_on; fi",
+    'exit "$code"',
+    "",
+)
+
+
+def _self_requeue(launch: Launch) -> list[str]:
     """The trap that puts the job back into its queue; a run that takes many more jobs than predicted hangs."""
-    most = 2 * (jobs or 5) + 2
+    run = duration(launch)
+    most = 2 * (run.jobs if run else 5) + restarts(launch)
     return [
-        f"# {SIGNAL_S} s before its limit the job goes back into the queue, and on from its last checkpoint.",
+        f"# {SIGNAL_S} s before its limit the job goes back into the queue and on from its last checkpoint, as it does",
+        "# when it fails after it has saved one (before, it would only fail again).",
+        'begun=".begun-$SLURM_JOB_ID"',
+        'touch "$begun"',
         "go_on() {",
         f"  if ((${{SLURM_RESTART_COUNT:-0}} >= {most})); then",
         f'    echo "started {most} times: something is wrong" >&2',

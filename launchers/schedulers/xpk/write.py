@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from estimator.errors import PlanError
 from launchers.devices import accelerator_of
+from launchers.launch.duration import restarts
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import RESTARTS
 from launchers.schedulers.node import container_image, environment_of, plain_name
 from launchers.shell.quoting import AS_WRITTEN, quoted
 from launchers.tables import table
@@ -35,7 +35,11 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     words = [
         *("xpk", "workload", "create"),
         *(f"--workload={plain_name(launch, _NAME)}", f"--device-type={kind}", f"--num-slices={slices}"),
-        *(f"--max-restarts={RESTARTS if start.resumes else 0}", f"--base-docker-image={image}", "--script-dir=."),
+        *(
+            f"--max-restarts={restarts(launch) if start.resumes else 0}",
+            f"--base-docker-image={image}",
+            "--script-dir=.",
+        ),
     ]
     site = '--cluster="${CLUSTER:?}" --project="${PROJECT:?}" --zone="${ZONE:?}"'
     command = " && ".join([*settings, f"exec env {start.command}"])

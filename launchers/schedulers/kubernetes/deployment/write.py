@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import begin, finish, listening, metadata, pod, service, serving_port
+from launchers.schedulers.kubernetes.manifest import (
+    begin,
+    finish,
+    listening,
+    metadata,
+    pod,
+    scaling,
+    service,
+    serving_port,
+)
 
 PATH = "deployment.yaml"
 
@@ -21,6 +30,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "kind": "Deployment",
         "metadata": metadata(manifest, queued=True),
         "spec": {
+            **scaling(manifest),
             "replicas": launch.replicas,
             "selector": {"matchLabels": labels},
             # A new pod waits for the devices of an old one.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from launchers.launch.duration import restarts
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
-from launchers.schedulers.kubernetes.manifest import KEEP_S, RESTARTS, begin, finish, metadata, pod
+from launchers.schedulers.kubernetes.manifest import KEEP_S, begin, finish, metadata, pod
 from launchers.yaml_text import Tree
 
 PATH = "jobset.yaml"
@@ -37,7 +38,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "metadata": metadata(manifest, queued=True),
         "spec": {
             "ttlSecondsAfterFinished": KEEP_S,
-            "failurePolicy": {"maxRestarts": RESTARTS},
+            "failurePolicy": {"maxRestarts": restarts(launch) if start.resumes else 0},
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
             "replicatedJobs": jobs,
         },

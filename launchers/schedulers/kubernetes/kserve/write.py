@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import begin, finish, listening, metadata, pod, serving_port
+from launchers.schedulers.kubernetes.manifest import begin, finish, listening, metadata, pod, scaling, serving_port
 from launchers.yaml_text import Tree
 
 PATH = "kserve.yaml"
@@ -25,6 +25,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     template = pod(manifest, CONTAINER, "Always", listening(serving_port(manifest)))["spec"]
     assert isinstance(template, dict)
     predictor: dict[str, Tree] = {
+        **scaling(manifest),
         "minReplicas": launch.replicas,
         "maxReplicas": launch.replicas,
         # A new pod waits for the devices of an old one.

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
-from launchers.schedulers.kubernetes.manifest import begin, finish, listening, metadata, pod, service, serving_port
+from launchers.schedulers.kubernetes.manifest import (
+    begin,
+    finish,
+    listening,
+    metadata,
+    pod,
+    scaling,
+    service,
+    serving_port,
+)
 
 PATH = "lws.yaml"
 _CONTAINER = "engine"
@@ -31,7 +40,12 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
         "metadata": metadata(manifest, queued=True),
-        "spec": {"replicas": launch.replicas, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": template},
+        "spec": {
+            **scaling(manifest),
+            "replicas": launch.replicas,
+            "startupPolicy": "LeaderCreated",
+            "leaderWorkerTemplate": template,
+        },
     }
     leaders = {f"{_LABEL}/name": manifest.name, f"{_LABEL}/worker-index": "0"}
     variables = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from launchers.devices import needs_torch
+from launchers.launch.duration import restarts
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
-from launchers.schedulers.kubernetes.manifest import KEEP_S, RESTARTS, begin, finish, metadata, pod
+from launchers.schedulers.kubernetes.manifest import KEEP_S, begin, finish, metadata, pod
 from launchers.yaml_text import Tree
 
 PATH = "pytorchjob.yaml"
@@ -32,7 +33,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     # All pods or none, where a gang scheduler (Volcano, scheduler-plugins) is installed.
     policy: dict[str, Tree] = {
         "schedulingPolicy": {"minAvailable": launch.nodes},
-        "backoffLimit": RESTARTS,
+        # Of all pods together, which fail together (common/job.go PastBackoffLimit).
+        "backoffLimit": restarts(launch) * launch.nodes,
         "cleanPodPolicy": "Running",
         "ttlSecondsAfterFinished": KEEP_S,
     }

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from launchers.devices import word_of
+from launchers.launch.duration import restarts
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.schedulers.kubernetes.manifest import (
     KEEP_S,
-    RESTARTS,
     Manifest,
     begin,
     command,
@@ -65,11 +65,11 @@ if __name__ == "__main__":
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The manifest with the driver in it, and what a site must fill in."""
     manifest = begin(launch, start, PATH, "kubernetes-rayjob")
-    restarts = RESTARTS if start.resumes else 0
+    again = restarts(launch) if start.resumes else 0
     word = word_of(launch, "kubernetes")
     gpu = word in ("nvidia.com/gpu", "amd.com/gpu")
     resources = {"GPU": launch.node_devices} if gpu else {"CPU": 1}
-    driver = _DRIVER.format(nodes=launch.nodes, resources=resources, port=node.PORT, restarts=restarts)
+    driver = _DRIVER.format(nodes=launch.nodes, resources=resources, port=node.PORT, restarts=again)
     started = " ".join(command())
     entry = started if start.on_ray else f"python {NODES} {started}"
     if not start.on_ray:
@@ -88,7 +88,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "entrypoint": entry,
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": KEEP_S,
-        "backoffLimit": restarts,
+        "backoffLimit": again,
     }
     limit = node.time_limit_s(launch)
     if limit is not None:
