@@ -101,8 +101,12 @@ def handed_on(words: Sequence[str], piped: str | None, find: Callable[[str], str
     if text is None:
         return None
     source = files[0] if files else None
-    if command != "sed":
-        return HandedOn(text, files[1] if command == "cp" and len(files) == 2 else None, source)
+    if command == "cp":
+        # A copy whose name is not known is found under none, and what it is of is no template.
+        known = len(files) == 2 and UNKNOWN not in files[1]
+        return HandedOn(text, files[1], source) if known else None
+    if command == "cat":
+        return HandedOn(text, None, source)
     edited = _edited(text, programs)
     in_place = any(word.startswith("-i") for word in words[:end])
     return None if edited is None else HandedOn(edited, source if in_place else None, source)
