@@ -24,7 +24,7 @@ def answer(question: dict) -> dict:
     )
     tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     config = LlamaConfig(
-        vocab_size=len(vocabulary), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=len(vocabulary), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=2, max_position_embeddings=64,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder / "model")
