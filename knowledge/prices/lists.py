@@ -1,8 +1,9 @@
 """Price lists that providers and others publish, read into rows of the price book.
 
 Formats: the price book's own CSV (data/instances.csv), SkyPilot's catalogue (skypilot-org/skypilot-catalog, vms.csv,
-README "Schema"), AWS's price list (offer files and what `aws pricing get-products` prints), the items of Azure's Retail
-Prices API and the SKUs of Google's Cloud Billing Catalog API.
+README "Schema"), AWS's price list (offer files as JSON and as CSV, "Reading the service price list file" of its Billing
+guide, and what `aws pricing get-products` prints), the items of Azure's Retail Prices API and the SKUs of Google's
+Cloud Billing Catalog API.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def read_list(text: str, provider: str | None, name: str) -> ReadList:
     if text.lstrip().startswith(("{", "[")):
         return _read_json(text)
     head = next(csv.reader([line for line in text.splitlines()[:200] if not line.startswith("#")][:1]), [])
+    if head[:1] == [AWS_CSV]:
+        return _aws_table(text)
     if {"InstanceType", "AcceleratorName", "Price"} <= {*head}:
         return _sky(text, provider or _folder_of(name))
     if {"provider", "instance", "accelerator", "count_per_node"} <= {*head}:
@@ -77,7 +80,7 @@ def read_list(text: str, provider: str | None, name: str) -> ReadList:
 
 _FORMATS = (
     "the price book's CSV (provider,instance,accelerator,count_per_node,on_demand_usd_hour,…)", "SkyPilot's vms.csv",
-    "AWS's price list (JSON)", "Azure's retail prices (JSON)", "Google's billing SKUs (JSON)",
+    "AWS's price list (JSON, CSV)", "Azure's retail prices (JSON)", "Google's billing SKUs (JSON)",
 )  # fmt: skip
 
 
@@ -131,6 +134,25 @@ def _table(text: str) -> Iterator[dict[str, str]]:
         yield from ({k: v or "" for k, v in row.items() if isinstance(k, str)} for row in csv.DictReader(lines))
     except csv.Error as error:
         raise PlanError("prices", f"is no readable CSV: {error}") from None
+
+
+# What SkyPilot and the price book call one provider.
+_CLOUDS = {"do": "DigitalOcean"}
+_MIB = re.compile(r"'SizeInMiB':\s*(\d+)")
+
+
+def _spelled(provider: str) -> str:
+    """A provider as the price book writes it."""
+    folded_name = _CLOUDS.get(provider.casefold(), provider).casefold()
+    return next((price.provider for price in prices() if price.provider.casefold() == folded_name), provider)
+
+
+def _sky_machine(row: Mapping[str, str]) -> ListedMachine | None:
+    """By the memory of a device too, where the row has it: A100 is said of either. Some rows have the host's there."""
+    name, count = row["AcceleratorName"].strip(), row.get("AcceleratorCount")
+    memory = _MIB.search(row.get("GpuInfo", ""))
+    sized = _machine(f"{name} {round(int(memory[1]) / 1024)}GB", count) if memory else None
+    return sized or _machine(name, count)
 
 
 def _machine(name: str, count: object) -> ListedMachine | None:
@@ -207,7 +229,7 @@ class _Zones:
 def _sky(text: str, provider: str) -> ReadList:
     """Rows are zones. Google's have machines without their accelerators, and these by the device on rows of their own:
     a machine costs both."""
-    listing = ReadList("SkyPilot's catalogue", [])
+    listing, provider = ReadList("SkyPilot's catalogue", []), _spelled(provider)
     known = known_machines(provider)
     whole: dict[tuple[str, str], _Zones] = defaultdict(_Zones)
     alone: dict[tuple[str, str], _Zones] = defaultdict(_Zones)
@@ -216,7 +238,7 @@ def _sky(text: str, provider: str) -> ReadList:
         named = row["AcceleratorName"].strip()
         machine = known.get(folded(instance)) if instance else None
         if instance and named:
-            machine = machine or _machine(named, row.get("AcceleratorCount"))
+            machine = machine or _sky_machine(row)
             kind, key = whole, instance
         elif instance:
             kind, key = whole, f"{instance}\0"
@@ -262,6 +284,49 @@ def _aws_offers(value: Mapping[str, Any]) -> ReadList:
     return _aws_items(items)
 
 
+AWS_CSV = "FormatVersion"
+"""What the first line of an offer file in CSV begins with."""
+_AWS_HEAD_LINES = 5
+_AWS_COLUMNS = {
+    "instanceType": "Instance Type", "regionCode": "Region Code", "operatingSystem": "Operating System",
+    "tenancy": "Tenancy", "capacitystatus": "CapacityStatus", "preInstalledSw": "Pre Installed S/W",
+    "marketoption": "MarketOption",
+}  # fmt: skip
+
+_AWS_PLAIN = {
+    "operatingSystem": "Linux", "tenancy": "Shared", "capacitystatus": "Used", "preInstalledSw": "NA",
+    "marketoption": "OnDemand",
+}  # fmt: skip
+
+
+def aws_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of an offer file in CSV that speak of instances which the price book knows, and those at its head:
+    EC2's in one region is some hundred megabytes."""
+    known = {*known_machines("AWS")}
+    for number, line in enumerate(lines):
+        if number <= _AWS_HEAD_LINES or not known.isdisjoint(line.split('","')):
+            yield line
+
+
+def _aws_table(text: str) -> ReadList:
+    """An offer file in CSV: five lines about it, then a row for each price of a product."""
+    lines = text.splitlines(keepends=True)
+    about = dict(row[:2] for row in csv.reader(lines[:_AWS_HEAD_LINES]) if len(row) > 1)
+    rows = _table("".join(lines[_AWS_HEAD_LINES:]))
+    return _aws_items(_aws_item(row, about.get("Publication Date")) for row in rows)
+
+
+def _aws_item(row: Mapping[str, str], published: str | None) -> dict[str, Any]:
+    hour = {"unit": row.get("Unit"), "pricePerUnit": {row.get("Currency"): row.get("PricePerUnit")}}
+    how = {name: row.get(name, "") for name in ("LeaseContractLength", "PurchaseOption", "OfferingClass")}
+    attributes = {name: row[column] for name, column in _AWS_COLUMNS.items() if row.get(column)}
+    term = {"priceDimensions": {"": hour}, "termAttributes": how}
+    return {
+        "product": {"attributes": attributes}, "terms": {row.get("TermType", ""): {"": term}},
+        "publicationDate": published,
+    }  # fmt: skip
+
+
 def _aws_items(items: Iterable[Any]) -> ReadList:
     """Products with their terms; `get-products` prints each as text."""
     listing = ReadList("AWS's price list", [])
@@ -275,8 +340,7 @@ def _aws_items(items: Iterable[Any]) -> ReadList:
         if machine is None:
             listing.left_out[_UNKNOWN] += 1
             continue
-        plain = {"operatingSystem": "Linux", "tenancy": "Shared", "capacitystatus": "Used", "preInstalledSw": "NA"}
-        if any(attributes.get(name, value) != value for name, value in plain.items()):
+        if any(attributes.get(name, value) != value for name, value in _AWS_PLAIN.items()):
             listing.left_out["with another system, tenancy or software than plain Linux"] += 1
             continue
         region = str(attributes.get("regionCode") or "") or None

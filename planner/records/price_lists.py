@@ -9,9 +9,9 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 from pydantic import ValidationError
@@ -20,9 +20,9 @@ from estimator.errors import PlanError
 from knowledge.own.files import (
     LARGEST_BYTES,
     file_stem,
+    open_regular,
     own_folder,
     project_folder,
-    read_text,
     trust,
     trusted,
     write_file,
@@ -31,7 +31,7 @@ from knowledge.own.home import expanded
 from knowledge.own.rows import Own, PriceRow, validated
 from knowledge.prices import book
 from knowledge.prices.age import age_days, is_stale
-from knowledge.prices.lists import ListedPrice, ReadList, folded, read_list
+from knowledge.prices.lists import AWS_CSV, ListedPrice, ReadList, aws_lines, folded, read_list
 from planner.clock import today
 
 LARGEST_LIST_BYTES = 64_000_000
@@ -39,6 +39,7 @@ _TIMEOUT_S = 60
 _SUFFIXES = (".csv", ".json")
 _MOST_FILES = 50
 _MOST_ENTRIES = 10_000
+_MOST_LINES = 100_000
 _HEAD = "# Prices read from {source} on {day}, {called}; `shardwise prices update` writes this file anew."
 
 
@@ -179,7 +180,7 @@ def _texts(source: str) -> list[tuple[str, str]]:
         return [(source, _fetched(source))]
     path = expanded(source)
     if not path.is_dir():
-        return [(str(path.absolute()), read_text(path, "prices", LARGEST_LIST_BYTES))]
+        return [(str(path.absolute()), _of_file(path))]
     entries = list(islice(path.rglob("*"), _MOST_ENTRIES + 1))
     if len(entries) > _MOST_ENTRIES:
         raise PlanError("prices", f"{path} has more than {_MOST_ENTRIES:,} files: name the folder of the lists")
@@ -187,7 +188,27 @@ def _texts(source: str) -> list[tuple[str, str]]:
     if not files or len(files) > _MOST_FILES:
         problem = f"{path} has {'no' if not files else 'more than ' + str(_MOST_FILES)} price lists (.csv, .json)"
         raise PlanError("prices", problem)
-    return [(str(file.absolute()), read_text(file, "prices", LARGEST_LIST_BYTES)) for file in files]
+    return [(str(file.absolute()), _of_file(file)) for file in files]
+
+
+def _of_file(path: Path) -> str:
+    with open_regular(path, "prices") as file:
+        return _content(file, str(path))
+
+
+def _content(file: IO[bytes], name: str) -> str:
+    """The text of a list; of AWS's offer file in CSV, which has no end worth waiting for in memory, what is of use."""
+    first = file.readline(LARGEST_LIST_BYTES)
+    try:
+        if first.decode("utf-8-sig").startswith(f'"{AWS_CSV}"'):
+            return "".join(islice(aws_lines(line.decode() for line in chain([first], file)), _MOST_LINES))
+        content = first + file.read(LARGEST_LIST_BYTES + 1 - len(first))
+        if len(content) > LARGEST_LIST_BYTES:
+            problem = f"{name[:200]} is larger than {LARGEST_LIST_BYTES // 1_000_000} MB: save what you need of it"
+            raise PlanError("prices", problem)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PlanError("prices", f"{name[:200]} is not UTF-8 text") from None
 
 
 def _fetched(address: str) -> str:
@@ -195,16 +216,9 @@ def _fetched(address: str) -> str:
         raise PlanError("prices", "is fetched over https alone", ["https://…", "a file"])
     try:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
-            content = answer.read(LARGEST_LIST_BYTES + 1)
+            return _content(answer, address)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise PlanError("prices", f"{address[:200]} cannot be fetched: {error}") from None
-    if len(content) > LARGEST_LIST_BYTES:
-        problem = f"{address[:200]} is larger than {LARGEST_LIST_BYTES // 1_000_000} MB: save what you need of it"
-        raise PlanError("prices", problem)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise PlanError("prices", f"{address[:200]} is not UTF-8 text") from None
 
 
 def _narrowed(rows: list[ListedPrice], regions: set[str]) -> list[ListedPrice]:

@@ -68,6 +68,67 @@ def test_a_machine_listed_without_its_accelerators_costs_both(tmp_path: Path) ->
     assert (row.usd_per_hour, row.spot_usd_per_hour) == (89.0, 35.0)
 
 
+def test_skypilot_rows_are_told_apart_by_the_memory_of_the_device_and_are_of_the_provider_that_is_known(
+    tmp_path: Path,
+) -> None:
+    """Rows of catalogs/v7 of skypilot-org/skypilot-catalog: Lambda's @11580132, and Nebius's @22fd1fea, whose device
+    memory is the host's."""
+    head = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice"
+    info = "\"{{'Gpus': [{{'Name': 'X', 'Count': 8, 'MemoryInfo': {{'SizeInMiB': {0}}}}}]}}\""
+    first = [
+        "cpu_4x_general,,,4.0,16.0,0.2,us-east-1,,",
+        f"gpu_8x_v100,V100,8.0,92.0,448.0,4.4,us-east-1,{info.format(16384)},",
+        f"gpu_8x_a100,A100,8.0,124.0,1800.0,10.32,us-east-1,{info.format(40960)},",
+    ]
+    other = f"gpu-h100-sxm_8gpu-128vcpu-1600gb,H100,8,128,1600,23.60,eu-north1,{info.format(204800)},10.00"
+    _saved(tmp_path, "all/lambda/vms.csv", "\n".join([head, *first]))
+    _saved(tmp_path, "all/nebius/vms.csv", "\n".join([head, other]))
+    updated = update_prices(str(tmp_path / "all"))
+    assert updated.left_out == {"without an accelerator": 1}
+    devices = {name: _price("Lambda", name, "us-east-1").accelerator for name in ("gpu_8x_v100", "gpu_8x_a100")}
+    assert devices == {"gpu_8x_v100": "v100-sxm-16gb", "gpu_8x_a100": "a100-sxm-40gb"}
+    assert _price("Nebius", "gpu-h100-sxm_8gpu-128vcpu-1600gb", "eu-north1").spot_usd_per_hour == 10.0
+
+
+_AWS_HEAD = """\
+"FormatVersion","v1.0"
+"Disclaimer","This pricing list is for informational purposes only."
+"Publication Date","2026-11-20T18:01:00Z"
+"Version","20261120180100"
+"OfferCode","AmazonEC2"
+"""
+_AWS_CSV_COLUMNS = [
+    "SKU", "TermType", "Unit", "PricePerUnit", "Currency", "LeaseContractLength", "PurchaseOption", "OfferingClass",
+    "Product Family", "Instance Type", "Tenancy", "Operating System", "CapacityStatus", "Pre Installed S/W",
+    "Region Code",
+]  # fmt: skip
+
+
+def _aws_csv(*rows: dict[str, str]) -> str:
+    plain = {
+        "Unit": "Hrs", "Currency": "USD", "Tenancy": "Shared", "Operating System": "Linux", "CapacityStatus": "Used",
+        "Pre Installed S/W": "NA", "Region Code": "us-east-1", "Instance Type": "p4d.24xlarge", "TermType": "OnDemand",
+    }  # fmt: skip
+    lines = [_AWS_CSV_COLUMNS, *([(plain | row).get(name, "") for name in _AWS_CSV_COLUMNS] for row in rows)]
+    return _AWS_HEAD + "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("largest", [64_000_000, 100])
+def test_aws_offer_file_as_csv_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
+    monkeypatch.setattr("planner.records.price_lists.LARGEST_LIST_BYTES", largest)
+    year = {"TermType": "Reserved", "PurchaseOption": "No Upfront", "OfferingClass": "standard"}
+    text = _aws_csv(
+        {"PricePerUnit": "21.5"}, {"PricePerUnit": "99.0", "Operating System": "Windows"},
+        {"PricePerUnit": "13.5", "LeaseContractLength": "1yr"} | year,
+        {"PricePerUnit": "9.25", "LeaseContractLength": "3yr"} | year,
+        *[{"PricePerUnit": "0.1", "Instance Type": "m5.large"}] * 50,
+    )  # fmt: skip
+    update_prices(_saved(tmp_path, "index.csv", text))
+    row = _price("AWS", "p4d.24xlarge", "us-east-1")
+    assert (row.usd_per_hour, row.reserved_usd_per_hour, row.long_usd_per_hour) == (21.5, 13.5, 9.25)
+    assert row.price_date == "2026-11-20"
+
+
 def _aws_term(amount: str, **attributes: str) -> dict[str, Any]:
     hour = {"unit": "Hrs", "pricePerUnit": {"USD": amount}}
     return {"priceDimensions": {"a.b": hour}, "termAttributes": attributes}
