@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,20 +52,26 @@ def constants(tree: ast.Module, start: Invocation | None = None) -> dict[str, An
     for _ in range(_PASSES):
         # What was made of arguments, parameters and files, now that they are known, in the branches that are taken.
         names |= assigned(walked(tree, names), names)
+        names |= {name: value for name, value in _parameters(tree, names, start).items() if name not in own}
     return names
 
 
 def scopes(tree: ast.Module, names: Mapping[str, Any], start: Invocation | None = None) -> dict[int, Mapping[str, Any]]:
     """The names that hold inside each function's body, by the identity of its nodes; elsewhere `names` do."""
     inside: dict[int, Mapping[str, Any]] = {}
-    passed = _passed(tree, names, start or Invocation())
-    for function in ast.walk(tree):
-        if isinstance(function, FUNCTIONS):
-            own = {name: value for (of, name), value in passed.items() if of == function.name}
-            own |= {name: UNKNOWN for name, _ in usual_parameters(function) if name not in own}
-            within = ChainMap(own, inside.get(id(function), names))  # type: ignore[arg-type]
-            own |= assigned(walked(function, within), within)
-            inside |= {id(node): within for node in ast.walk(function)}
+    for _ in range(_PASSES):
+        # What one function hands on to the next is known once its own names are.
+        passed, before = _passed(tree, names, start or Invocation(), inside), inside
+        inside = {}
+        for function in ast.walk(tree):
+            if isinstance(function, FUNCTIONS):
+                own = {name: value for (of, name), value in passed.items() if of == function.name}
+                own |= {name: UNKNOWN for name, _ in usual_parameters(function) if name not in own}
+                within = ChainMap(own, inside.get(id(function), names))  # type: ignore[arg-type]
+                own |= assigned(walked(function, within), within)
+                inside |= {id(node): within for node in ast.walk(function)}
+        if not before and not inside:
+            break
     return inside
 
 
@@ -113,9 +119,11 @@ def _parameters(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -
     return values
 
 
-def _passed(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> dict[tuple[str, str], Any]:
+def _passed(
+    tree: ast.Module, names: Mapping[str, Any], start: Invocation, inside: Mapping[int, Mapping[str, Any]] | None = None
+) -> dict[tuple[str, str], Any]:
     """Parameters of the source's own functions: what the calls give them, or their default; several are not known.
-    Those of a function that fire starts are options of the command."""
+    Those of a function that fire starts are options of the command. `inside`: names that hold where a call stands."""
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
     arguments: dict[tuple[str, str], list[Any]] = {}
     fired: set[str] = set()
@@ -124,6 +132,9 @@ def _passed(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> di
             continue
         if called(node) in ("fire.Fire", "Fire", "typer.run"):
             fired |= {part.id for part in node.args if isinstance(part, ast.Name)}
+        here = (inside or {}).get(id(node), names)
+        for function, value in _on_workers(node, functions, here):
+            arguments.setdefault((function.name, function.args.args[0].arg), []).append(value)
         if (function := functions.get(called(node))) is None:
             continue
         places = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
@@ -131,7 +142,7 @@ def _passed(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> di
             word.arg: word.value for word in node.keywords if word.arg
         }
         for name, value in passed.items():
-            arguments.setdefault((function.name, name), []).append(value_of(value, names))
+            arguments.setdefault((function.name, name), []).append(value_of(value, here))
     values: dict[tuple[str, str], Any] = {}
     for function in functions.values():
         for name, usual in usual_parameters(function):
@@ -144,3 +155,15 @@ def _passed(tree: ast.Module, names: Mapping[str, Any], start: Invocation) -> di
                 same = all(value == known[0] for value in known)
                 values[(function.name, name)] = known[0] if same else UNKNOWN
     return values
+
+
+def _on_workers(
+    call: ast.Call, functions: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef], names: Mapping[str, Any]
+) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Any]]:
+    """The function that Ray Train starts on its workers, with the config that it gives each."""
+    words = {word.arg: word.value for word in call.keywords if word.arg}
+    loop = words.get("train_loop_per_worker", call.args[0] if call.args else None)
+    function = functions.get(loop.id) if isinstance(loop, ast.Name) else None
+    config = words.get("train_loop_config")
+    if called(call).endswith("Trainer") and config is not None and function is not None and function.args.args:
+        yield function, value_of(config, names)

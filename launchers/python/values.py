@@ -30,6 +30,8 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 # Calls that give back what they are given, as far as a config goes.
 _PLAIN = ("str", "Path", "pathlib.Path", "PurePath", "os.path.abspath", "os.path.expanduser", "os.fspath")
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+# Arguments of a mapping that is not known: f(**settings).
+SPREAD = "**"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # The name of what gives a config's data by its path, among the names of a source.
 LOAD = "load a config"
@@ -86,6 +88,8 @@ def assigned(nodes: Iterable[tuple[ast.AST, bool]], known: Mapping[str, Any]) ->
             for item in node.items:
                 if isinstance(item.optional_vars, ast.Name):
                     _give(values, again, item.optional_vars.id, value_of(item.context_expr, names))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            _update(node.value, names, certain)
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
             continue
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -134,6 +138,18 @@ def _put(
         key = f".{target.attr}"
         if key in names:
             values[key] = value if names[key] == value else UNKNOWN
+
+
+def _update(call: ast.Call, names: Mapping[str, Any], certain: bool) -> None:
+    """cfg.update(more): keys that are not known stand as one that is not."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "update":
+        return
+    whole = value_of(call.func.value, names)
+    if isinstance(whole, dict):
+        given = dict(arguments_of(call, names))
+        more = given.pop("0", {})
+        more = {**(more if isinstance(more, dict) else {UNKNOWN: UNKNOWN}), **given}
+        whole |= more if certain else dict.fromkeys(more, UNKNOWN)
 
 
 def usual_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
@@ -271,8 +287,11 @@ def _returned(node: ast.Call, names: Mapping[str, Any]) -> Any:
             return _NUMBERS[name](values[0])
         except (TypeError, ValueError, OverflowError):
             return UNKNOWN
-    if name == "dict" and not node.args:
-        return {word.arg: value_of(word.value, names) for word in node.keywords if word.arg}
+    if name == "dict" and (not values or isinstance(values[0], dict)):
+        return {
+            **(values[0] if values else {}),
+            **{key: value for key, value in arguments_of(node, names) if key != "0"},
+        }
     return UNKNOWN
 
 
@@ -301,3 +320,16 @@ def called(node: ast.expr) -> str:
         parts.append(func.attr)
         func = func.value
     return ".".join([func.id if isinstance(func, ast.Name) else "?", *reversed(parts)])
+
+
+def arguments_of(node: ast.Call, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values of a call's arguments; the first one without a name is called 0. Those of a mapping that is
+    not known stand as SPREAD."""
+    if node.args and not isinstance(node.args[0], ast.Starred):
+        yield "0", value_of(node.args[0], names)
+    for word in node.keywords:
+        if word.arg is None:
+            spread = value_of(word.value, names)
+            yield from spread.items() if isinstance(spread, dict) else [(SPREAD, UNKNOWN)]
+        else:
+            yield word.arg, value_of(word.value, names)

@@ -46,6 +46,7 @@ _UNSTARTED = frozenset(
         "Trainer arguments in sections of their own",
         "Python script on TRL",
         "Python script on the transformers Trainer",
+        "Python script on accelerate",
         "settings of a script",
         "config that its program ships",
         "Python",

@@ -7,12 +7,13 @@ known.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from launchers.python.loops import gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
-from launchers.python.values import BF16, called, taken, value_of
+from launchers.python.values import BF16, SPREAD, arguments_of, called, taken
 from launchers.reading.commands import base_name
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
@@ -49,13 +50,15 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
     adapted, stage = _gather(keys, calls, unsloth)
+    loop, on_ray = gather_loop(keys, calls, findings), workers(calls, name, findings)
     _spread(keys, findings)
+    _unknown_spread(keys, findings)
     if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
         # The Trainer's own arguments come from the command, beside those that the source reads itself.
         for key, value in invocation.options.items():
             if key not in keys:
                 keys.put(key, value)
-    if "per_device_train_batch_size" not in keys and stage is None and not unsloth:
+    if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
     keys.put("use_peft", adapted)
     if BF16 in (keys.look("bf16"), keys.look("fp16")):
@@ -73,8 +76,9 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     trl.read(keys, findings, script)
     if unsloth:
         findings.programs.insert(0, "unsloth")
-        return "Python script for Unsloth"
-    return "Python script on TRL" if stage else "Python script on the transformers Trainer"
+    kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
+    kind = "Python script for Unsloth" if unsloth else f"Python script on {kind}"
+    return f"Ray Train: {kind}" if on_ray else kind
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str | None:
@@ -102,10 +106,10 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
     adapted = False
     for name, node, names in calls:
         last = name.rpartition(".")[2]
-        arguments = dict(_arguments(node, names))
+        arguments = dict(arguments_of(node, names))
         if last in ("LoraConfig", "get_peft_model") and (last == "LoraConfig" or "r" in arguments):
             adapted = True
-            _take(keys, arguments, _ADAPTERS, node)
+            _take(keys, arguments, _ADAPTERS | {SPREAD: "lora_r"}, node)
             if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
         elif (last.startswith("tokenize") or last.endswith("Dataset")) and "max_length" in arguments:
@@ -130,6 +134,12 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
                 keys.put("model_name_or_path", named, node.lineno)
             _take(keys, arguments, _TRAINER, node)
     return adapted, stage
+
+
+def _unknown_spread(keys: Keys, findings: Findings) -> None:
+    """TrainingArguments(**settings) of which nothing is known say what they like."""
+    if (item := keys.take(SPREAD)) is not None:
+        findings.block("workload", item, "other arguments are known only where it runs")
 
 
 def _spread(keys: Keys, findings: Findings) -> None:
@@ -192,19 +202,6 @@ def _take(keys: Keys, arguments: dict[str, Any], words: dict[str, str], node: as
     for name, key in words.items():
         if name in arguments:
             keys.put(key, arguments[name], node.lineno)
-
-
-def _arguments(node: ast.Call, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values of a call's arguments; the first one without a name is called 0."""
-    if node.args and not isinstance(node.args[0], ast.Starred):
-        yield "0", value_of(node.args[0], names)
-    for word in node.keywords:
-        if word.arg is None:
-            spread = value_of(word.value, names)
-            if isinstance(spread, dict):
-                yield from spread.items()
-        else:
-            yield word.arg, value_of(word.value, names)
 
 
 COMMANDS = {"python": read_command}

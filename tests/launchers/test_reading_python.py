@@ -113,3 +113,76 @@ llm = LLM("meta-llama/Llama-3.1-70B-Instruct", tensor_parallel_size=tp, max_mode
     assert result.formats == {"serve.py": "Python script that starts vLLM"}
     assert (result.plan["layout"]["tp"], result.plan["workload"]["max_context"]) == (4, 16384)
     assert result.fits
+
+
+RAY = """
+import deepspeed, ray.train, torch
+from ray.train import ScalingConfig
+from ray.train.torch import TorchTrainer
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+def build(name, settings):
+    model = AutoModelForCausalLM.from_pretrained(name)
+    model.gradient_checkpointing_enable()
+    return deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(model.parameters()), config=settings)
+
+def rows(tokenizer, length):
+    return lambda row: tokenizer(row["text"], max_length=length, truncation=True)
+
+def work(config):
+    settings = dict(config["settings"])
+    settings.update(MORE)
+    engine = build(config["model"], settings)
+    rows(tokenizer, config["length"])
+
+def main():
+    settings = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
+                "zero_optimization": {"stage": 3}}
+    config = {"model": "Qwen/Qwen3-8B", "length": 1024, "settings": settings}
+    TorchTrainer(
+        work, train_loop_config=config,
+        scaling_config=ScalingConfig(num_workers=16, use_gpu=True, accelerator_type="A100-80G"),
+    ).fit()
+"""
+
+
+def test_what_ray_train_starts_on_its_workers() -> None:
+    result = imported({"train.py": RAY.replace("MORE", '{"bf16": {"enabled": True}}')}, {})
+    assert result.formats == {"train.py": "Ray Train: Python script on DeepSpeed's engine"}
+    assert not result.missing
+    workload, layout = result.plan["workload"], result.plan["layout"]
+    assert (workload["framework"], workload["precision"], workload["seq_len"]) == ("deepspeed", "bf16", 1024)
+    assert (workload["micro_batch"], workload["global_batch"]) == (2, 2 * 4 * 16)
+    assert (layout["zero_stage"], layout["recompute"]) == (3, "full")
+    assert result.plan["cluster"] == {"accelerator": "a100-sxm-80gb", "count": 16}
+
+
+def test_a_config_that_is_made_where_it_runs_leaves_open_what_it_may_say() -> None:
+    result = imported({"train.py": RAY.replace("MORE", "precision_of(device)")}, {"cluster.accelerator": "h100-sxm"})
+    assert result.fits is None
+    assert [row.field for row in result.missing] == ["workload.precision"]
+
+
+def test_workers_of_ray_train_hold_whole_copies_of_a_trainer() -> None:
+    engine = 'build(config["model"], settings)'
+    trainer = 'Trainer(build(config["model"], {}), TrainingArguments("out", per_device_train_batch_size=1, bf16=True))'
+    source = RAY.replace("MORE", "{}").replace(engine, trainer)
+    source = source.replace("return deepspeed.initialize", "return prepared")
+    result = imported({"train.py": source}, {"cluster.accelerator": "h100-sxm"})
+    assert result.formats == {"train.py": "Ray Train: Python script on the transformers Trainer"}
+    assert not result.missing
+    assert result.fits is False
+    assert result.complete_plan is not None
+    assert result.complete_plan["layout"]["zero_stage"] == 0
+    assert result.complete_plan["cluster"]["count"] == 16
+
+
+def test_arguments_that_only_a_mapping_says_are_no_defaults() -> None:
+    for call in ("TrainingArguments(**settings)", "SFTConfig(per_device_train_batch_size=1, **load(path))"):
+        source = f"model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen3-0.6B')\ntokenize(max_length=512)\n{call}\n"
+        result = imported({"train.py": source + "SFTTrainer(model)\n"}, DEVICES)
+        assert result.fits is None
+        assert "workload" in {row.field for row in result.missing}
+    known = "settings = {'per_device_train_batch_size': 1, 'bf16': True}\n" + source
+    known = known.replace("**load(path)", "**settings")
+    assert imported({"train.py": known + "SFTTrainer(model)\n"}, DEVICES).fits
