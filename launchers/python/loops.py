@@ -28,30 +28,29 @@ _MIXED = {"bf16": "bf16", "fp16": "fp16"}
 def gather_loop(keys: Keys, calls: Iterable[Call], findings: Findings) -> str | None:
     """Puts what a loop of the source's own says into `keys`; what it is on, None where it is on nothing known."""
     calls = list(calls)
-    on = next((title for name, _, _ in calls for end, title in _ENGINES.items() if _is(name, end)), None)
-    if on is None or _BATCH in keys:
+    engine = next((title for name, _, _ in calls for end, title in _ENGINES.items() if _is(name, end)), None)
+    if engine is None or _BATCH in keys:
         return None
     for name, node, names in calls:
-        last, given = name.rpartition(".")[2], dict(arguments_of(node, names))
+        last, arguments = name.rpartition(".")[2], dict(arguments_of(node, names))
         if _is(name, "deepspeed.initialize"):
-            _engine(keys, given.get("config", given.get("config_params", UNKNOWN)), node, findings)
+            _engine(keys, arguments.get("config", arguments.get("config_params", UNKNOWN)), node, findings)
         elif last == "Accelerator":
-            _accelerator(keys, given, node, findings)
+            _accelerator(keys, arguments, node, findings)
         elif last == "DeepSpeedPlugin":
-            _plugin(keys, given, node)
+            _plugin(keys, arguments, node)
         elif last == "gradient_checkpointing_enable":
             keys.put("gradient_checkpointing", True, node.lineno)
         elif last in _OPTIMIZERS and "optim" in name:
             keys.put("optim", _OPTIMIZERS[last], node.lineno)
-        elif (
-            last == "DataLoader" and "batch_size" in given and _BATCH not in keys and given.get("shuffle") is not False
-        ):
-            keys.put(_BATCH, given["batch_size"], node.lineno)
-        elif "tokenizer" in name and "max_length" in given and "max_length" not in keys:
-            keys.put("max_length", given["max_length"], node.lineno)
+        elif last in _LOADERS and arguments.get("shuffle") is not False and _BATCH not in keys:
+            keys.put(_BATCH, arguments.get("batch_size"), node.lineno)
+        elif "tokenizer" in name and "max_length" in arguments and "max_length" not in keys:
+            keys.put("max_length", arguments["max_length"], node.lineno)
     if _BATCH not in keys:
-        findings.block("workload.micro_batch", Item(keys.file, on, None), "has rows of a number that it does not say")
-    return on
+        why = "has rows of a number that it does not say"
+        findings.block("workload.micro_batch", Item(keys.file, engine, None), why)
+    return engine
 
 
 _ENGINES = {"deepspeed.initialize": "DeepSpeed's engine", "accelerator.prepare": "accelerate"}
@@ -99,28 +98,28 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{key}", value
 
 
-def _accelerator(keys: Keys, given: Mapping[str, Any], node: ast.Call, findings: Findings) -> None:
-    if "gradient_accumulation_steps" in given:
-        keys.put("gradient_accumulation_steps", given["gradient_accumulation_steps"], node.lineno)
-    kind = given.get("mixed_precision")
+def _accelerator(keys: Keys, arguments: Mapping[str, Any], node: ast.Call, findings: Findings) -> None:
+    if "gradient_accumulation_steps" in arguments:
+        keys.put("gradient_accumulation_steps", arguments["gradient_accumulation_steps"], node.lineno)
+    kind = arguments.get("mixed_precision")
     if kind in _MIXED:
         keys.put(_MIXED[kind], True, node.lineno)
-    elif kind is None and SPREAD not in given:
+    elif kind is None and SPREAD not in arguments:
         findings.default("workload.precision", "bf16", "accelerate's own settings say it")
     elif kind not in ("no", None):
         item = Item(keys.file, "mixed_precision", kind, node.lineno)
         findings.block("workload.precision", item, "is known only where it runs")
 
 
-def _plugin(keys: Keys, given: Mapping[str, Any], node: ast.Call) -> None:
-    config = given.get("hf_ds_config")
+def _plugin(keys: Keys, arguments: Mapping[str, Any], node: ast.Call) -> None:
+    config = arguments.get("hf_ds_config")
     if isinstance(config, str):
         keys.put("deepspeed", config, node.lineno)
-    if "zero_stage" in given:
-        keys.put("deepspeed.zero_optimization.stage", given["zero_stage"], node.lineno)
+    if "zero_stage" in arguments:
+        keys.put("deepspeed.zero_optimization.stage", arguments["zero_stage"], node.lineno)
     for name, word in (("offload_optimizer_device", "offload_optimizer"), ("offload_param_device", "offload_param")):
-        if given.get(name) not in (None, "none"):
-            keys.put(f"deepspeed.zero_optimization.{word}.device", given[name], node.lineno)
+        if arguments.get(name) not in (None, "none"):
+            keys.put(f"deepspeed.zero_optimization.{word}.device", arguments[name], node.lineno)
 
 
 def workers(calls: Iterable[Call], file: str, findings: Findings) -> bool:
@@ -130,17 +129,17 @@ def workers(calls: Iterable[Call], file: str, findings: Findings) -> bool:
     if trainer is None:
         return False
     scaling = next((row for row in calls if row[0].rpartition(".")[2] == "ScalingConfig"), None)
-    given = dict(arguments_of(scaling[1], scaling[2])) if scaling else {}
-    item = Item(file, "num_workers", given.get("num_workers", 1), scaling[1].lineno if scaling else trainer.lineno)
-    each = given.get("resources_per_worker")
-    devices = as_number(each.get("GPU", 1)) if isinstance(each, dict) else 1.0
-    if given.get("use_gpu", False) is not True and devices == 1.0 and not isinstance(each, dict):
+    arguments = dict(arguments_of(scaling[1], scaling[2])) if scaling else {}
+    item = Item(file, "num_workers", arguments.get("num_workers", 1), scaling[1].lineno if scaling else trainer.lineno)
+    resources = arguments.get("resources_per_worker")
+    devices = as_number(resources.get("GPU", 1)) if isinstance(resources, dict) else 1.0
+    if arguments.get("use_gpu", False) is not True and devices == 1.0 and not isinstance(resources, dict):
         findings.leave(item, "workers have no accelerator, or where it runs says so (use_gpu)")
     elif devices == 1.0:
         findings.whole("devices", item)
     else:
         findings.block("devices", item, "workers have another number of accelerators than one each")
-    kind = given.get("accelerator_type")
+    kind = arguments.get("accelerator_type")
     if isinstance(kind, str) and not is_unknown(kind):
         accelerator(findings, Item(file, "accelerator_type", kind, item.line), kind)
     return True

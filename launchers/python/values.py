@@ -146,9 +146,9 @@ def _update(call: ast.Call, names: Mapping[str, Any], certain: bool) -> None:
         return
     whole = value_of(call.func.value, names)
     if isinstance(whole, dict):
-        given = dict(arguments_of(call, names))
-        more = given.pop("0", {})
-        more = {**(more if isinstance(more, dict) else {UNKNOWN: UNKNOWN}), **given}
+        words = dict(arguments_of(call, names))
+        more = words.pop("0", {})
+        more = {**(more if isinstance(more, dict) else {UNKNOWN: UNKNOWN}), **words}
         whole |= more if certain else dict.fromkeys(more, UNKNOWN)
 
 

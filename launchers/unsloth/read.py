@@ -28,6 +28,8 @@ _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dr
              "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
 _PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
            "bnb_4bit_use_double_quant": "use_bnb_nested_quant"}  # fmt: skip
+# Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
+_LOADED = "adapters that are loaded"
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
@@ -61,6 +63,8 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
     keys.put("use_peft", adapted)
+    if is_set(loaded := keys.take(_LOADED)) and loaded:
+        findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
     if BF16 in (keys.look("bf16"), keys.look("fp16")):
         for key in ("bf16", "fp16"):
             keys.take(key)
@@ -116,6 +120,8 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             keys.put("max_length", arguments["max_length"], node.lineno)
         elif last == "BitsAndBytesConfig":
             _take(keys, arguments, _PACKED, node)
+        elif name.endswith("PeftModel.from_pretrained"):
+            _take(keys, arguments, {"is_trainable": _LOADED}, node)
         elif last == "from_pretrained" and ("Model" in name or "Causal" in name):
             # A later one loads what was trained.
             if "model_name_or_path" in keys:

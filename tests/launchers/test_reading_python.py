@@ -186,3 +186,12 @@ def test_arguments_that_only_a_mapping_says_are_no_defaults() -> None:
     known = "settings = {'per_device_train_batch_size': 1, 'bf16': True}\n" + source
     known = known.replace("**load(path)", "**settings")
     assert imported({"train.py": known + "SFTTrainer(model)\n"}, DEVICES).fits
+
+
+def test_adapters_that_are_loaded_to_be_trained_are_no_full_training() -> None:
+    source = "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen3-0.6B')\n"
+    source += "model = PeftModel.from_pretrained(model, path, is_trainable={})\n"
+    source += "DPOTrainer(model, args=DPOConfig(max_length=512, per_device_train_batch_size=1))\n"
+    result = imported({"dpo.py": source.format("True")}, DEVICES)
+    assert [row.field for row in result.missing] == ["workload.method"]
+    assert imported({"dpo.py": source.format("False")}, DEVICES).fits
