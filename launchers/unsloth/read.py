@@ -52,7 +52,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
     adapted, stage = _gather(keys, calls, unsloth)
-    loop, on_ray = gather_loop(keys, calls, findings), workers(calls, name, findings)
+    loop = gather_loop(keys, calls, findings)
     _spread(keys, findings)
     _unknown_spread(keys, findings)
     if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
@@ -62,6 +62,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
                 keys.put(key, value)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
+    on_ray = workers(calls, name, findings)
     keys.put("use_peft", adapted)
     if is_set(loaded := keys.take(_LOADED)) and loaded:
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
