@@ -28,15 +28,17 @@ def usual_acceptance(model: str, drafted: int) -> tuple[float, str]:
     names = dict.fromkeys(row.model.rpartition("/")[2] for row in near)
     whose = " and ".join(names) if len(names) < 3 else f"{len(names)} other models"
     how = " and ".join(dict.fromkeys(row.method for row in near))
-    why = (
-        f"{length:.2f} tokens a step with {counted} drafted, as measured of {whose} ({how}) on code; prose keeps fewer"
-    )
+    tasks = list(dict.fromkeys(row.task for row in near))
+    fewer = "; prose keeps fewer" if tasks == ["code"] else ""
+    where = " and ".join(tasks)
+    why = f"{length:.2f} tokens a step with {counted} drafted, as measured of {whose} ({how}) on {where}{fewer}"
     return round(_chance(length, counted), 3), why
 
 
 class _AcceptedLength(NamedTuple):
     model: str
     family: str
+    task: str
     method: str
     length: float
 
@@ -47,8 +49,20 @@ def _lengths(drafted: int) -> list[_AcceptedLength]:
     for row in rows("acceptance.csv"):
         facts = facts_of(row["model"])
         family = facts.family if facts else row["model"]
-        lengths.append(_AcceptedLength(row["model"], family, row["method"], float(row[f"drafts_{drafted}"])))
+        lengths.append(_AcceptedLength(row["model"], family, row["task"], row["method"], _length(row, drafted)))
     return lengths
+
+
+def _length(row: dict[str, str], drafted: int) -> float:
+    """What was measured with so many drafted, else what the chance of the nearest number that was measured gives."""
+    measured = {number: row[f"drafts_{number}"] for number in range(1, _MOST + 1) if row[f"drafts_{number}"]}
+    nearest = min(measured, key=lambda number: abs(number - drafted))
+    length = float(measured[nearest])
+    return length if nearest == drafted else _added(_chance(length, nearest), drafted)
+
+
+def _added(chance: float, drafted: int) -> float:
+    return sum(chance**place for place in range(drafted + 1))
 
 
 def _chance(length: float, drafted: int) -> float:
@@ -56,6 +70,5 @@ def _chance(length: float, drafted: int) -> float:
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
-        added = sum(middle**place for place in range(drafted + 1))
-        low, high = (middle, high) if added < length else (low, middle)
+        low, high = (middle, high) if _added(middle, drafted) < length else (low, middle)
     return 0.5 * (low + high)

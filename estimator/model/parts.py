@@ -4,8 +4,9 @@ alone. Each is an Architecture, so that memory and time of it are counted by the
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
-from estimator.model.architecture import Architecture, Block
+from estimator.model.architecture import Architecture, Block, WeightMatrix
 
 
 def layers_of(architecture: Architecture, first: int, last: int, outside: bool) -> Architecture:
@@ -42,6 +43,20 @@ def only_experts(architecture: Architecture, layers: int) -> Architecture:
     routed = [kind for kind in architecture.pattern if architecture.blocks[kind].experts]
     part = replace(architecture, blocks=alone, pattern=tuple(routed[:layers]))
     return layers_of(part, 0, layers, outside=False)
+
+
+@lru_cache(maxsize=64)
+def draft_layer(architecture: Architecture) -> Architecture:
+    """The layer that drafts tokens: one as the last that attends, behind a projection of the last hidden state and the
+    next token's embedding to the model's width, with the model's own embedding and head (multi-token prediction:
+    DeepSeek-V3, section 2.2; EAGLE: Li et al. 2024, section 3.1)."""
+    attending = (i for i, kind in enumerate(architecture.pattern) if architecture.blocks[kind].heads)
+    last = max(attending, default=architecture.layers - 1)
+    alone = layers_of(architecture, last, last + 1, outside=True)
+    block = alone.blocks[alone.pattern[0]]
+    joined = WeightMatrix("eh_proj", 2 * alone.hidden, alone.hidden, "mlp", "none")
+    drafting = replace(block, matrices=(*block.matrices, joined))
+    return replace(alone, id=f"{alone.id} drafting", blocks=(drafting,), pattern=(0,))
 
 
 def expert_layers(architecture: Architecture) -> int:

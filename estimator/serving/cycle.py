@@ -13,6 +13,7 @@ import numpy as np
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.drafting import drafting_seconds
 from estimator.serving.passes import PassTime, pass_time
 
 # Sequences of a slot that generate, at the least, where prompts take nearly all of a step (guard).
@@ -109,10 +110,9 @@ def cycle_of(job: ServingJob, these: Deployments, running: Floats, held: Floats,
     )
     count = len(each)
     generating, reading, crowded = (passes.part(slice(at * count, (at + 1) * count)) for at in range(3))
-    # A draft is one layer for each of its tokens (multi-token prediction: DeepSeek-V3, section 2.2; EAGLE).
-    # It reads prompts, too.
+    # A drafting layer reads prompts, too.
     drafts, layers = job.checked_tokens - 1.0, job.architecture.layers
-    drafting = generating.total * drafts / layers
+    drafting = drafting_seconds(job, these, each, context)
     quiet = generating.total + drafting
     with_prompt = reading.total * (1.0 + min(drafts, 1.0) / layers) + drafting
     stalls = with_prompt - quiet if job.mixes else with_prompt

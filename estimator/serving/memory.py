@@ -182,13 +182,24 @@ def weights_by_kind(job: ServingJob, these: Deployments) -> dict[str, Floats]:
         outside += tables * job.weights.embedding_bits / BITS_PER_BYTE
     tower = job.architecture.vision
     seeing = {} if tower is None or not job.loads_tower else {"vision": tower.parameters * _TOWER_BYTES / tp}
-    return seeing | {
-        "dense": layer_share * (dense * job.block_bytes),
-        "experts": layer_share * (routed * job.expert_bytes),
-        "vectors": layer_share * (vectors * job.weights.vector_bits / BITS_PER_BYTE),
-        "embedding_and_head": ends,
-        "outside": outside + np.zeros(len(these)),
-    }
+    drafting = {} if job.drafter is None else {"drafting": _drafting_bytes(job.drafter, these)}
+    return (
+        seeing
+        | drafting
+        | {
+            "dense": layer_share * (dense * job.block_bytes),
+            "experts": layer_share * (routed * job.expert_bytes),
+            "vectors": layer_share * (vectors * job.weights.vector_bits / BITS_PER_BYTE),
+            "embedding_and_head": ends,
+            "outside": outside + np.zeros(len(these)),
+        }
+    )
+
+
+def _drafting_bytes(drafter: ServingJob, these: Deployments) -> Floats:
+    """The layer that drafts, whose embedding and head are the model's own."""
+    held = weights_by_kind(drafter, these)
+    return held["dense"] + held["experts"] + held["vectors"]
 
 
 @lru_cache(maxsize=64)
@@ -233,6 +244,9 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
             state = state + local * np.minimum(block.local_window, length)
         if block.ssm_inner:
             state = state + count * FP32_BYTES * block.ssm_inner * max(1, block.state_size) / tp
+    if job.drafter is not None:
+        drafted, kept = cache_bytes(job.drafter, these)
+        return per_token + drafted, state + kept
     return per_token, state
 
 

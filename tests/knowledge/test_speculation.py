@@ -47,3 +47,20 @@ def test_drafts_that_do_not_pay_are_said() -> None:
     assert any("does not pay" in text for text in call("estimate_inference", busy)["warnings"])
     quiet = busy | {"concurrency": 1, "acceptance": 0.8, "speculative_tokens": 2}
     assert not any("does not pay" in text for text in call("estimate_inference", quiet)["warnings"])
+
+
+# Output tokens/s of Llama-3.1-8B for one client on an H100 over those without drafts (vllm-project/vllm pull 16937), at
+# the lengths that pull 16035 prints for 2 and 4 drafts, and for 7 about as long.
+@pytest.mark.parametrize(("drafted", "tokens", "times"), [(2, 1.89, 1.52), (4, 2.08, 1.49), (7, 2.15, 1.28)])
+def test_drafting_costs_its_layer_and_the_head_for_every_token(drafted: int, tokens: float, times: float) -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
+    alone = asked | {"weight_dtype": "bf16", "input_len": 256, "output_len": 512, "concurrency": 1}
+    chance = next(
+        share / 1000 for share in range(1000) if sum((share / 1000) ** n for n in range(drafted + 1)) >= tokens
+    )
+    plain = call("estimate_inference", alone)
+    drafting = call("estimate_inference", alone | {"speculative_tokens": drafted, "acceptance": chance})
+    assert plain["latency"]["tpot_s"] / drafting["latency"]["tpot_s"] == pytest.approx(times, rel=0.08)
+    held, more = (one["memory"]["components"]["weights"] for one in (plain, drafting))
+    assert 0.01 * held < more - held < 0.05 * held
+    assert drafting["memory"]["max_concurrency"] < plain["memory"]["max_concurrency"]

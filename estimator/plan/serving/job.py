@@ -12,6 +12,7 @@ from estimator.machine.decode import DecodeKernel, ExpertKernel
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import Kind, MatmulSurface
 from estimator.model.architecture import Architecture
+from estimator.model.parts import draft_layer
 from estimator.model.weight_format import Kernel, WeightFormat
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
@@ -120,6 +121,14 @@ class ServingJob:
     def checked_tokens(self) -> float:
         """Tokens of one sequence that one step looks at: the next one, and those that were drafted."""
         return 1.0 + (self.inference.speculative_tokens or 0)
+
+    @cached_property
+    def drafter(self) -> ServingJob | None:
+        """The same with the layer that drafts alone; None where nothing is drafted, or the head is elsewhere."""
+        if not self.inference.speculative_tokens or not self.architecture.vocab:
+            return None
+        plan = self.plan.patch({"workload.speculative_tokens": None})
+        return replace(self, plan=plan, architecture=draft_layer(self.architecture), parts=())
 
     @cached_property
     def tokens_per_step(self) -> float:
