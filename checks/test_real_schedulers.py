@@ -86,6 +86,8 @@ def test_kubernetes_takes_the_manifests(ask: Ask):
     targets = [name for name in SCHEDULERS if name.startswith("kubernetes")]
     texts = [file.text for target in targets for _, _, files in sets(target) for file in files]
     assert len(texts) > 50
+    places = [complete(devices(8)), complete(devices(16)), serving(8, tp=8)]
+    texts += [file.text for plan in places for file in render(plan, ["namespace"]).files if file.target == "namespace"]
     good = scheduled("kubernetes-jobset").files[0].text
     train = scheduled("kubernetes-trainjob").files[0].text
     torch = scheduled("kubernetes-pytorchjob").files[0].text
@@ -103,6 +105,26 @@ def test_kubernetes_takes_the_manifests(ask: Ask):
     answers = asked(ask, "kubernetes", texts + broken)
     assert [answer["error"] for answer in answers[: len(texts)]] == [None] * len(texts)
     assert all(answer["error"] for answer in answers[len(texts) :])
+
+
+def test_parallelcluster_takes_its_configuration(ask: Ask):
+    plans = [complete(devices(count)) for count in (1, 8, 64)] + [serving(8, tp=8)]
+    texts = [
+        file.text
+        for plan in plans
+        for file in render(plan, ["parallelcluster"]).files
+        if file.target == "parallelcluster"
+    ]
+    broken = [texts[0].replace("MaxCount:", "MaxCounts:"), texts[0].replace("FsxLustre\n", "Lustre\n")]
+    answers = ask("parallelcluster", "parallelcluster", [{"text": one} for one in [*texts, *broken]])
+    assert [answer["error"] for answer in answers[:4]] == [None] * 4
+    assert [(answer["nodes"], answer["efa"]) for answer in answers[:4]] == [
+        (1, False),
+        (1, False),
+        (8, True),
+        (1, False),
+    ]
+    assert all(answer["error"] for answer in answers[4:])
 
 
 def test_compose_reads_the_devices(ask: Ask):

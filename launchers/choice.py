@@ -75,7 +75,7 @@ def chosen(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
         if name not in wanted:
             wanted.add(name)
             waiting.extend(TARGETS[name].refers_to(plan))
-        schedules = any(TARGETS[name].role == "scheduler" for name in wanted)
+        schedules = any(TARGETS[name].role in ("scheduler", "place") for name in wanted)
         if not waiting and schedules and not _programs(wanted):
             waiting.append(usual_program(plan))
     programs = _programs(wanted)
@@ -83,7 +83,7 @@ def chosen(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
     if schedulers and len(programs) > 1:
         problem = f"{', '.join(schedulers)} can start one program of a set, not {' and '.join(programs)}"
         raise PlanError("targets", problem, programs)
-    order = {"config": 0, "program": 1, "scheduler": 2}
+    order = {"config": 0, "program": 1, "scheduler": 2, "place": 3}
     names = [name for name in TARGETS if name in wanted]
     return tuple(sorted(names, key=lambda name: order[TARGETS[name].role]))
 

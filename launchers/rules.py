@@ -32,7 +32,7 @@ def check(launch: Launch, target: str) -> None:
     if refusals.get("devices") and known["run.maker"] not in (None, *refusals["devices"]):
         problem = f"{target} files are for devices of {', '.join(refusals['devices'])}, and {known[FIELD]} is none"
         raise PlanError(FIELD, problem, targets_on(known["run.maker"], launch.kind))
-    if TARGETS[target].role != "scheduler":
+    if TARGETS[target].role in ("config", "program"):
         _check_features(launch.kind, target, refusals, known)
     for row in refusals["refusals"]:
         if matches(row["when"], known):

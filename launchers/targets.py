@@ -6,6 +6,7 @@ The folder holds
   - program:   `render(launch) -> Piece` with its `start`: the training program or the engine;
   - scheduler: `render(launch, start, files) -> Piece`, which starts that program on every node and brings it the set's
     other `files` where nodes do not share a folder; the row's `launch` is its command;
+  - place:     `render(launch) -> Piece`, what is set up once for a scheduler that runs are started by;
 - refusals.yaml: what it cannot say of a plan or would not run (`launchers.rules`);
 - fields.yaml: how it says a plan's words;
 - read.py, of configs and programs: the way back (`launchers.reading.formats`), and leftovers.yaml: keys that are known
@@ -23,7 +24,7 @@ from launchers.hf.sharding import backend_of, uses_fsdp
 if TYPE_CHECKING:
     from estimator.plan.schema import Plan
 
-Role = Literal["config", "program", "scheduler"]
+Role = Literal["config", "program", "scheduler", "place"]
 Kind = Literal["training", "inference"]
 
 
@@ -72,6 +73,10 @@ def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
 
 def _accelerate(plan: Plan) -> tuple[str, ...]:
     return ("accelerate",)
+
+
+def _slurm(plan: Plan) -> tuple[str, ...]:
+    return ("slurm",)
 
 
 # In the order of files in a set.
@@ -229,6 +234,12 @@ TARGETS: dict[str, Target] = {
         kinds=("training", "inference"),
         launch="kubectl apply -f jobset.yaml",
     ),
+    "kubernetes-volcano": Target(
+        "schedulers/kubernetes/volcano",
+        "scheduler",
+        "Volcano Job: a pod per node, all placed together or none (gang scheduling), with the files in a ConfigMap",
+        launch="kubectl apply -f volcano.yaml",
+    ),
     "kubernetes-rayjob": Target(
         "schedulers/kubernetes/rayjob",
         "scheduler",
@@ -316,6 +327,19 @@ TARGETS: dict[str, Target] = {
         "Docker Compose file for one node",
         kinds=("training", "inference"),
         launch="docker compose up",
+    ),
+    "parallelcluster": Target(
+        "places/parallelcluster",
+        "place",
+        "AWS ParallelCluster configuration: a Slurm cluster of the plan's instances with EFA and FSx for Lustre",
+        kinds=("training", "inference"),
+        refers_to=_slurm,
+    ),
+    "namespace": Target(
+        "places/namespace",
+        "place",
+        "Kubernetes Namespace with a quota of devices, rights (RBAC) and a network policy, for an administrator",
+        kinds=("training", "inference"),
     ),
 }
 

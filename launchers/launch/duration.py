@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from estimator.plan.training.run_length import run_size
 from knowledge.machines.failures import interruption_rate
+from knowledge.models.catalogue import architecture
 from launchers.launch.of_plan import Launch
 from launchers.launch.training import TrainingLaunch
 
@@ -120,3 +121,11 @@ def warnings(launch: Launch) -> list[str]:
             "going on from the last checkpoint"
         )
     return lines
+
+
+def stored_bytes(launch: Launch) -> float:
+    """What the folder that nodes share has to hold: weights, and of training the checkpoints that stay, with the states
+    of an optimizer (14 bytes a parameter, as in mixed precision); a fifth more, and data of 20 GiB."""
+    full = launch.kind == "training" and not launch.uses_adapters
+    beside = 0.0 if launch.kind == "inference" else 14.0 * (KEPT_NEWEST + 1) if full else 2.0
+    return architecture(launch.plan.model).parameters * (2.0 + beside) * 1.2 + 20 * 2**30

@@ -52,7 +52,7 @@ def read_start(start: Program, setting: ScriptSetting) -> str | None:
 
 
 def _readers() -> list[ModuleType]:
-    packages = [target.package for target in TARGETS.values() if target.role != "scheduler"]
+    packages = [target.package for target in TARGETS.values() if target.role in ("config", "program")]
     return [import_module(f"{package}.read") for package in (*packages, *(f"launchers.{name}" for name in _READ_ONLY))]
 
 

@@ -35,7 +35,7 @@ BASES: dict[str, dict[str, Any]] = {
     target: yaml.safe_load((Path(__file__).parent / "refused" / f"{target}.yaml").read_text())["base"]
     for target in TARGETS
 }
-STARTED = [name for name, target in TARGETS.items() if target.role != "scheduler"]
+STARTED = [name for name, target in TARGETS.items() if target.role in ("config", "program")]
 SCHEDULERS = [name for name, target in TARGETS.items() if target.role == "scheduler"]
 
 

@@ -23,6 +23,7 @@ from launchers.pieces import File, Start
 from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
+from launchers.site import Site
 from launchers.tables import table
 from launchers.targets import TARGETS
 from launchers.yaml_text import TextBlock, YamlNote, tree
@@ -72,6 +73,8 @@ def pods(document: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
         case "RayJob":
             groups = spec["rayClusterSpec"]["workerGroupSpecs"]
             return [(row["replicas"], row["template"]["spec"]) for row in groups]
+        case "Job":
+            return [(row["replicas"], row["template"]["spec"]) for row in spec["tasks"]]
         case "Deployment":
             return [(spec["replicas"], spec["template"]["spec"])]
         case "InferenceService":
@@ -132,6 +135,7 @@ def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str,
     program.chmod(0o755)
     told = {
         "JOB_COMPLETION_INDEX": "1",
+        "VC_TASK_INDEX": "1",
         "HOSTNAME": "x-node-0-1",
         "LWS_WORKER_INDEX": "1",
         "LWS_LEADER_ADDRESS": "lead",
@@ -151,7 +155,9 @@ def test_manifests_bring_the_files_and_run_the_program_on_each_node(target: str,
     assert (work / CONFIG.path).read_text() == CONFIG.text
     assert not list(tmp_path.rglob("owned"))
     if target in TRAINS:
-        first = "llama-3-1-8b-sft-full-node-0-0.llama-3-1-8b-sft-full" if "jobset" in target else "lead"
+        job = "llama-3-1-8b-sft-full"
+        own = {"kubernetes-jobset": f"{job}-node-0-0.{job}", "kubernetes-volcano": f"{job}-node-0.{job}"}
+        first = own.get(target, "lead")
         assert done.stdout == f"<1><{first}><29500><$(touch owned)><it's $HOME ${{x}} $$> no rank a b$c\n"
     else:
         assert done.stdout == "<--port><8000> no rank \n"
@@ -166,7 +172,8 @@ def test_manifests_take_what_the_site_says(target: str):
     found = documents(target, namespace="team-a", queue="gpus", image="registry/x:1", time_limit_h=2.5)
     assert {document["metadata"]["namespace"] for document in found.values()} == {"team-a"}
     job = job_of(found)
-    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpus"
+    # Volcano has queues of its own.
+    assert "gpus" in (job["metadata"]["labels"].get("kueue.x-k8s.io/queue-name"), job["spec"].get("queue"))
     assert pods(job)[0][1]["containers"][0]["image"] == "registry/x:1"
     if target in TRAINS:
         assert re.search(r"activeDeadlineSeconds: 9000\b", yaml.safe_dump(job))
@@ -388,3 +395,32 @@ def test_a_server_that_others_reach_asks_for_a_key_or_it_is_said(target: str, en
     assert bool(key) != open_to_all or not published
     if key:
         assert everything.count(key) >= 2
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_a_namespace_has_the_plans_devices_and_lets_in_its_own_pods(nodes: int):
+    made = render(complete(devices(8 * nodes)), ["kubernetes-volcano", "namespace"], site=Site(namespace="team-a"))
+    assert made.launch_command == "kubectl apply -f volcano.yaml"
+    text = next(file.text for file in made.files if file.target == "namespace")
+    found = {part["kind"]: part for part in yaml.safe_load_all(text)}
+    assert found.pop("Namespace")["metadata"]["name"] == "team-a"
+    assert {part["metadata"]["namespace"] for part in found.values()} == {"team-a"}
+    assert found["ResourceQuota"]["spec"]["hard"] == {"requests.nvidia.com/gpu": str(8 * nodes)}
+    assert found["NetworkPolicy"]["spec"]["ingress"] == [{"from": [{"podSelector": {}}]}]
+    job = next(part for file in made.files if file.target == "kubernetes-volcano"
+               for part in yaml.safe_load_all(file.text) if part["kind"] == "Job")  # fmt: skip
+    assert job["spec"]["minAvailable"] == nodes
+    allowed = {(group, kind) for rule in found["Role"]["rules"] if "create" in rule["verbs"]
+               for group in rule["apiGroups"] for kind in rule["resources"]}  # fmt: skip
+    assert (job["apiVersion"].split("/")[0], "jobs") in allowed
+
+
+def test_parallelcluster_has_the_instances_of_the_plan():
+    made = render(complete({**devices(32), "cluster.accelerator": "h200-sxm"}), ["parallelcluster"])
+    assert made.launch_command == "sbatch job.sbatch"
+    text = next(file.text for file in made.files if file.target == "parallelcluster")
+    (queue,) = yaml.safe_load(text)["Scheduling"]["SlurmQueues"]
+    (nodes,) = queue["ComputeResources"]
+    assert (nodes["InstanceType"].split(".")[0], nodes["MaxCount"], nodes["Efa"]) == ("p5e", 4, {"Enabled": True})
+    with pytest.raises(PlanError, match="AWS has no instance with 8 mi300x"):
+        render(complete({"cluster.accelerator": "mi300x"}), ["parallelcluster"])

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import architecture
 from launchers.devices import accelerator_of, word_of
-from launchers.launch.duration import KEPT_NEWEST
+from launchers.launch.duration import stored_bytes
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.launch.serving import replica_load
@@ -38,7 +37,8 @@ LOADING_S = 3600
 
 @dataclass(frozen=True)
 class Manifest:
-    """One file of a target on its way: `path`, the job's name, and what the user is asked for so far."""
+    """One file of a target on its way: `path`, the job's name, what the user is asked for so far, and whether its pods
+    are placed together or not at all."""
 
     path: str
     target: str
@@ -46,12 +46,13 @@ class Manifest:
     start: Start
     name: str
     needs: list[str]
+    is_gang: bool
 
 
-def begin(launch: Launch, start: Start, path: str, target: str) -> Manifest:
+def begin(launch: Launch, start: Start, path: str, target: str, is_gang: bool = False) -> Manifest:
     """Raises PlanError where Kubernetes has no resource of the plan's devices."""
     word_of(launch, "kubernetes")
-    return Manifest(path, target, launch, start, plain_name(launch), [])
+    return Manifest(path, target, launch, start, plain_name(launch), [], is_gang)
 
 
 def finish(
@@ -99,22 +100,16 @@ def finish(
         f"{manifest.path}: the claim {manifest.name}-work, a storage class that many nodes write to at once (shared by "
         "the pods, for checkpoints and caches), and its size"
     )
-    if launch.nodes > 1 and launch.site.queue is None:
+    if launch.nodes > 1 and launch.site.queue is None and not manifest.is_gang:
         needs.append(
-            f"{manifest.path}: a queue of Kueue (or a gang scheduler), so that pods start together or not at all"
+            f"{manifest.path}: a queue of Kueue (or kubernetes-volcano), so that pods start together or not at all"
         )
     return Piece((File(manifest.path, manifest.target, "\n".join(text) + "\n"),), tuple(needs))
 
 
 def claim(manifest: Manifest) -> dict[str, Tree]:
-    """The claim of the folder that the pods share: for weights, and for training also a few checkpoints with the states
-    of an optimizer (14 bytes a parameter, as in mixed precision)."""
-    launch = manifest.launch
-    parameters = architecture(launch.plan.model).parameters
-    full = launch.kind == "training" and not launch.uses_adapters
-    beside = 0.0 if launch.kind == "inference" else 14.0 * (KEPT_NEWEST + 1) if full else 2.0
-    wanted = parameters * (2.0 + beside)
-    size_gib = 50 * math.ceil((wanted * 1.2 / 2**30 + 20) / 50)
+    """The claim of the folder that the pods share."""
+    size_gib = 50 * math.ceil(stored_bytes(manifest.launch) / 2**30 / 50)
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": f"{size_gib}Gi"}}}
     return {
         "apiVersion": "v1",

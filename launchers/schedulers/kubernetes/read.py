@@ -70,17 +70,16 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
     elif serves := _SERVING.get(str(kind)):
         yield from serves(spec)
     elif kind == "LeaderWorkerSet":
-        groups, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
+        copies, template = number_at(spec, "replicas", 1), mapping_at(spec, "leaderWorkerTemplate")
         size = number_at(template, "size", 1)
         leader = mapping_at(template, "leaderTemplate", "spec")
         worker = mapping_at(template, "workerTemplate", "spec")
         if leader:
-            yield leader, groups
+            yield leader, copies
         if size > 1 or not leader:
-            yield worker, groups * (size - 1 if leader else size)
-    elif replicas := next((value for key, value in spec.items() if key.endswith("ReplicaSpecs")), None):
-        # PyTorchJob, MPIJob and their like.
-        for row in replicas.values() if isinstance(replicas, Mapping) else ():
+            yield worker, copies * (size - 1 if leader else size)
+    elif groups := _groups(spec):
+        for row in groups:
             yield mapping_at(row, "template", "spec"), number_at(row, "replicas", 1)
     elif kind in ("RayCluster", "RayJob", "RayService"):
         cluster = next((mapping_at(spec, key) for key in ("rayClusterSpec", "rayClusterConfig") if key in spec), spec)
@@ -91,6 +90,12 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         yield mapping_at(spec, "template", "spec"), number_at(spec, "replicas", number_at(spec, "parallelism", 1))
     elif "containers" in spec:
         yield spec, 1
+
+
+def _groups(spec: Data) -> list[Any]:
+    """Pods of several kinds: PyTorchJob, MPIJob and their like, and Volcano's jobs."""
+    replicas = next((value for key, value in spec.items() if key.endswith("ReplicaSpecs")), None)
+    return list(replicas.values()) if isinstance(replicas, Mapping) else list_at(spec, "tasks")
 
 
 # What KServe gives vLLM of `spec.parallelism`.
