@@ -116,10 +116,11 @@ def embeddings(findings: Findings, item: Item | None) -> None:
     words = {str(word).strip() for word in values if str(word).strip()}
     if any(words == pair for pair in pairs):
         findings.put("workload.lora.train_embeddings", True, item)
+    elif words and words <= {word for pair in pairs for word in pair}:
+        why = "only embedding and head together have a place in a Plan, and what both take is the most"
+        findings.at_most("workload.lora.train_embeddings", True, item, why)
     elif words:
-        findings.block(
-            "workload.lora.train_embeddings", item, "only embedding and head together have a place in a Plan"
-        )
+        findings.block("workload.lora.train_embeddings", item, "names modules that have no place in a Plan")
 
 
 def quantised_checkpoint(findings: Findings, item: Item | None) -> str | None:

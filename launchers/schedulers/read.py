@@ -1,5 +1,5 @@
 """Files that start containers, told from each other: Kubernetes objects, values of a Helm
-chart, SkyPilot tasks, dstack configurations, Docker Compose."""
+chart, Ray Serve, SkyPilot tasks, dstack configurations, Docker Compose."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from launchers.reading.documents import nested_documents
 from launchers.reading.findings import Findings
+from launchers.schedulers import ray_serve
 from launchers.schedulers.compose import read as compose
-from launchers.schedulers.containers import Jobs
+from launchers.schedulers.containers import Jobs, list_at, mapping_at
 from launchers.schedulers.dstack import read as dstack
 from launchers.schedulers.kubernetes import read as kubernetes
 from launchers.schedulers.kubernetes.production_stack import read as production_stack
@@ -18,7 +19,9 @@ from launchers.schedulers.skypilot import read as skypilot
 
 def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     """What the file starts, its counts put into the findings; None for what is none of these files."""
-    if not re.search(r"^(apiVersion|resources|services|run|kind|type|servingEngineSpec)\s*:", text, re.MULTILINE):
+    if not re.search(
+        r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec)\s*:", text, re.MULTILINE
+    ):
         return None
     documents = nested_documents(name, text)
     objects = [part for part in documents if "apiVersion" in part and "kind" in part]
@@ -27,6 +30,8 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     for part in documents:
         if isinstance(part.get("servingEngineSpec"), Mapping):
             return production_stack.read(name, part, findings)
+        if any("llm_configs" in mapping_at(row, "args") for row in list_at(part, "applications")):
+            return ray_serve.read(name, part, findings)
         if isinstance(part.get("services"), Mapping):
             return compose.read(name, part["services"], findings)
         if part.get("type") in dstack.TYPES and "commands" in part:

@@ -19,7 +19,11 @@ from launchers.tables import table
 # PEFT's own example of SFT (peft examples/sft/train.py), which many scripts began as.
 _OF_PEFT = {"use_peft_lora": "use_peft", "use_4bit_quantization": "load_in_4bit",
             "use_8bit_quantization": "load_in_8bit", "use_nested_quant": "use_bnb_nested_quant"}  # fmt: skip
+# Words of QLoRA's own script (artidoro/qlora qlora.py), which many scripts began as, too.
+_OF_QLORA = {"double_quant": "use_bnb_nested_quant", "quant_type": "bnb_4bit_quant_type", "model_max_len": "max_length"}
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
+# Of those, what scripts that are not TRL's own seldom have for other reasons.
+_TRL_ALONE = ("use_peft", "loss_type", "num_generations", "max_prompt_length", "max_completion_length")
 # Arguments without which nothing trains.
 _TRAINS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_batch_size", "train_batch_size")
 # What scripts of one's own call the model.
@@ -34,17 +38,19 @@ def score(keys: Keys) -> int:
     return 2 + sum(name in keys for name in markers)
 
 
-def read(keys: Keys, findings: Findings, script: Item | None = None) -> None:
-    """`script` names TRL's script where the command says it (sft, dpo, …)."""
+def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item | None = None) -> None:
+    """`script` names TRL's script where the command says it (sft, dpo, …), `own` one whose defaults nobody knows."""
     words = table("trl/fields")
-    is_trl = script is not None or any(name in keys for name in _TRL)
+    is_trl = script is not None or any(name in keys for name in (_TRL if own is None else _TRL_ALONE))
     findings.programs.append("trl" if is_trl else "trainer")
-    own = next((word for word in _OWN_NAMES if word in keys and script is None), None)
-    name = keys.take("model_name_or_path") or (keys.take(own) if own else None)
+    word = next((word for word in _OWN_NAMES if word in keys and script is None), None)
+    name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
     hf.model(findings, name)
     _stage(keys, findings, script, is_trl)
     _method(keys, findings, name, own_script=script is None and "per_device_train_batch_size" in keys)
-    _lengths(keys, findings, is_trl)
+    _lengths(keys, findings, is_trl and own is None)
+    if own is not None and not findings.has("workload.seq_len") and "workload.seq_len" not in findings.defaults:
+        findings.block("workload.seq_len", own, "cuts rows at no length that its arguments say")
     hf.batch(keys, findings)
     hf.length(keys, findings)
     if keys.take("with_tracking") is not None:
@@ -240,9 +246,7 @@ def read_trainer(start: Program, setting: ScriptSetting) -> str:
     """A script on the transformers Trainer, or one that takes DeepSpeed's stage or file itself."""
     keys, _ = options(setting.file, start.words)
     findings = setting.findings
-    for own, theirs in _OF_PEFT.items():
-        if (item := keys.take(own)) is not None:
-            keys.put(theirs, item.value, item.line)
+    _renamed(keys)
     config = keys.take("deepspeed_config")
     if config is not None:
         findings.refer(config, str(config.value), "DeepSpeed's ZeRO stage and offload")
@@ -265,8 +269,21 @@ def read_trainer(start: Program, setting: ScriptSetting) -> str:
             f"{match[0]} in a script that is not known here: give stage, group size, rollout and the training's devices"
         )
         findings.block("workload.stage", start.name, why)
-    read(keys, setting.findings)
+    read(keys, setting.findings, own=start.name)
     return "arguments of the transformers Trainer"
+
+
+def _renamed(keys: Keys) -> None:
+    """Puts the words of scripts that many began as in the place of TRL's."""
+    for own, theirs in (_OF_PEFT | _OF_QLORA).items():
+        if (item := keys.take(own)) is not None:
+            keys.put(theirs, item.value, item.line)
+    bits = keys.items.get("bits")
+    if bits is not None and bits.value in (4, 8, 16) and not is_set(keys.items.get("full_finetune")):
+        keys.take("bits")
+        keys.put("use_peft", True, bits.line)
+        if bits.value != 16:
+            keys.put(f"load_in_{bits.value}bit", True, bits.line)
 
 
 FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)

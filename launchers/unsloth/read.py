@@ -64,7 +64,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
         return None
     on_ray = workers(calls, name, findings)
     keys.put("use_peft", adapted)
-    if is_set(loaded := keys.take(_LOADED)) and loaded:
+    if (loaded := keys.take(_LOADED)) is not None:
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
     if BF16 in (keys.look("bf16"), keys.look("fp16")):
         for key in ("bf16", "fp16"):
@@ -122,7 +122,8 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
         elif last == "BitsAndBytesConfig":
             _take(keys, arguments, _PACKED, node)
         elif name.endswith("PeftModel.from_pretrained"):
-            _take(keys, arguments, {"is_trainable": _LOADED}, node)
+            if arguments.get("is_trainable", False) is not False:
+                keys.put(_LOADED, arguments["is_trainable"], node.lineno)
         elif last == "from_pretrained" and ("Model" in name or "Causal" in name):
             # A later one loads what was trained.
             if "model_name_or_path" in keys:

@@ -306,3 +306,32 @@ def test_what_starts_vllm_by_itself_is_read_back(target: str) -> None:
     reading = read({file.path: file.text for file in files if file.target == target})
     assert (reading.plan["model"], reading.plan["cluster"]["count"]) == (plan.model, 16)
     assert (reading.plan["layout"]["tp"], reading.blocked) == (4, {})
+
+
+def test_models_of_ray_serve_llm():
+    config = """
+applications:
+- name: llm
+  import_path: ray.serve.llm:build_openai_app
+  args:
+    llm_configs:
+    - model_loading_config: {model_id: chat, model_source: Qwen/Qwen3-32B}
+      accelerator_type: H100
+      engine_kwargs: {tensor_parallel_size: 2, max_model_len: 8192, enable_prefix_caching: true}
+      deployment_config: {num_replicas: 3}
+"""
+    alone = read({"serve.yaml": config}, {"cluster.accelerator": "h100-sxm"})
+    assert alone.plan["model"] == "Qwen/Qwen3-32B"
+    assert alone.plan["workload"]["engine"] == "vllm"
+    assert alone.plan["workload"]["max_context"] == 8192
+    assert alone.plan["layout"]["tp"] == 2
+    assert alone.plan["cluster"]["count"] == 6
+    inside = "".join(f"    {line}\n" for line in config.splitlines())
+    service = (
+        f"apiVersion: ray.io/v1\nkind: RayService\nspec:\n  serveConfigV2: |\n{inside}  rayClusterConfig:\n"
+        "    workerGroupSpecs:\n    - replicas: 1\n      template: {spec: {containers: [{name: a, resources: "
+        "{limits: {nvidia.com/gpu: '8'}}}]}}\n"
+    )
+    found = read({"service.yaml": service}, {"cluster.accelerator": "h100-sxm"})
+    assert found.plan["layout"]["tp"] == 2
+    assert found.plan["cluster"]["count"] == 8

@@ -194,4 +194,6 @@ def test_adapters_that_are_loaded_to_be_trained_are_no_full_training() -> None:
     source += "DPOTrainer(model, args=DPOConfig(max_length=512, per_device_train_batch_size=1))\n"
     result = imported({"dpo.py": source.format("True")}, DEVICES)
     assert [row.field for row in result.missing] == ["workload.method"]
+    beside = source.format("True") + "reference = PeftModel.from_pretrained(model, path, is_trainable=False)\n"
+    assert imported({"dpo.py": beside}, DEVICES).fits is None
     assert imported({"dpo.py": source.format("False")}, DEVICES).fits

@@ -156,3 +156,37 @@ def test_a_yaml_of_megatron_bridge_leaves_what_its_recipe_says_to_a_question(ada
     assert found.plan["workload"]["framework"] == "megatron-bridge"
     asked = {"model", "workload.stage"} | ({"workload.method"} if adapters else set())
     assert {row.field for row in found.missing} == asked
+
+
+_OWN = (
+    "python {}.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 2 --learning_rate 1e-4 --lora_r 64 "
+)
+
+
+def test_words_of_qloras_own_script():
+    found = read({"run.sh": _OWN.format("qlora") + "--bits 4 --double_quant --quant_type nf4 --model_max_len 2048\n"})
+    assert not found.blocked
+    assert (found.plan["workload"]["method"], found.plan["workload"]["seq_len"]) == ("qlora", 2048)
+    assert found.plan["workload"]["lora"]["quantisation"] == "nf4"
+
+
+@pytest.mark.parametrize("word", ["--bits 3", "--w_bits 4", "--quant_type nf3 --bits 4", "--unfreeze_layers 2"])
+def test_weights_that_are_packed_or_frozen_in_words_of_their_own_get_no_verdict(word: str):
+    assert "workload.method" in read({"run.sh": _OWN.format("mine") + f"--max_length 512 {word}\n"}).blocked
+
+
+def test_a_script_of_its_own_has_no_length_of_trls():
+    assert "workload.seq_len" in read({"run.sh": _OWN.format("mine") + "--dataset_name x\n"}).blocked
+    assert not read({"run.sh": _OWN.format("mine") + "--dataset_name x --max_length 512\n"}).blocked
+
+
+def test_embedding_or_head_alone_takes_no_more_than_both():
+    text = "model_name_or_path: {}\nper_device_train_batch_size: 1\nuse_peft: true\nmax_length: 512\npacking: true\n"
+    text += "lora_modules_to_save: [{}]\n"
+    for module in ("embed_tokens", "lm_head"):
+        small = imported({"a.yaml": text.format("Qwen/Qwen3-4B", module)}, _EIGHT)
+        assert small.fits
+        assert any("lora_modules_to_save" in warning for warning in small.warnings)
+    large = imported({"a.yaml": text.format("meta-llama/Llama-3.1-70B", "lm_head")}, _EIGHT)
+    assert large.fits is None
+    assert not imported({"a.yaml": text.format("Qwen/Qwen3-4B", "score")}, _EIGHT).fits

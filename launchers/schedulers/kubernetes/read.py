@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from launchers.reading.devices import accelerator
-from launchers.reading.documents import Item
+from launchers.reading.documents import Item, nested_documents
 from launchers.reading.findings import Findings, as_number
+from launchers.schedulers import ray_serve
 from launchers.schedulers.containers import Data, Jobs, command_line, list_at, mapping_at, number_at, variables_of
 from launchers.tables import table
 
@@ -44,9 +45,7 @@ def read(name: str, objects: list[dict[str, Any]], findings: Findings) -> Jobs:
     nodes = sum(per_pod.values())
     known = {"PET_NNODES": str(nodes), "PET_NPROC_PER_NODE": str(count // nodes if nodes else 0)} if nodes else {}
     for part in objects:
-        entry = mapping_at(part, "spec").get("entrypoint")
-        if part["kind"] == "RayJob" and isinstance(entry, str):
-            jobs.scripts.append((entry, known))
+        jobs.scripts += _on_ray(name, part, known, findings)
     for pod, _ in pods:
         for container in list_at(pod, "containers"):
             if isinstance(container, Mapping):
@@ -54,6 +53,18 @@ def read(name: str, objects: list[dict[str, Any]], findings: Findings) -> Jobs:
                 if script := command_line(container, variables):
                     jobs.scripts.append((script, variables))
     return jobs
+
+
+def _on_ray(
+    name: str, part: Data, known: Mapping[str, str], findings: Findings
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """What a RayJob starts on its cluster, and a RayService serves on it."""
+    entry, served = (mapping_at(part, "spec").get(key) for key in ("entrypoint", "serveConfigV2"))
+    if part["kind"] == "RayJob" and isinstance(entry, str):
+        yield entry, dict(known)
+    if part["kind"] == "RayService" and isinstance(served, str):
+        for config in nested_documents(name, served):
+            yield from ray_serve.read(name, config, findings, counted=bool(known)).scripts
 
 
 def _pods(part: Data) -> Iterator[tuple[Data, int]]:
