@@ -12,7 +12,7 @@ LEFT_OUT = "key-left-out"
 # As their issuers write them: OpenAI and Anthropic, Hugging Face, Google, GitHub, GitLab, NVIDIA, Slack, AWS, JSON Web
 # Tokens; then what stands behind Bearer, and a password in an address.
 _FORM = re.compile(
-    r"\b(?:sk-[\w-]{12,}|hf_\w{16,}|AIza[\w-]{20,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"\b(?:sk-[\w-]{12,}|hf_[A-Za-z0-9]{16,}(?!\w)|AIza[\w-]{20,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|nvapi-[\w-]{20,}|xox[abprs]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
     r"|(?<=[Bb]earer )[\w.~+/=-]{8,}"
     r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"

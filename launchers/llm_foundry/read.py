@@ -7,10 +7,15 @@ from launchers.reading.findings import Findings, as_number, as_truth
 from launchers.reading.formats import Format
 from launchers.reading.mapped import mapped_format, read_mapped, resolve
 
+# Composer takes the rows of a device where those are fewer (trainer.py _split_batch).
+_ROWS = "device_train_microbatch_size"
+
 
 def read(keys: Keys, findings: Findings) -> None:
     resolve(keys)
     _shape(keys, findings)
+    if as_number(keys.look(_ROWS)) is not None:
+        findings.whole("most_rows", keys.take(_ROWS))
     read_mapped("llm_foundry", keys, findings)
 
 

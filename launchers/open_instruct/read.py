@@ -51,8 +51,10 @@ def _reinforced(keys: Keys, findings: Findings) -> None:
         findings.put("model", model.value, model)
     prompts = keys.take("num_unique_prompts_rollout")
     size = as_number(keys.look("num_samples_per_prompt_rollout"))
-    if prompts is not None and (count := as_number(prompts.value)) and size:
-        findings.put("workload.global_batch", int(count * size), prompts)
+    parts = keys.take("num_mini_batches")
+    steps = 1.0 if parts is None else as_number(parts.value)
+    if prompts is not None and (count := as_number(prompts.value)) and size and steps:
+        findings.put("workload.global_batch", int(count * size / steps), prompts)
     _rows(keys, findings)
     _learners(keys, findings)
     for name, field in words["whole"].items():

@@ -11,8 +11,9 @@ sections that count only where a key of theirs is on.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from launchers.hf.read import targets
@@ -187,12 +188,40 @@ def _world(rows: Mapping[str, Any], keys: Keys, findings: Findings) -> None:
     findings.put("devices", int(math.prod(size for size in sizes if size)), first)
 
 
+# Resolvers that configs register with OmegaConf under these names (NeMo RL's nemo_rl/utils/config.py).
+_RESOLVERS: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "max": max, "min": min,
+}  # fmt: skip
+_SUM = re.compile(rf"\$\{{({'|'.join(_RESOLVERS)}):\s*([\d.]+)\s*,\s*([\d.]+)\s*\}}")
+_PASSES = 3
+
+
 def resolve(keys: Keys) -> None:
-    """Values that name another key of the file (OmegaConf's ${section.key}) are that key's."""
-    for item in list(keys.items.values()):
-        match = re.fullmatch(r"\$\{([\w.]+)\}", item.value) if isinstance(item.value, str) else None
-        if match and match[1] in keys:
-            keys.put(item.key, keys.look(match[1]), item.line)
+    """Values that name other keys of the file (OmegaConf's ${section.key}, ${mul:${a},${b}}) are what those make."""
+    for _ in range(_PASSES):
+        for item in list(keys.items.values()):
+            if isinstance(item.value, str) and "${" in item.value:
+                keys.put(item.key, _resolved(keys, item.value), item.line)
+
+
+def _resolved(keys: Keys, text: str) -> Any:
+    if (match := re.fullmatch(r"\$\{([\w.]+)\}", text)) and match[1] in keys:
+        return keys.look(match[1])
+
+    def number(match: re.Match[str]) -> str:
+        value = keys.look(match[1])
+        return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else match[0]
+
+    if _SUM.search(plain := re.sub(r"\$\{([\w.]+)\}", number, text)) is None:
+        return text
+    while (match := _SUM.search(plain)) is not None:
+        try:
+            made = _RESOLVERS[match[1]](float(match[2]), float(match[3]))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            return text
+        plain = f"{plain[: match.start()]}{made:.15g}{plain[match.end() :]}"
+    made = as_number(plain)
+    return text if made is None else int(made) if made == int(made) else made
 
 
 def _key(keys: Keys, name: str) -> str | None:

@@ -19,7 +19,7 @@ from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
 _READ_ONLY = (
-    "fsdp", "gpt_neox", "litgpt", "llm_foundry", "megatron_swift", "nemo", "open_instruct",
+    "aws_fsdp", "fsdp", "gpt_neox", "litgpt", "llm_foundry", "megatron_swift", "nemo", "open_instruct",
     "trainer_sections",
 )  # fmt: skip
 

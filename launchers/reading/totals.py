@@ -59,6 +59,7 @@ def total(findings: Findings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     dp = _data_parallel(numbers)
     _groups(numbers, dp)
     _pipeline(numbers)
+    _most_rows(numbers, dp)
     _global_batch(numbers, dp)
     return numbers.result
 
@@ -100,6 +101,14 @@ def _data_parallel(numbers: _Numbers) -> int | None:
     if count is None and batch and micro_batch and rounds and batch % (micro_batch * rounds) == 0:
         numbers.derive("layout.dp", batch // (micro_batch * rounds), "global batch / (micro_batch x accumulation)")
     return dp
+
+
+def _most_rows(numbers: _Numbers, dp: int | None) -> None:
+    """Rows of a micro-step where a file says the most that they are: a device's own, where those are fewer."""
+    most, batch = numbers.findings.values.get("most_rows"), numbers.value("workload.global_batch")
+    if most is not None:
+        rows = min(most, max(1, batch // dp)) if batch and dp else most
+        numbers.derive("workload.micro_batch", rows, f"the rows of a device, {most} at the most")
 
 
 def _global_batch(numbers: _Numbers, dp: int | None) -> None:

@@ -260,6 +260,7 @@ _BY_WORDS = {
     "slime": {"--rollout-batch-size", "--hf-checkpoint"},
     "verl": {"data.train_files", "actor_rollout_ref.model.path"},
     "verl-sft": {"data.train_files", "model.partial_pretrain"},
+    "aws-fsdp": {"--max_context_width", "--hidden_width"},
 }
 
 

@@ -317,6 +317,8 @@ def test_open_instruct_is_read_behind_what_submits_it() -> None:
     assert (training["group_size"], training["response_len"], plan["layout"]["zero_stage"]) == (16, 2048, 3)
     assumed = {row.field: row.value for row in read({"grpo.sh": LEARNERS}).assumed}
     assert (assumed["workload.seq_len"], assumed["workload.micro_batch"]) == (4096, 2)
+    halves = read({"grpo.sh": LEARNERS.replace("--beta", "--num_mini_batches 2 --beta")}).plan
+    assert halves["workload"]["global_batch"] == 384
     plan = read({"dpo.sh": TULU}).plan
     assert plan["cluster"]["count"] == 32
     assert (plan["workload"]["stage"], plan["workload"]["global_batch"], plan["workload"]["epochs"]) == ("dpo", 128, 1)

@@ -190,3 +190,57 @@ def test_embedding_or_head_alone_takes_no_more_than_both():
     large = imported({"a.yaml": text.format("meta-llama/Llama-3.1-70B", "lm_head")}, _EIGHT)
     assert large.fits is None
     assert not imported({"a.yaml": text.format("Qwen/Qwen3-4B", "score")}, _EIGHT).fits
+
+
+_AWS = (
+    "srun torchrun --nnodes 2 --nproc_per_node 8 train.py --max_context_width=4096 --hidden_width=4096 --num_layers=32 "
+    "--num_heads=32 --num_key_value_heads=8 --intermediate_size=14336 --model_type={} --train_batch_size=2 {}\n"
+)
+
+
+def test_aws_example_of_fsdp_by_its_dimensions():
+    result = imported(
+        {"run.sh": _AWS.format("llama_v3", "--offload_activations=1")}, {"cluster.accelerator": "h100-sxm"}
+    )
+    assert result.fits
+    plan = result.complete_plan
+    assert plan is not None
+    assert plan["model"]["num_key_value_heads"] == 8
+    assert (plan["workload"]["framework"], plan["workload"]["global_batch"]) == ("fsdp2", 32)
+    assert (plan["layout"]["zero_stage"], plan["layout"]["offload"], plan["layout"]["recompute"]) == (
+        3,
+        "activations",
+        "full",
+    )
+    assert "model" in read({"run.sh": _AWS.format("mixtral", "")}).blocked
+    both = read({"run.sh": _AWS.format("llama_v3", "--offload_activations=1 --cpu_offload=1")})
+    assert "layout.offload" in both.blocked
+
+
+def test_values_that_a_config_makes_of_others():
+    text = (
+        "policy: {{model_name: Qwen/Qwen3-8B, train_global_batch_size: '{}', train_micro_batch_size: 1}}\n"
+        "grpo: {{num_prompts_per_step: 32, num_generations_per_prompt: 16}}\n"
+    )
+    prompts, answers = "${grpo.num_prompts_per_step}", "${grpo.num_generations_per_prompt}"
+    for formula, number in (
+        (f"${{mul:{prompts}, {answers}}}", 512),
+        (f"${{div:${{mul:{prompts},{answers}}},4}}", 128),
+        (f"${{max:{prompts}, {answers}}}", 32),
+        (prompts, 32),
+    ):
+        assert read({"a.yaml": text.format(formula)}).plan["workload"]["global_batch"] == number
+    for formula in ("${oc.env:BATCH}", "${mul:${nobody.knows}, 2}", f"${{div:{prompts}, 0}}"):
+        assert "workload.global_batch" in read({"a.yaml": text.format(formula)}).blocked
+
+
+def test_rows_of_a_device_are_no_more_than_its_share_of_the_batch():
+    text = (
+        "model: {name: hf_causal_lm, pretrained_model_name_or_path: mosaicml/mpt-7b}\nmax_seq_len: 2048\n"
+        "train_loader: {name: finetuning, dataset: {hf_name: x}}\nmax_duration: 1ep\nprecision: amp_bf16\n"
+        "device_train_microbatch_size: 8\nfsdp_config: {sharding_strategy: FULL_SHARD}\nglobal_train_batch_size: "
+    )
+    for batch, rows in ((48, 6), (64, 8), (128, 8)):
+        result = imported({"a.yaml": f"{text}{batch}\n"}, _EIGHT)
+        assert result.refused is None
+        assert result.plan["workload"]["micro_batch"] == rows
