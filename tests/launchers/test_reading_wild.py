@@ -175,6 +175,12 @@ def test_weights_that_are_packed_or_frozen_in_words_of_their_own_get_no_verdict(
     assert "workload.method" in read({"run.sh": _OWN.format("mine") + f"--max_length 512 {word}\n"}).blocked
 
 
+def test_adapters_that_a_config_names_in_its_own_words_are_no_full_training():
+    text = "model_name: Qwen/Qwen3-0.6B\nper_device_train_batch_size: 1\nlearning_rate: 1e-5\nmax_length: 512\n"
+    assert imported({"a.yaml": text}, _EIGHT).fits
+    assert "workload.method" in read({"a.yaml": text + "sft_adapter_path: outputs/sft\n"}).blocked
+
+
 def test_a_script_of_its_own_has_no_length_of_trls():
     assert "workload.seq_len" in read({"run.sh": _OWN.format("mine") + "--dataset_name x\n"}).blocked
     assert not read({"run.sh": _OWN.format("mine") + "--dataset_name x --max_length 512\n"}).blocked
