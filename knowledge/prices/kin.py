@@ -14,10 +14,12 @@ from knowledge.prices.book import hourly_by_device, prices
 
 # Within these factors of matmul rate, memory and its bandwidth, and so many years, a device is of the kind; the wider
 # only where the narrower has fewer than _FEWEST. An assumption: prices follow all four.
-_LIKE = ((1.5, 2), (2.0, 3), (2.5, 5), (4.0, 6))
+_LIKE = ((1.5, 2), (2.0, 3), (2.5, 5), (4.0, 6), (6.0, 6))
 _FEWEST = 2
 # Machines that are bought, and not rented out by the hour.
-_BOUGHT = ("SoC", "socket", "module")
+_BOUGHT = ("SoC", "module")
+# What stands beside others only of its own form.
+_APART = (*_BOUGHT, "socket")
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,15 @@ def _is_like(device: Accelerator, other: Accelerator, factor: float, years: int)
         (device.memory_bytes, other.memory_bytes),
         (device.memory_bandwidth, other.memory_bandwidth),
     )
-    if device.form_factor != other.form_factor and {device.form_factor, other.form_factor} & set(_BOUGHT):
+    if device.form_factor != other.form_factor and {device.form_factor, other.form_factor} & set(_APART):
         return False
     return all(ours > 0 and theirs > 0 and 1 / factor <= ours / theirs <= factor for ours, theirs in pairs)
 
 
 def _rate(device: Accelerator) -> float:
+    """What price follows: of processors the vector rate, as their matrix units are a small part of them."""
+    if device.form_factor == "socket":
+        return device.vector_flops
     return device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 0.0
 
 
