@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from planner.asked.serving import Goal, Statistic
 
 # What differs by less than one percent is equal: estimates cannot tell it apart.
 EQUAL = 0.01
+# Above any size of a layout (Layout.tp and others).
+_MOST_SIZE = 4097
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,14 @@ class Pool:
         every = [np.asarray(getattr(estimate.deployments, name), dtype=np.float64) for estimate in self.estimates]
         starts = np.cumsum([0, *(len(device) for device in every)])
         return np.concatenate(every)[starts[self.option] + self.entry]
+
+    @cached_property
+    def deployment(self) -> Ints:
+        """The number of each entry's deployment, which may be there under many loads."""
+        numbers = self.option.astype(np.int64)
+        for name in ("tp", "pp", "ep", "dp"):
+            numbers = numbers * _MOST_SIZE + self.column(name).astype(np.int64)
+        return np.unique(numbers, return_inverse=True)[1]
 
     @property
     def per_device(self) -> Floats:

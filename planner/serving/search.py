@@ -33,8 +33,6 @@ from planner.serving.warnings import warnings_of
 
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
 _SHOWN_FRONT = 40
-# Above any size of a layout (Layout.tp and others).
-_MOST_SIZE = 4097
 
 
 def best_serving(request: BestServingRequest) -> BestServing:
@@ -176,7 +174,7 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
 def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:
     """The order with the most that a deployment does within the limits before its other loads, though less load may be
     as good for the goal: what is asked is how much it takes."""
-    kind, rate = _kind(pool), np.where(allowed, pool.per_device, 0.0)
+    kind, rate = pool.deployment, np.where(allowed, pool.per_device, 0.0)
     most = np.zeros(int(kind.max()) + 1)
     np.maximum.at(most, kind, rate)
     emptier = (allowed & (rate < most[kind]))[order]
@@ -185,17 +183,9 @@ def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:
     return np.concatenate([order[:count][~emptier[:count]], order[:count][emptier[:count]], order[count:]])
 
 
-def _kind(pool: Pool) -> Ints:
-    """The number of each entry's deployment, which may be there under many loads."""
-    kinds = pool.option.astype(np.int64)
-    for name in ("tp", "pp", "ep", "dp"):
-        kinds = kinds * _MOST_SIZE + pool.column(name).astype(np.int64)
-    return np.unique(kinds, return_inverse=True)[1]
-
-
 def _different(pool: Pool, chosen: np.ndarray) -> int:
     """Deployments among the chosen entries."""
-    return len(np.unique(_kind(pool)[chosen]))
+    return len(np.unique(pool.deployment[chosen]))
 
 
 def _thinned(places: Ints) -> Ints:
