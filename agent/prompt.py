@@ -33,7 +33,7 @@ output_len), concurrency (clients at once) or request_rate (requests per second)
 token. Generating samples within reinforcement learning is training.
   - estimate_inference: how fast one deployment serves, its TTFT, TPOT, tokens/s, users, memory, what limits it.
   - best_serving: which layout, engine, weight format or accelerator is best, for throughput, latency or cost; \
-engines, weight_dtypes and accelerators take the alternatives that the user names.
+engines, weight_dtypes, kv_dtypes and accelerators take the alternatives that the user names.
   - size_serving: how many devices and replicas a load needs (request_rate, or concurrency as users); leave count out.
   - find_limit with goal context, input_len, concurrency, model or devices: the longest request, most users, largest \
 model or fewest devices. check_fit: whether it fits, and what would make it fit. estimate_cost: USD per hour, month \

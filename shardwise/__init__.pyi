@@ -597,6 +597,8 @@ class _BestServingRequest(_InferenceRequest, total=False):
     """Engines to try; all servers that run on it unless given."""
     weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs']] | None
     """Weight formats to try; the usual unless given."""
+    kv_dtypes: list[Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4']] | None
+    """Cache formats to try; the engine's unless given."""
     accelerators: list[str] | None
     """Accelerators to compare, count of each."""
     top: int
@@ -607,6 +609,8 @@ class _SizeServingRequest(_InferenceRequest, total=False):
     """Engines to try; all servers that run on it unless given."""
     weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs']] | None
     """Weight formats to try; the usual unless given."""
+    kv_dtypes: list[Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4']] | None
+    """Cache formats to try; the engine's unless given."""
     accelerators: list[str] | None
     """Accelerators to compare; the plan's unless given."""
     top: int

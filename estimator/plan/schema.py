@@ -41,6 +41,7 @@ WeightDtype = Literal[
     "q5_k_m", "q5_k_s", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m", "q3_k_s",
     "iq3_xxs", "q2_k", "iq2_xs",
 ]  # fmt: skip
+CacheDtype = Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"]
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "ollama", "mlx", "hf", "gpt-fast", "exllamav2", "mlc"]
 
 # Characters of a value that an error shows.
@@ -262,7 +263,7 @@ class Inference(PlanPart):
     weight_bits: float | None = Field(
         None, gt=0, le=32, description="Mean bits per weight, where known (gguf, exl2); the format's own unless given."
     )
-    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"] = Field(
+    kv_dtype: CacheDtype = Field(
         "auto", description="Format of the KV cache; auto is what the engine takes for these weights."
     )
     engine: Annotated[Engine, _named(_ENGINE_NAMES)] = Field("vllm", description="Serving engine.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from estimator.plan.schema import Engine, WeightDtype
+from estimator.plan.schema import CacheDtype, Engine, WeightDtype
 from planner.requests import ServingRequest
 
 Goal = Literal["throughput", "latency", "cost"]
@@ -24,6 +24,7 @@ class BestServingRequest(InferenceRequest):
     )
     engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
     weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    kv_dtypes: list[CacheDtype] | None = Field(None, description="Cache formats to try; the engine's unless given.")
     accelerators: list[str] | None = Field(
         None, max_length=1_000, description="Accelerators to compare, count of each."
     )
@@ -33,6 +34,7 @@ class BestServingRequest(InferenceRequest):
 class SizeServingRequest(InferenceRequest):
     engines: list[Engine] | None = Field(None, description="Engines to try; all servers that run on it unless given.")
     weight_dtypes: list[WeightDtype] | None = Field(None, description="Weight formats to try; the usual unless given.")
+    kv_dtypes: list[CacheDtype] | None = Field(None, description="Cache formats to try; the engine's unless given.")
     accelerators: list[str] | None = Field(
         None, max_length=1_000, description="Accelerators to compare; the plan's unless given."
     )

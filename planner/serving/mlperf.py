@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Engine, Plan, WeightDtype, merge
+from estimator.plan.schema import CacheDtype, Engine, Plan, WeightDtype, merge
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
@@ -22,7 +22,7 @@ from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, 
 from planner.evidence import evidence_of
 from planner.named import how_read
 from planner.result import Assumption
-from planner.serving.options import joined_devices, options
+from planner.serving.options import SearchLists, joined_devices, options
 from planner.serving.planned import Served, choice, chosen_of, finite, settled
 from planner.serving.pool import EQUAL, Pool, Slo, goal_order, pool_of
 from planner.serving.results import MlperfNodes, MlperfProjection, ServingChoice
@@ -49,9 +49,7 @@ class MlperfRequest(BaseModel):
     engine: Engine | None = Field(None, description="Serving engine; that of most submissions unless given.")
     software_version: str | None = Field(None, description="Version of the engine, where known.")
     weight_dtype: WeightDtype | None = Field(None, description="Weight format; the usual of submissions unless given.")
-    kv_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"] | None = Field(
-        None, description="Format of the KV cache."
-    )
+    kv_dtype: CacheDtype | None = Field(None, description="Format of the KV cache.")
     tp: int | None = Field(None, ge=1, le=4096, description="Tensor parallel size; searched unless given.")
     pp: int | None = Field(None, ge=1, le=4096, description="Pipeline parallel size; searched unless given.")
     ep: int | None = Field(None, ge=1, le=4096, description="Expert parallel size; searched unless given.")
@@ -168,7 +166,7 @@ def _trial(plan: Plan, request: MlperfRequest, bench: Benchmark, of: tuple[int, 
     (nodes, width), scenario = of, request.scenario
     devices = (plan.cluster.count or 1) // nodes * width
     times = nodes // width
-    tried = options(plan.patch({"cluster.count": devices}), None, _formats(request, plan), None)
+    tried = options(plan.patch({"cluster.count": devices}), SearchLists(weight_dtypes=_formats(request, plan)))
     pool = offline = _pool(tried.jobs, _NO_LIMIT, "offline")
     score = at_once = _scored(bench, "offline", offline, times)
     if scenario != "offline":

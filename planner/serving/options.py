@@ -15,11 +15,25 @@ from knowledge.engines import OF_ONE, SERVERS, engine, engines_known, kernels_fo
 from knowledge.jobs.serving import offered_formats, serving_job
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_architecture
+from planner.asked.serving import BestServingRequest, SizeServingRequest
 from planner.result import Assumption
-from planner.serving.warnings import reads
+from planner.serving.warnings import engine_doubts
 
 # What is tried of a device where no number is said: as much as a box has, in a rack whose links join more too.
 _MOST_DEVICES = 8
+
+
+@dataclass(frozen=True)
+class SearchLists:
+    """What a request lists to be tried; None where it lists nothing."""
+
+    engines: Sequence[str] | None = None
+    weight_dtypes: Sequence[str] | None = None
+    kv_dtypes: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, request: BestServingRequest | SizeServingRequest) -> SearchLists:
+        return cls(request.engines, request.weight_dtypes, request.kv_dtypes)
 
 
 @dataclass(frozen=True)
@@ -35,17 +49,19 @@ class Options:
 
 def options(
     plan: Plan,
-    engines: Sequence[str] | None,
-    weight_dtypes: Sequence[str] | None,
-    accelerators: Sequence[str] | None,
+    asked: SearchLists,
+    accelerators: Sequence[str] | None = None,
     parts: bool = False,
 ) -> Options:
     """A job for each accelerator, engine and weight format, and each number of devices where that is open, or with
     `parts` one for all of them. Raises PlanError where none of them can be.
 
-    What a list names stands before what the plan names. Left open are the servers that run on a device, and the formats
-    that they have kernels for there: the checkpoint's own, or 16 bits, 8 and 4.
+    What is listed stands before what the plan names. Left open are the servers that run on a device, and the formats
+    that they have kernels for there: the checkpoint's own, or 16 bits, 8 and 4. The cache is the plan's unless formats
+    of it are listed.
     """
+    engines, weight_dtypes = asked.engines, asked.weight_dtypes
+    caches = list(dict.fromkeys(asked.kv_dtypes or [plan.inference.kv_dtype]))
     names = list(dict.fromkeys(accelerators or [plan.cluster.accelerator or ""]))
     if not names[0] and plan.cluster.accelerator is None:
         raise PlanError(
@@ -62,15 +78,16 @@ def options(
         formats = [(server, dtype) for server in able for dtype in _formats(plan, weight_dtypes, model, device, server)]
         counts = _counts(plan, device) if accelerators else [plan.cluster.count]
         counts = counts[-1:] if parts else counts
-        for count, (engine_name, dtype) in product(counts, formats):
+        for count, (engine_name, dtype), cache in product(counts, formats, caches):
             changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
+            changes |= {"workload.kv_dtype": cache} if asked.kv_dtypes else {}
             try:
                 job = serving_job(plan.patch(changes | {"cluster.accelerator": device.id, "cluster.count": count}))
             except PlanError as error:
                 skipped[f"{engine_name} {dtype} on {device.id}: {error}"] = error
                 continue
-            if not reads(job):
-                skipped[f"{job.engine.name} does not read {dtype} weights on {device.id}"] = None
+            if doubts := engine_doubts(job):
+                skipped |= dict.fromkeys(doubts)
                 continue
             tried_engines[engine_name], tried_formats[dtype] = None, None
             jobs.append(job)

@@ -214,6 +214,8 @@ def settled(asked: Plan, pool: Pool, index: int, slo: Slo, own_usd: float | None
     """
     tried, (estimates, entry) = pool.job(index), pool.of(index)
     chosen = {"workload.engine": tried.engine.name, "workload.weight_dtype": tried.inference.weight_dtype}
+    if tried.inference.kv_dtype != asked.inference.kv_dtype:
+        chosen |= {"workload.kv_dtype": tried.inference.kv_dtype}
     plan = asked.patch(chosen | {"layout": estimates.deployments.row(entry)} | dict(changes))
     chosen_pool = pool.take(np.array([index]))
     job = serving_job(plan)

@@ -23,7 +23,7 @@ from planner.asked.serving import BestServingRequest
 from planner.evidence import evidence_of
 from planner.named import counted
 from planner.serving.loads import under_loads
-from planner.serving.options import Options, options
+from planner.serving.options import Options, SearchLists, options
 from planner.serving.patience import alone, patient, told, without_first
 from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
@@ -50,7 +50,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     slo = slo_of(plan.inference, request.slo_statistic)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
-    tried = options(asked, request.engines, request.weight_dtypes, request.accelerators, open_load)
+    tried = options(asked, SearchLists.of(request), request.accelerators, open_load)
     usd_per_device, skipped = request.usd_per_device_hour, list(tried.skipped)
     pool, refused = _pool(tried, open_load, usd_per_device, slo)
     if open_load and assumed and not feasible(pool, slo).any():

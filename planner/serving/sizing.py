@@ -24,7 +24,7 @@ from planner.asked.serving import SizeServingRequest
 from planner.evidence import evidence_of
 from planner.named import counted
 from planner.result import Assumption
-from planner.serving.options import joined_devices, options
+from planner.serving.options import SearchLists, joined_devices, options
 from planner.serving.patience import Assumed, patient, relaxed, told
 from planner.serving.planned import Served, choice, chosen_of, goal_of, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
@@ -121,7 +121,7 @@ def _tried(plan: Plan, request: SizeServingRequest) -> _Trials:
     for name in dict.fromkeys(request.accelerators or [plan.cluster.accelerator]):
         node = _node(plan, name)
         asked = plan.patch({"cluster.count": min(node, most or node)})
-        offered = options(asked, request.engines, request.weight_dtypes, [name] if name else None)
+        offered = options(asked, SearchLists.of(request), [name] if name else None)
         assumptions = offered.assumptions or assumptions
         skipped |= dict.fromkeys(offered.skipped)
         for job in offered.jobs:

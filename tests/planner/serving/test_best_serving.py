@@ -228,3 +228,18 @@ def test_a_person_waits_no_longer_for_cheap_tokens() -> None:
     assert slow.best.usd_per_million_output_tokens is not None
     assert found.best.usd_per_million_output_tokens is not None
     assert slow.best.usd_per_million_output_tokens <= found.best.usd_per_million_output_tokens
+
+
+def test_formats_of_the_cache_are_tried_together_where_they_are_listed() -> None:
+    """Eight bits of cache hold twice the requests: what is best with the list is no worse than with any of it."""
+    asked = {"model": "deepseek-r1", "accelerator": "h200-sxm", "count": 8, "engines": ["sglang"]}
+    asked |= {"input_len": 1024, "output_len": 1024, "tpot_slo_ms": 50}
+    each = [call("best_serving", asked | {"kv_dtype": cache}) for cache in ("bf16", "fp8")]
+    found = call("best_serving", asked | {"kv_dtypes": ["bf16", "fp8", "fp4"]})
+    rates = [result["best"]["output_tokens_per_s"] for result in each]
+    assert found["best"]["output_tokens_per_s"] == pytest.approx(max(rates))
+    assert found["best"]["output_tokens_per_s"] >= 8300
+    assert found["plan"]["workload"]["kv_dtype"] == found["best"]["kv_dtype"] == "fp8"
+    assert any("keeps no fp4 cache" in text for text in found["skipped"])
+    again = call("estimate_inference", {"plan": found["plan"]})
+    assert again["throughput"]["output_tokens_per_s"] == pytest.approx(found["best"]["output_tokens_per_s"])
