@@ -15,6 +15,7 @@ from launchers.reading.formats import Format
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
 from launchers.shell.setting import Program, ScriptSetting
+from launchers.tables import table
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
@@ -61,17 +62,13 @@ def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
 
 
-# What scripts do besides training, by a word of their names.
-_NO_TRAINING = re.compile(
-    r"(^|[^a-z])(convert\w*|export\w*|merge\w*|eval\w*|infer\w*|generat\w*|prepar\w*|preprocess\w*|tokeniz\w*|"
-    r"download\w*|quantiz\w*)([^a-z]|$)"
-)
-
-
 def _unknown(start: Program, setting: ScriptSetting) -> str:
     name = str(start.name.value).rpartition("/")[2]
-    if (does := _NO_TRAINING.search(name.lower().replace("_", "-"))) and not re.search("train|tun", name.lower()):
-        why = f"{start.name.origin}: {name} is no training by its name ({does[2]})"
+    words = [word for word in re.split("[^a-z]+", name.lower()) if word]
+    rows = table("data/script_names")
+    does = next((word for word in words if word.startswith(tuple(rows["other_work"]))), None)
+    if does and not any(part in name.lower() for part in rows["training"]):
+        why = f"{start.name.origin}: {name} is no training by its name ({does})"
         setting.findings.idle.append(why)
     keys, _ = options(setting.file, start.words)
     for word in start.words:

@@ -52,6 +52,8 @@ _UNSTARTED = frozenset(
         "Python",
     }
 )
+# The same of a program whose own command starts it on whole copies, and accelerate's may not.
+_UNSTARTED_CONFIG = "LlamaFactory YAML"
 # Configs that a script may open and that what it starts reads itself.
 _OF_OTHERS = ("DeepSpeed", "accelerate")
 # Programs that train on rows as they are where packing is off.
@@ -450,7 +452,9 @@ def _framework(findings: Findings) -> None:
         return
     findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
-        if program in ("trl", "trainer") and set(findings.formats.values()) <= _UNSTARTED:
+        kinds = set(findings.formats.values())
+        alone = kinds == {_UNSTARTED_CONFIG} and findings.comment is None
+        if (program in ("trl", "trainer") and kinds <= _UNSTARTED) or alone:
             why = (
                 "no file says how the Trainer is started and its states are sharded: give accelerate's or DeepSpeed's, "
                 "or layout.zero_stage (0 where every device holds all)"

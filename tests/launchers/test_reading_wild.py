@@ -250,3 +250,17 @@ def test_rows_of_a_device_are_no_more_than_its_share_of_the_batch():
         result = imported({"a.yaml": f"{text}{batch}\n"}, _EIGHT)
         assert result.refused is None
         assert result.plan["workload"]["micro_batch"] == rows
+
+
+def test_a_yaml_of_llamafactory_alone_is_judged_as_whole_copies_only_where_they_fit():
+    text = (
+        "model_name_or_path: Qwen/{}\nstage: sft\nfinetuning_type: full\ntemplate: qwen3\ncutoff_len: 1024\n"
+        "per_device_train_batch_size: 1\nbf16: true\ndo_train: true\ndataset: x\n"
+    )
+    assert imported({"a.yaml": text.format("Qwen3-0.6B")}, _EIGHT).fits
+    large = imported({"a.yaml": text.format("Qwen3-32B")}, _EIGHT)
+    assert large.fits is None
+    assert [row.field for row in large.missing] == ["layout.zero_stage"]
+    assert "ZeRO-3" in large.missing[0].why
+    started = {"a.yaml": text.format("Qwen3-32B"), "run.sh": "FORCE_TORCHRUN=1 llamafactory-cli train a.yaml\n"}
+    assert imported(started, _EIGHT).fits is False
