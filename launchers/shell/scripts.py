@@ -132,7 +132,9 @@ class _Reader:
 
     def _test(self, tokens: list[Token]) -> bool | None:
         """What a single test of known words comes to: [[ $A == b ]], [ -z $A ] and their like; None if unknown."""
-        words = [text for token in tokens for text in (self._expanded(token) or [""])]
+        words = [
+            text for token in tokens for text in ([""] if self._is_argument(token) else self._expanded(token) or [""])
+        ]
         if len(words) == 4 and words[1] in ("-z", "-n") and self._is_unset(tokens[2]):
             words[2] = ""
         if len(words) < 4 or words[0] not in ("[", "[[") or words[-1] not in ("]", "]]"):
@@ -149,6 +151,12 @@ class _Reader:
         if len(words) == 3 and words[1] in compare and all(re.fullmatch(r"-?[0-9]{1,15}", words[at]) for at in (0, 2)):
             return compare[words[1]](int(words[0]), int(words[2]))
         return None
+
+    def _is_argument(self, token: Token) -> bool:
+        """Whether a word is one of the script's own arguments, of which it is given none as it stands."""
+        parts = [part for part in token.parts if part.kind != "text" or part.text]
+        names = [part.text for part in parts if part.kind == "variable"]
+        return len(parts) == len(names) == 1 and names[0] in "123456789" and names[0] not in self.variables
 
     def _is_unset(self, token: Token) -> bool:
         """Whether a word is one variable that the script never sets and no scheduler does: empty, as it stands."""

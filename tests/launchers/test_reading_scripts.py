@@ -180,3 +180,13 @@ def test_what_a_script_would_be_given_besides_is_nothing_as_it_stands():
     (command,) = script("run.sh", text).commands
     assert [word.text for word in command.words] == ["torchrun", "train.py", "big", "y"]
     assert not command.conditional
+
+
+def test_a_branch_that_an_argument_decides_is_that_of_none():
+    text = 'if [ "$1" = "convert" ]; then\n  A="python convert.py"\nelse\n  A="python train.py"\nfi\n$A --x "$1"\n'
+    (command,) = script("run.sh", text).commands
+    assert [word.text for word in command.words[:3]] == ["python", "train.py", "--x"]
+    assert command.words[3].text == UNKNOWN
+    inside = "go() {\n" + text + "}\ngo convert\n"
+    (command,) = script("run.sh", inside).commands
+    assert [word.text for word in command.words] == ["python", "convert.py", "--x", "convert"]
