@@ -7,7 +7,7 @@ every second one goes and from there on only every second is read, so that a lon
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -49,10 +49,16 @@ class Kept:
     every: int = 1
     seen: int = 0
 
-    def wants(self) -> bool:
-        """Whether the next line is one to be read; counts it."""
-        self.seen += 1
-        return (self.seen - 1) % self.every == 0
+    def wanted(self, places: Sequence[int]) -> Iterator[int]:
+        """The next lines' places, of those that are to be read; counts all of them."""
+        at = 0
+        while at < len(places):
+            passed = min(-self.seen % self.every, len(places) - at)
+            at, self.seen = at + passed, self.seen + passed
+            if at < len(places):
+                self.seen += 1
+                yield places[at]
+                at += 1
 
     def add(self, at: int, row: Any) -> None:
         self.rows.append((at, row))
@@ -125,16 +131,15 @@ def _block(scan: Scan, block: bytes, marks: tuple[bytes, ...]) -> None:
     for mark in marks:
         if mark in _ANY and any(other in scan.kept for other in _ROWS):
             continue
-        read = 0
-        for place in _marked(block, mark):
-            kept = scan.kept.setdefault(mark, Kept())
+        read, places = 0, _marked(block, mark)
+        kept = scan.kept.setdefault(mark, Kept()) if places else Kept()
+        for place in kept.wanted(places):
             # A line is read once, however often it has its mark.
-            if place >= read and kept.wants():
+            if place >= read:
                 read = _line(scan, kept, mark, block, place)
     for mark in _SAVING:
-        for place in _marked(block, mark):
-            if scan.saves.wants():
-                scan.saves.add(scan.bytes + place, None)
+        for place in scan.saves.wanted(_marked(block, mark)):
+            scan.saves.add(scan.bytes + place, None)
     _faults(scan, block)
 
 
