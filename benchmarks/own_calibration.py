@@ -3,7 +3,7 @@
 Of each large source 60 runs are taken, the shipped factors are fitted again without the whole source, and then a local
 calibration to 5 of the 60 at a time. Told is in how many of 20 draws the mean error of the other 55 at least halves, as
 they are and on a cluster that is slower than all that was measured (every step takes 1.3 times as long). First told is
-what calibrations to the other 50 of the 60 leave of it: what no number of runs takes away, as it differs from run to run.
+what calibrations to the other 50 of the 60 leave: what no number of runs takes away, as it differs from run to run.
 """
 
 from __future__ import annotations

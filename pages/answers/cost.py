@@ -89,7 +89,7 @@ def cheaper_first(cost: CostEstimate) -> str:
 
 
 def _savings(cost: CostEstimate) -> list[Saving]:
-    return sorted(cost.savings, key=lambda row: not row.within_budget)
+    return sorted(cost.savings, key=lambda row: (not row.within_budget, row.way == "model"))
 
 
 def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
@@ -97,10 +97,10 @@ def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
 
 
 def _least_given_up(rows: Sequence[Saving]) -> list[Saving]:
-    """Those that give up least; where there is a deadline, of those that keep it. A smaller model is told where nothing
-    else is left."""
+    """Those that give up least; where there is a deadline, of those that keep it. A smaller model is told where it
+    keeps the budget, or nothing else is left."""
     able = [row for row in rows if row.within_deadline] or list(rows)
-    return [row for row in able if row.way != "model"] or able
+    return [row for row in able if row.way != "model" or row.within_budget] or able
 
 
 def _line(rows: Sequence[Saving], title: str) -> list[Block]:

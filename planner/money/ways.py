@@ -30,6 +30,8 @@ _KINDS: dict[PriceKind, str] = {
 }
 _TIMES_DEVICES = (2, 4, 8)
 _OTHER_DEVICES = 3
+# Plans within the budget that are looked for where the run is not.
+_WITHIN = 3
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,22 @@ def savings(run: PaidRun) -> list[Saving]:
     less = [*_less_exact(run.planned), *_other_models(run.planned, larger=False)]
     tried = [*_each(run, _frameworks(run.planned)), *_other_prices(run), *_each(run, less)]
     best = _best(tried, lambda saving: saving.usd, cost * (1.0 - _LEAST))
-    if run.budget is not None and cost > run.budget and (fewer := _tokens(run, run.budget / cost)):
-        best["data"] = fewer
+    if run.budget is not None and cost > run.budget:
+        best |= _with_fewer_tokens(run, cost, run.budget, best.values())
     return _held(run, best)
+
+
+def _with_fewer_tokens(run: PaidRun, cost: float, budget: float, tried: Iterable[Saving]) -> dict[str, Saving]:
+    """As many tokens as the budget pays for, alone and with what is not enough alone: what keeps most of the data
+    first, until so many plans are within the budget as are told."""
+    tried = list(tried)
+    dear = sorted((each for each in tried if each.patch and each.usd > budget), key=lambda each: each.usd)
+    found = {"data": _affordable(run, budget, cost)} | {
+        f"{each.way} and data": _affordable(run, budget, each.usd, each) for each in dear
+    }
+    enough = _WITHIN - sum(each.usd <= budget for each in tried)
+    kept = [(key, each) for key, each in found.items() if each is not None]
+    return dict(kept[: max(1, enough)])
 
 
 def speedups(run: PaidRun) -> list[Saving]:
@@ -106,10 +121,7 @@ def bought(run: PaidRun, more_usd: float) -> list[Saving]:
     larger = within(_each(run, _other_models(run.planned, larger=True)))
     # The largest that the money pays for: ways come by size.
     best |= {saving.way: saving for saving in larger}
-    more = _tokens(run, most / cost)
-    if more and more.usd > most:  # A longer run has more failures.
-        more = _tokens(run, most / cost * most / more.usd)
-    if more and more.usd <= most:
+    if more := _affordable(run, most, cost):
         best["data"] = more
     for saving in best.values():
         saving.gives_up = _spent(saving.usd - cost)
@@ -235,12 +247,26 @@ def _rate(run: PaidRun, other: Planned) -> float | None:
     return None if row is None or row.joined is False else usd_of(row, kind)
 
 
-def _tokens(run: PaidRun, share: float) -> Saving | None:
-    """As many tokens, to two digits, as so much of the money pays for."""
+def _affordable(run: PaidRun, most: float, cost: float, beside: Saving | None = None) -> Saving | None:
+    """As many tokens as that pays for, where all of them, with what else changes, come to `cost`."""
+    found = _tokens(run, most / cost, beside)
+    if found and found.usd > most:  # A longer run has more failures, and a shorter one a last step that is not full.
+        found = _tokens(run, most / cost * most / found.usd, beside)
+    return found if found and found.usd <= most else None
+
+
+def _tokens(run: PaidRun, share: float, beside: Saving | None = None) -> Saving | None:
+    """As many tokens, to two digits, as so much of the money pays for, `beside` what else changes."""
     tokens = run.planned.job.training.dataset_tokens
     if run.planned.job.run is None or tokens is None:
         return None
     digit = 10.0 ** (math.floor(math.log10(tokens * share)) - 1)
     other = math.floor(tokens * share / digit) * digit
     gives_up = f"{percent(1.0 - other / tokens)} of the data"
-    return _tried(run, _Way("data", f"{count(other)} tokens", gives_up, {"workload.dataset_tokens": other}))
+    way = _Way("data", f"{count(other)} tokens", gives_up, {"workload.dataset_tokens": other})
+    if beside is not None:
+        what, gives_up = f"{beside.what}, {way.what}", f"{beside.gives_up}; {gives_up}"
+        way = _Way(
+            "model" if beside.way == "model" else "data", what, gives_up, OPEN_LAYOUT | beside.patch | way.changes
+        )
+    return _tried(run, way)
