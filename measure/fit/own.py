@@ -64,15 +64,13 @@ def cases_of(runs: Iterable[MeasuredRun]) -> list[Case]:
     """The runs with a speed and a plan that can be estimated."""
     cases = []
     for run in runs:
-        rate, step = run.figures.get("tokens_per_s_per_device"), run.figures.get("step_s")
-        if run.kind != "training" or run.outcome != "ran" or not (rate or step):
+        if run.kind != "training" or run.outcome != "ran":
             continue
+        rate, step = run.rate_per_device, run.figures.get("step_s")
         try:
             plan = Plan.parse(run.plan)
         except PlanError:
             continue
-        if not rate and step and plan.training.seq_len and plan.training.global_batch and plan.cluster.count:
-            rate = plan.training.seq_len * plan.training.global_batch / step / plan.cluster.count
         complete = plan.training.seq_len and plan.cluster.accelerator and plan.cluster.count
         if rate and complete and plan.training.framework != "auto":
             observed = Observed(

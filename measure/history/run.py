@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 FORMAT = "shardwise-run/1"
 # Steps that are kept of a run: enough for any plot.
 MOST_STEPS = 2000
+_OF_A_STEP = ("seq_len", "global_batch")
 _ABOUT = {"name", "tags", "note", "source", "format", "predicted"}
 
 PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
@@ -110,11 +112,17 @@ class MeasuredRun(BaseModel):
 
     @property
     def rate_per_device(self) -> float | None:
-        """Tokens per second and device; of serving those of answers."""
+        """Tokens per second and device, of a step's time where that alone was measured; of serving those of answers."""
         if self.kind == "training":
-            return self.figures.get("tokens_per_s_per_device")
+            return self.figures.get("tokens_per_s_per_device") or self._rate_of_a_step
         rate = self.figures.get("output_tokens_per_s")
         return rate / self.devices if rate and self.devices else None
+
+    @property
+    def _rate_of_a_step(self) -> float | None:
+        step_s, sizes = self.figures.get("step_s"), [self.planned(f"workload.{name}") for name in _OF_A_STEP]
+        known = all(isinstance(size, int) and size > 0 for size in (*sizes, self.devices))
+        return math.prod(sizes) / step_s / (self.devices or 1) if step_s and known else None
 
     @property
     def version(self) -> str:

@@ -15,6 +15,7 @@ from planner.files.below import inside_root
 from planner.history.rating import rated
 from planner.history.results import RunRating, RunReading
 from planner.plots import Plot, Series
+from planner.requests import EitherRequest
 
 _NEEDED = ("model", "cluster.accelerator", "cluster.count", "workload.seq_len", "workload.global_batch")
 _PLOTTED = (
@@ -46,13 +47,15 @@ def read_at(path: Path, request: ReadRequest) -> RunReading:
 
 
 def plan_told(request: ReadRequest) -> dict[str, Any]:
-    """What the request says of the plan."""
+    """What the request says of the plan, each value of its field's own type. Raises PlanError."""
     data = request.plan or {}
     for flat, path in request.paths.items():
         value = getattr(request, flat, None)
         if flat in request.model_fields_set and value is not None:
             data = merge(data, {path: value})
-    return data
+    named = {"model": data["model"]} if data.get("model") is not None else {}
+    told = EitherRequest.model_validate({"plan": merge({"model": "any"}, data)}).to_plan().given()
+    return {name: value for name, value in told.items() if name != "model"} | named
 
 
 def reading_of(runs: Sequence[MeasuredRun], over: dict[str, Any] | None = None) -> RunReading:

@@ -163,3 +163,18 @@ def test_a_board_has_what_runs_say_and_no_empty_picture() -> None:
     (curve,) = plots["Scaling"].series
     assert curve.x == [8.0, 16.0]
     assert all(value and 0 < value < 100 for value in plots["Utilisation"].series[0].y)
+
+
+def test_a_run_added_with_what_its_log_leaves_open_stands_beside_its_estimate(tmp_path: Path) -> None:
+    """Of a log that tells no plan steps are known, and the plan is said in words of the command line."""
+    log = tmp_path / "train.log"
+    bars = [f" {n}%|#| {n}/100 [00:{n:02d}<00:50,  1.00s/it]" for n in range(1, 40)]
+    log.write_text("\n".join(f"{{'loss': 1.5, 'learning_rate': 1e-05, 'epoch': 0.1}}\n{bar}" for bar in bars))
+    paths = {"accelerator": "cluster.accelerator", "count": "cluster.count", "model": "model"}
+    said = [f"{paths.get(name, f'workload.{name}')}={value}" for name, value in PLAN.items()]
+    assert main(["measure", "add", str(log), *(part for each in said for part in ("--set", each))]) == 0
+    (row,) = list_runs(HistoryRequest()).runs
+    assert row.platform == "8 x h100-sxm"
+    assert row.tokens_per_s_per_device == pytest.approx(8192 * 16 / 8 / (row.step_s or 0.0))
+    assert row.expected_tokens_per_s_per_device == pytest.approx(expected() / 8)
+    assert main(["measure", "add", str(log), "--set", "workload.seq_len=long"]) != 0
