@@ -53,9 +53,8 @@ def plan_told(request: ReadRequest) -> dict[str, Any]:
         value = getattr(request, flat, None)
         if flat in request.model_fields_set and value is not None:
             data = merge(data, {path: value})
-    named = {"model": data["model"]} if data.get("model") is not None else {}
-    told = EitherRequest.model_validate({"plan": merge({"model": "any"}, data)}).to_plan().given()
-    return {name: value for name, value in told.items() if name != "model"} | named
+    told = EitherRequest.model_validate({"plan": {"model": "any"} | data}).to_plan().given()
+    return {name: value for name, value in told.items() if name in data}
 
 
 def reading_of(runs: Sequence[MeasuredRun], over: dict[str, Any] | None = None) -> RunReading:
