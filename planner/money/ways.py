@@ -77,11 +77,11 @@ def _with_fewer_tokens(run: PaidRun, cost: float, budget: float, tried: Iterable
     first, until so many plans are within the budget as are told."""
     tried = list(tried)
     dear = sorted((each for each in tried if each.patch and each.usd > budget), key=lambda each: each.usd)
-    found = {"data": _affordable(run, budget, cost)} | {
+    plans = {"data": _affordable(run, budget, cost)} | {
         f"{each.way} and data": _affordable(run, budget, each.usd, each) for each in dear
     }
     enough = _WITHIN - sum(each.usd <= budget for each in tried)
-    kept = [(key, each) for key, each in found.items() if each is not None]
+    kept = [(key, each) for key, each in plans.items() if each is not None]
     return dict(kept[: max(1, enough)])
 
 
@@ -249,10 +249,10 @@ def _rate(run: PaidRun, other: Planned) -> float | None:
 
 def _affordable(run: PaidRun, most: float, cost: float, beside: Saving | None = None) -> Saving | None:
     """As many tokens as that pays for, where all of them, with what else changes, come to `cost`."""
-    found = _tokens(run, most / cost, beside)
-    if found and found.usd > most:  # A longer run has more failures, and a shorter one a last step that is not full.
-        found = _tokens(run, most / cost * most / found.usd, beside)
-    return found if found and found.usd <= most else None
+    fewer = _tokens(run, most / cost, beside)
+    if fewer and fewer.usd > most:  # A longer run has more failures, and a shorter one a last step that is not full.
+        fewer = _tokens(run, most / cost * most / fewer.usd, beside)
+    return fewer if fewer and fewer.usd <= most else None
 
 
 def _tokens(run: PaidRun, share: float, beside: Saving | None = None) -> Saving | None:
