@@ -95,5 +95,5 @@ def _credit_words(use: CreditUse) -> str:
         return f"{credits} pay {figures.usd(use.paid_usd)} of {whole}: {figures.usd(use.left_usd)} is left to pay."
     if use.high_left_usd >= CENT:
         return f"{credits} probably pay all of it: up to {figures.usd(use.high_left_usd)} may be left to pay."
-    rest = f": {figures.usd(use.lost_usd)} of them stays" if use.lost_usd >= CENT else ""
+    rest = f": {figures.usd(use.lost_usd)} of them are left" if use.lost_usd >= CENT else ""
     return f"{credits} pay all of it{rest}."
