@@ -173,7 +173,7 @@ def test_a_run_added_with_what_its_log_leaves_open_stands_beside_its_estimate(tm
     paths = {"accelerator": "cluster.accelerator", "count": "cluster.count", "model": "model"}
     said = [f"{paths.get(name, f'workload.{name}')}={value}" for name, value in PLAN.items()]
     assert main(["measure", "add", str(log), *(part for each in said for part in ("--set", each))]) == 0
-    (row,) = list_runs(HistoryRequest()).runs
+    (row,) = list_runs(HistoryRequest.model_validate({})).runs
     assert row.platform == "8 x h100-sxm"
     assert row.tokens_per_s_per_device == pytest.approx(8192 * 16 / 8 / (row.step_s or 0.0))
     assert row.expected_tokens_per_s_per_device == pytest.approx(expected() / 8)
