@@ -12,6 +12,16 @@ from knowledge.figure_facts import known_figure
 NONE = "–"
 _KIB, _MIB = 2.0**10, 2.0**20
 _DAYS_FROM_H = 72
+_LEAST_ROOM = 0.05 * GIB
+
+
+def is_no_room(value_bytes: float) -> bool:
+    """Whether so little is left that a layout fits since what is cached gives way."""
+    return abs(value_bytes) < _LEAST_ROOM
+
+
+def room(value_bytes: float) -> str:
+    return "none" if is_no_room(value_bytes) else gib(value_bytes)
 
 
 def gib(size_bytes: float) -> str:
@@ -40,7 +50,7 @@ def file_size(size_bytes: int) -> str:
 def seconds(value_s: float) -> str:
     if value_s < 0.001:
         return f"{value_s * 1e6:.0f} µs"
-    if value_s < 1:
+    if value_s < 0.9995:  # What rounds to 1000 ms is 1.00 s.
         return f"{value_s * 1e3:.0f} ms" if value_s >= 0.1 else f"{value_s * 1e3:.1f} ms"
     if value_s < 600:
         return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:.0f} s"
@@ -149,6 +159,7 @@ def _with(unit: str, size: float = 1.0) -> Callable[[float], str]:
 bandwidth = _with("GB/s", 1e9)
 _RULES: dict[str, Callable[[float], str]] = {
     "B": gib,
+    "room": room,
     "bytes": lambda value: file_size(int(value)),
     "s": seconds,
     "h": hours,

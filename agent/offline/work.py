@@ -54,6 +54,8 @@ def first_lines(reading: Reading) -> list[str]:
     return list(dict.fromkeys([*reading.assumed, *(edit.note for edit in edits if edit.note)]))
 
 
+# Goals of a plan that are called like what people ask for.
+_OBJECTIVES = ("cost",)
 # How adapters and whole weights are trained; the largest model is told for each.
 _METHODS = ("full", "lora", "qlora")
 
@@ -75,7 +77,7 @@ def work_of(
         compares = tool == "compare"
         return {
             "kind": "wish", "wish": [tool, own], "pricing": pricing, "intents": question.intents,
-            "figures": [*reading.figures, *reading.focus],
+            "figures": [*_aims(reading), *reading.figures, *reading.focus],
             "methods": _methods(turn, plan, reading, left_out.get("method", ())) if compares else [],
             "shared_format": _shared_format(options, plan) if compares and _is_format_open(turn, plan, reading) else {},
         }  # fmt: skip
@@ -117,6 +119,11 @@ def work_of(
         # Who asks again where nothing was written insists.
         "anyway": bool(reading.own.get("anyway") or insists),
     }
+
+
+def _aims(reading: Reading) -> list[str]:
+    """What the turn wants the best of: 'which is the cheapest per token' asks for a price, not for seconds."""
+    return [edit.value for edit in reading.edits if edit.field == "objective" and edit.value in _OBJECTIVES]
 
 
 def _limits_set(reading: Reading) -> list[str]:

@@ -39,11 +39,12 @@ def best(search: BestServing, why: bool) -> list[Block]:
         more = f"The closest for {model} is {what}"
     else:
         aim = _AIMS.get(search.goal, search.goal)
-        head, more = f"{what} serves {model} with {aim}: {_reached(search)}.", ""
+        head, more = f"{_reached(search)}: {aim} for {model}, by {what}.", ""
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
     return [
-        verdict(head, bool(not more), search.warnings, " ".join([*([f"{more}."] if more else []), *search.why])),
+        verdict(head, bool(not more), search.warnings, f"{more}." if more else ""),
+        Prose(" ".join(search.why)),
         *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
@@ -52,7 +53,9 @@ def best(search: BestServing, why: bool) -> list[Block]:
 
 def _reached(search: BestServing) -> str:
     """The figures of the best deployment, the one it was chosen by first."""
-    keys = (MEASURES[search.goal], *_ALWAYS)
+    # On one device all of them are each.
+    keys = [MEASURES[search.goal], *(key for key in _ALWAYS if key != "output_tokens_per_s" or search.best.devices > 1
+            or search.goal != "throughput")]  # fmt: skip
     known = {key: value for key in keys if (value := getattr(search.best, key)) is not None}
     told = [_WRITTEN[key].format(figures.shown(key, value)) for key, value in known.items()]
     return ", ".join([f"**{told[0]}**", *told[1:]])

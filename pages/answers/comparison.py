@@ -48,7 +48,7 @@ _WHOLE = ("usd", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
 
 def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
     """(The figure that was asked about, a sentence on who has the least of it); empty where nothing was."""
-    wish = next((name for name in reversed(_ASKED) if name in asked), "")
+    wish = next((name for name in asked if name in _ASKED), "")
     for figure in _ASKED.get(wish, ()) if len(comparison.rows) > 1 else ():
         rows = least_of(comparison, figure)
         if len(rows) > 1:

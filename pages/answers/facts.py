@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from knowledge import figures
 from pages.answers.asked import named_figures
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Folded, Prose
 from pages.results.basis import notes
 from pages.results.facts import billed, device_facts, model_facts, prices
 from pages.results.money import break_even, dated
@@ -28,15 +28,17 @@ def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
         text += f", {figures.count(facts.active_parameters)} of them active for each token"
     text += f"; {facts.layers} layers of width {figures.whole(facts.hidden)}"
     text += f", a context of {figures.whole(facts.context)} tokens" if facts.context else ""
-    text += f", {figures.shown('kv_bytes_per_token', facts.kv_bytes_per_token)} of KV cache per token in 16 bits"
-    return [Prose(f"{named_figures([facts], asked)} {text}.".strip()), *model_facts(facts), *_notes(facts)]
+    named, cache = named_figures([facts], asked), figures.shown("kv_bytes_per_token", facts.kv_bytes_per_token)
+    text += "" if cache in named else f", {cache} of KV cache per token in 16 bits"
+    return [Prose(f"{named} {text}.".strip()), *model_facts(facts), *_notes(facts)]
 
 
 def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence[str] = ()) -> list[Block]:
     """`providers` are those whose prices were asked for; the cheapest of all where none was named. `asked` are the
     figures that were named."""
     device = f"**{facts.name}** (`{facts.id}`)"
-    name = f"{device}: {_rated(facts)}."
+    rated = _rated(facts, any(path.startswith("memory.") for path in asked))
+    name = f"{device}: {rated}."
     bought = _bought(facts) if "break_even" in asked else []
     if facts.bill:
         return [*billed(facts, providers, asked), Prose(name), *device_facts(facts), *_notes(facts)]
@@ -45,20 +47,21 @@ def device(facts: HardwareDescription, providers: Sequence[str], asked: Sequence
     known = [offer for offer in offers if not providers or offer.provider in providers]
     unknown = f"No price of {' or '.join(providers)} is known for it." if providers and not known else ""
     told = sorted(
-        filter(None, (_rated(facts), _from(known) or _alike(facts))),
+        filter(None, (rated, _from(known) or _alike(facts))),
         key=lambda text: text.startswith("from") != ("usd" in asked),
     )
+    by_use = break_even(facts.break_even if not bought else (), f"A node of {facts.per_node}, by hours of use")
+    offered = [*prices(known[:_MOST_OFFERS], "Prices of an instance"), *by_use]
     return [
         *(bought or [Prose(unknown or f"{device}: {'; '.join(told)}.")]),
         *([Prose(name)] if unknown else []),
         *device_facts(facts),
-        *prices(known[:_MOST_OFFERS], "Prices of an instance"),
-        *break_even(facts.break_even if not bought else (), f"A node of {facts.per_node}, by hours of use"),
+        *(offered if "usd" in asked or providers else [Folded(offered)]),
         *_notes(facts),
     ]
 
 
-def _rated(facts: HardwareDescription) -> str:
+def _rated(facts: HardwareDescription, memory_first: bool) -> str:
     """'989 TFLOP/s in bf16, 80.0 GiB at 3,352 GB/s, 700 W'."""
     dtype = next((name for name in ("bf16", "fp16") if name in facts.peak_tflops), "")
     rate = [f"{figures.whole(facts.peak_tflops[dtype])} TFLOP/s dense in {dtype}"] if dtype else []
@@ -68,7 +71,8 @@ def _rated(facts: HardwareDescription) -> str:
     if facts.scaleup_domain > 1 and facts.scaleup_bytes_per_s:
         speed = figures.shown("scaleup_bytes_per_s", facts.scaleup_bytes_per_s)
         link = [f"{facts.scaleup_link} at {speed} each way"]
-    return ", ".join([*rate, memory, *link, *([figures.shown("tdp_w", facts.tdp_w)] if facts.tdp_w else [])])
+    first = [memory, *rate] if memory_first else [*rate, memory]
+    return ", ".join([*first, *link, *([figures.shown("tdp_w", facts.tdp_w)] if facts.tdp_w else [])])
 
 
 def against(first: HardwareDescription, other: HardwareDescription) -> list[Block]:

@@ -52,7 +52,7 @@ def training(
     if not need.fits:
         close = need.per_device_bytes < need.capacity_bytes
         text = "It may not fit" if close else "It does not fit"
-        text = f"{text}: {_needs(need)}."
+        text = f"{text}: {needs(need)}."
         return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:
@@ -88,7 +88,7 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     fits = f"It fits{', but tightly' * need.tight}"
     good = not (limits.broken or saving or need.host.fits is False)
     wish = wish if good and "fit" not in asked else ""
-    verdict = f"{fits}: {_needs(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
+    verdict = f"{fits}: {needs(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = memory.host_runs_out(need.host)
     more = filter(None, (verdict if wish else "", saving, doubt_words(estimate.warnings, ("host memory",))))
@@ -97,12 +97,12 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
 
 
-def _needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
+def needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
     """'65.0 GiB (55.1–76.7) of 79.7 GiB per device'."""
-    needs = figures.gib(need.per_device_bytes)
+    taken = figures.gib(need.per_device_bytes)
     if isinstance(need, MemoryEstimate):
-        needs = figures.held(need, "per_device_bytes")
-    return f"{needs} of {figures.gib(need.capacity_bytes)} per device"
+        taken = figures.held(need, "per_device_bytes")
+    return f"{taken} of {figures.gib(need.capacity_bytes)} per device"
 
 
 def _mfu(rate: Throughput) -> str:
@@ -186,13 +186,15 @@ def serving(
     if rate_wanted := complete(estimate.plan).inference.request_rate:
         told_of += (f"{figures.number(rate_wanted)} requests/s cannot be served",)
     doubt = doubt_words(estimate.warnings, told_of)
-    rate = figures.rate(estimate.throughput.output_tokens_per_s_per_device)
+    rate = estimate.throughput
+    several = rate.output_tokens_per_s_per_device < rate.output_tokens_per_s
+    each = f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device; " if several else ""
     return [
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
                 good=verdict.good and not limits.broken, beware=bool(estimate.warnings or limits.doubtful)),
         Prose(money.of_all_requests(bill) if bill else ""),
-        Prose(f"Bottleneck: {estimate.bottleneck}. {rate} output tokens/s per device; room for "
-              f"{figures.whole(need.max_concurrency)} requests at once."),
+        Prose(f"Bottleneck: {estimate.bottleneck}. "
+              f"{capitalised(f'{each}room for {figures.whole(need.max_concurrency)} requests at once')}."),
     ]  # fmt: skip
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
-from pages.answers import memory
+from pages.answers import memory, steps
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
-from pages.blocks import Block, Prose, capitalised
+from pages.blocks import Block, Folded, Prose, capitalised
 from pages.results.columns import Column, table
 from pages.results.estimate import component
-from planner.results import Limit, MemoryEstimate, TrainingEstimate
+from planner.results import LayoutChoice, Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 from planner.training.concessions import CONCEDED
 
@@ -46,12 +46,32 @@ def training(limit: Limit) -> list[Block]:
         blocks.append(Prose(there))
     if limit.goal == "tokens" or not isinstance(limit.memory, MemoryEstimate):
         return blocks
-    return [*blocks, *memory.training(limit.memory)]
+    return [*blocks, *memory.training(limit.memory), *steps.limit(limit)]
 
 
 def _bound(limit: Limit, by: str) -> Prose:
-    """What stops it; at the end of what is tried nothing does."""
-    return Prose(f"{capitalised(limit.why)}." if limit.limited_by == "range" else f"Bottleneck: **{by}**; {limit.why}.")
+    """What stops it; at the end of what is tried nothing does, and a limit of latency says itself what it is of."""
+    if limit.limited_by == "range" or limit.limited_by.endswith("_slo_ms"):
+        return Prose(f"{capitalised(limit.why)}.")
+    return Prose(_with_host(limit) or f"Bottleneck: **{by}**; {limit.why}.")
+
+
+def _with_host(limit: Limit) -> str:
+    """Of a value that takes host memory: which of the two is fuller there. What the devices alone would need for more
+    says nothing of it."""
+    need = limit.memory
+    if not (_hosted(limit) and isinstance(need, MemoryEstimate)):
+        return ""
+    # With each how full it is.
+    parts = [(need.high_bytes, need.capacity_bytes, "device memory", "device")]
+    if need.host.capacity_bytes:
+        parts.append((need.host.per_node_bytes, need.host.capacity_bytes, "host memory", "node"))
+    fullest, *others = sorted(parts, key=lambda part: -part[0] / part[1])
+    first, *rest = (f"{figures.gib(taken)} of {figures.gib(has)} per {of}" for taken, has, _, of in (fullest, *others))
+    beside = "".join(f"; {name} {told}" for (_, _, name, _), told in zip(others, rest, strict=True))
+    largest = max(need.components, key=need.components.__getitem__)
+    most = f"most of the devices' {component(largest)} ({figures.gib(need.components[largest])})"
+    return f"Bottleneck: **{fullest[2]}**, {first}{beside}; {most}."
 
 
 def _verdict(limit: Limit) -> str:
@@ -155,14 +175,23 @@ def serving(limit: Limit) -> list[Block]:
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
     head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)
-    blocks: list[Block] = [head, _bound(limit, by)]
-    if isinstance(chosen, ServingChoice):
-        there = (
-            f"**At that point**: {chosen.summary}; TTFT "
-            f"{figures.known(chosen.ttft_s, figures.seconds, 'grows without end')}, TPOT "
-            f"{figures.seconds(chosen.tpot_s)}, {figures.rate(chosen.output_tokens_per_s)} output tokens/s."
-        )
-        blocks.append(Prose(there))
+    there = [_bound(limit, by), *_at_that_point(chosen)]
+    late = limit.limited_by.endswith("_slo_ms")
+    # What latency stops is told with how fast it is there, and memory says nothing of it.
+    blocks: list[Block] = [head, *([Prose(" ".join(block.markdown for block in there))] if late else there)]
     if isinstance(limit.memory, ServingMemoryEstimate) and isinstance(workload, Inference):
-        blocks += memory.serving(limit.memory, workload.engine)
-    return blocks
+        parts = memory.serving(limit.memory, workload.engine)
+        blocks += [Folded(parts)] if late else parts
+    return [*blocks, *steps.limit(limit)]
+
+
+def _at_that_point(chosen: LayoutChoice | ServingChoice) -> list[Prose]:
+    if not isinstance(chosen, ServingChoice):
+        return []
+    ttft = figures.known(chosen.ttft_s, figures.seconds, "grows without end")
+    return [
+        Prose(
+            f"**At that point**: {chosen.summary}; TTFT {ttft}, TPOT {figures.seconds(chosen.tpot_s)}, "
+            f"{figures.rate(chosen.output_tokens_per_s)} output tokens/s."
+        )
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Training
-from estimator.units import GIB
 from knowledge import figures
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
@@ -13,7 +12,6 @@ from planner.results import FitCheck
 _MOST_REMEDIES, _MOST_RELAXATIONS, _MOST_FASTER = 4, 3, 5
 # A gain of less than a percent is within what an estimate can tell apart.
 _FASTER = 0.99
-_LEAST_FREE = 0.05 * GIB
 _BUYS = "What more room would allow"
 
 
@@ -27,7 +25,7 @@ def training(fit: FitCheck) -> list[Block]:
         )
         return _remedies(fit, short, none, True)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
-    if fit.headroom_bytes < _LEAST_FREE and not fit.tight:
+    if figures.is_no_room(fit.headroom_bytes) and not fit.tight:
         text = (
             "**Headroom**: at the upper end of the memory interval it fits because cached blocks are given back when "
             "memory runs short."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from estimator.plan.schema import Inference
 from knowledge import figures
+from pages.answers.lead import needs
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
@@ -13,11 +16,14 @@ from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatenc
 
 # Below this part of the requests that come, those that wait get more all the time.
 SERVED = 0.98
+# What people mean by the name of another figure.
+_CALLED = {"tokens_per_s": "output_tokens_per_s"}
 LATENCIES = {"ttft": "time to first token", "tpot": "time per token", "e2e": "whole request"}
 
 
-def verdict(estimate: ServingEstimate, e2e_limit_s: float | None) -> Headline:
-    """Whether it fits, how fast it answers and how much it serves, in a few sentences."""
+def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequence[str] = ()) -> Headline:
+    """Whether it fits, how fast it answers and how much it serves, in a few sentences; figures and intents that were
+    `asked` for come first, unless something hurts."""
     plan, memory, latency, rate = complete(estimate.plan), estimate.memory, estimate.latency, estimate.throughput
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     if not memory.fits or not isinstance(plan.workload, Inference):
@@ -36,11 +42,21 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None) -> Headline:
         served = f"{figures.rate(rate.requests_per_s)}{f' of {figures.number(wanted)}' if wanted else ''} requests/s"
         text = f"It fits, but cannot keep up: it serves {served}, so the queue keeps growing."
         return Headline(text, False, f"{run.removesuffix(': ')}.")
-    return Headline(
-        head, not too_slow,
-        f"{run}TTFT **{figures.seconds(latency.ttft_s)}**, TPOT **{figures.seconds(latency.tpot_s)}**, "
-        f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**.",
-    )  # fmt: skip
+    told = {
+        "ttft_s": f"TTFT **{figures.seconds(latency.ttft_s)}**",
+        "tpot_s": f"TPOT **{figures.seconds(latency.tpot_s)}**",
+        "output_tokens_per_s": f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**",
+    }
+    names = [_CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked)]
+    wished = [name for name in dict.fromkeys(names) if name in told]
+    if too_slow or not {*wished, "fit"} & set(names):
+        return Headline(head, not too_slow, f"{run}{', '.join(told.values())}.")
+    fits = f"It fits: {needs(memory)}." if "fit" in names else head
+    if not wished:
+        return Headline(fits, True, f"{run}{', '.join(told.values())}.")
+    first = ", ".join(told.pop(name) for name in wished).replace("**", "")
+    others = f"{', '.join(told.values())}." if told else ""
+    return Headline(f"{first}: {run.removesuffix(': ')}.", True, f"{fits} {others}".strip())
 
 
 def _missed(estimate: ServingEstimate, e2e_limit_s: float | None) -> list[str]:

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
+from knowledge.machines.catalogue import find_accelerator
 from pages.answers.plan import complete
 from pages.blocks import Block, Steps
 from planner.result import Decisive
-from planner.results import TrainingEstimate
+from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
 _MOST = 2
 # How a choice is said that is better than the one that was assumed.
 _SAID = {
     "workload.framework": "use {}", "workload.engine": "use {}", "workload.compile": "with torch.compile",
-    "workload.attention": "with flash attention 3", "workload.weight_dtype": "{} weights",
-    "workload.kv_dtype": "{} KV cache", "workload.method": "with LoRA",
+    "workload.attention": "with flash attention 3", "workload.weight_dtype": "weights in {}",
+    "workload.kv_dtype": "KV cache in {}", "workload.method": "with LoRA",
 }  # fmt: skip
 
 
@@ -46,7 +47,24 @@ def serving(estimate: ServingEstimate, written: bool) -> list[Block]:
     assert isinstance(workload, Inference)
     if not estimate.memory.fits or estimate.meets_slo is False:
         return next_steps([*_better(estimate.decides), "how many GPUs do I need?"])
-    return next_steps([*_better(estimate.decides), *([] if written else ["write the files"]), "what does it cost?"])
+    # What a card of one's own costs an hour is not the next question.
+    own = find_accelerator(str(complete(estimate.plan).cluster.accelerator)).value.personal
+    last = "how many users can it serve?" if own else "what does it cost?"
+    return next_steps([*_better(estimate.decides), *([] if written else ["write the files"]), last])
+
+
+def limit(extent: Limit) -> list[Block]:
+    """After a limit: how fast the fewest devices are, or the limit on twice as many, and with less to hold."""
+    plan = complete(extent.plan)
+    workload, cluster = plan.workload, plan.cluster
+    twice = f"on {2 * (cluster.count or 1)} x {cluster.accelerator}"
+    if extent.goal == "devices":
+        return next_steps(["how fast is that?", twice])
+    if isinstance(workload, Inference):
+        less = ["weights in fp8"] if workload.weight_dtype == "bf16" else []
+    else:
+        less = ["with LoRA"] if workload.method == "full" and workload.stage != "pretrain" else []
+    return next_steps([twice, *less])
 
 
 def _better(rows: Sequence[Decisive]) -> list[str]:

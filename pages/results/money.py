@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Plan
-from estimator.units import GIB
 from knowledge import figures
-from knowledge.figures import NONE, gib, hours, percent, plain, shown, usd, whole
+from knowledge.figures import NONE, hours, is_no_room, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
 from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
@@ -31,7 +30,6 @@ from planner.result import ProviderCost
 
 ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
 """What comes first among clusters, by how they are sorted."""
-_LEAST_FREE = 0.05 * GIB
 CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 
@@ -283,10 +281,9 @@ def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
 
 
 def _free(row: ClusterOption) -> str:
-    if row.headroom_bytes is None:
-        return NONE
     # Such a layout fits since what is cached gives way, and would not be told otherwise.
-    return "none, but caches are given back" if row.headroom_bytes < _LEAST_FREE else gib(row.headroom_bytes)
+    given_back = row.headroom_bytes is not None and is_no_room(row.headroom_bytes)
+    return shown("headroom_bytes", row.headroom_bytes) + (", but caches are given back" if given_back else "")
 
 
 CLUSTER: tuple[Column, ...] = (

@@ -11,14 +11,14 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.search.layouts import divisors
 from estimator.serving.arrivals import Loads
 from estimator.serving.estimates import loads_of
 from estimator.serving.memory import ServingMemory, serving_memory
 from estimator.serving.space import Deployments, deployments
-from knowledge.figures import gib
+from knowledge.figures import gib, seconds
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.counted import find_devices
 from planner.evidence import evidence_of
@@ -168,11 +168,11 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     each = f"{clients} requests at once" if clients > 1 else "one request"
     shown = list(probes.values())
     if value is None:
-        by, what = _kept_by(slow.get(least, ""), job.engine.name)
+        by, what = _kept_by(slow.get(least, ""), job.engine.name, plan.inference)
         short = "is fast enough" if by.endswith("_slo_ms") else "runs at once" if by == "max_batch" else "fits"
         return _Furthest(plan_at, None, least, least, by, f"not even the shortest of {each} {short}", shown)
     if too_slow := next((reason for length, reason in sorted(slow.items()) if length > value), None):
-        by, what = _kept_by(too_slow, job.engine.name)
+        by, what = _kept_by(too_slow, job.engine.name, plan.inference)
         return _Furthest(plan_at, value, least, value + 1, by, f"with more than {value:,} {unit} {what}", shown)
     if value >= most:
         why = f"the model reads no more than {context:,} tokens, and {each} of them fit"
@@ -181,13 +181,19 @@ def _longest(plan: Plan, prompt: bool) -> _Furthest:
     return _Furthest(plan_at, value, least, value + 1, "kv_cache", why, shown)
 
 
-def _kept_by(reason: str, engine: str) -> tuple[str, str]:
+def _kept_by(reason: str, engine: str, wanted: Inference) -> tuple[str, str]:
     """(What a limit is named by, what happens beyond it) of what keeps requests from running within the limits."""
     if reason in _LATENCIES:
-        return f"{reason}_slo_ms", f"the limit of {_LATENCIES[reason]} is missed"
+        return f"{reason}_slo_ms", _exceeded(reason, wanted)
     if reason == "throughput":
         return "max_batch", f"some wait for others to end: {engine} runs no more in a step"
     return "kv_cache", "the caches of all of them do not fit beside the weights at once"
+
+
+def _exceeded(reason: str, wanted: Inference) -> str:
+    """'time per output token exceeds its limit of 50.0 ms'."""
+    most_ms = getattr(wanted, f"{reason}_slo_ms", None)
+    return f"{_LATENCIES[reason]} exceeds its limit{f' of {seconds(most_ms / 1e3)}' if most_ms else ''}"
 
 
 def _with_prompt(plan: Plan, value: int) -> Plan:
@@ -238,7 +244,8 @@ def _most_at_once(plan: Plan) -> _Furthest:
             plan_at, None, 1, 1, by, "not even one request fits" if by == "kv_cache" else "one is too slow"
         )
     if reasons[best] in ("ttft", "tpot") and slow[best] <= min(room[best], engine[best]):
-        by, why = f"{reasons[best]}_slo_ms", f"with more the limit of {_LATENCIES[reasons[best]]} is missed"
+        by = f"{reasons[best]}_slo_ms"
+        why = f"with one more the {_exceeded(str(reasons[best]), open_plan.inference)}"
     elif engine[best] < room[best]:
         by, why = (
             "max_batch",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from conversations import of, say, turns
 
@@ -19,11 +21,14 @@ QUESTIONS = (
     "serve Llama-3.3-70B on 2 H100",
     "serve Qwen3-8B on one L40S, 8 clients at once",
     "cheapest cluster on AWS to train Llama-3.1-70B on 10B tokens in 3 days",
+    "longest context for a full fine-tune of Qwen3-8B on 8 H100",
+    "how many users can Llama-3.1-8B serve on one L40S?",
+    "how many H100 do I need to full fine-tune Llama-3.1-70B?",
 )
 # What a step that names a value sets.
 SETS = {
-    "megatron-bridge": "workload.framework", "fp8 weights": "workload.weight_dtype", "LoRA": "workload.method",
-    "fp8 KV cache": "workload.kv_dtype", "torch.compile": "workload.compile",
+    "megatron-bridge": "workload.framework", "weights in fp8": "workload.weight_dtype", "LoRA": "workload.method",
+    "KV cache in fp8": "workload.kv_dtype", "torch.compile": "workload.compile",
 }  # fmt: skip
 
 
@@ -48,6 +53,8 @@ def test_every_step_that_is_offered_can_be_said(question: str) -> None:
         for words, path in SETS.items():
             if words in step:
                 assert get(after.plan, path) is not None, step
+                # What is changed is not asked for: its size does not come before the verdict.
+                assert not re.match(r"\W*(weights|kv cache)\b", after.answer, re.IGNORECASE), step
 
 
 @pytest.mark.parametrize("question", ["train a model on 8 H100", "fine-tune Llama-3.1-8B on my GPU"])

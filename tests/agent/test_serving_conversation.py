@@ -80,7 +80,7 @@ def test_the_best_way_is_chosen_and_then_estimated() -> None:
     )
     for done in (best, engines, devices):
         assert names(done) == ["best_serving", "estimate_inference"]
-        assert "serves Llama-3.1-8B with the most tokens/s per device" in done["answer"]
+        assert "the most tokens/s per device for Llama-3.1-8B" in done["answer"]
         assert done["ungrounded"] == []
     assert arguments(engines)["engines"] == ["vllm", "sglang"]
     assert arguments(devices)["accelerators"] == ["h100-sxm", "l40s"]

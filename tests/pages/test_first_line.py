@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from knowledge import figures
-from pages.answers import facts, lead
+from pages.answers import facts, lead, serving
 from pages.answers.asked import named_figures, with_named
 from pages.answers.change import ShortAnswer, changed
-from pages.answers.comparison import _behind
+from pages.answers.comparison import _behind, compared
 from pages.answers.cost import cheaper_first, first_savings
 from pages.answers.limit import answer
 from pages.blocks import Headline, Prose
@@ -141,3 +141,26 @@ def test_where_nothing_holds_back_nothing_is_called_a_bottleneck() -> None:
     assert found.limited_by == "range"
     assert "It fits on a single device" in told
     assert "Bottleneck" not in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [(["latency.ttft_s"], "TTFT "), (["throughput.tokens_per_s", "time"], r"[\d,]+ output tokens/s: "),
+     (["fit"], r"It fits: [\d.]+ GiB of "), (["time"], r"It fits\.")],
+)  # fmt: skip
+def test_what_was_asked_of_a_deployment_comes_first_and_once(asked: list[str], first: str) -> None:
+    found: Any = find("estimate_inference").run({"model": "llama-3.1-8b", "accelerator": "h100", "count": 1})
+    head = serving.verdict(found, None, asked)
+    assert re.match(first, head.text)
+    told = f"{head.text} {head.more}"
+    assert all(told.count(word) == 1 for word in ("It fits", "TTFT", "TPOT", "output tokens/s"))
+
+
+def test_the_cheapest_per_token_is_a_price() -> None:
+    over = {"accelerator": ["h100", "b200"]}
+    found: Any = find("compare").run(
+        {"model": "llama-3.1-8b", "plan": {"workload": {"kind": "inference"}}, "over": over}
+    )
+    head = compared(found, ["cost", "latency.tpot_s"])[0]
+    assert isinstance(head, Headline)
+    assert "costs the least: $" in head.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 from hypothesis import given
@@ -14,7 +15,7 @@ from tools.registry import find
 from tui.actions import ACTIONS
 from tui.screens import find_screen
 from tui.screens.hardware import COLUMNS
-from tui.screens.list_table import Head, within
+from tui.screens.list_table import Head, whole, within
 from tui.screens.listing import Column, Listing, text
 
 LISTING = Listing((text("ID", "id"), Column("SIZE", lambda row: row.size, str, right=True)))
@@ -107,3 +108,13 @@ def test_words_give_way_to_numbers_and_the_row_stays_known(heads: list[Head], ro
         assert fitted == heads
     least = [head.width if head.right else min(head.width, 18 if place else 28) for place, head in enumerate(heads)]
     assert taken <= room or sum(least) + 2 * (len(least) - 1) > room
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=5))
+def test_no_cell_is_in_sight_in_part(widths: list[int]) -> None:
+    """Cells of letters, wherever the row is scrolled to; the last two columns of the screen lie under a sign."""
+    cells = ["abcde"[place] * width for place, width in enumerate(widths)]
+    long = sum(widths) + 2 * len(widths)
+    for left, seen in product(range(long), range(2, long)):
+        line = "  ".join(whole(cells, left, seen - 2))[left : left + seen]
+        assert all(cell in line for cell in cells if cell[0] in line)

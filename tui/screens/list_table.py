@@ -190,12 +190,12 @@ def within(heads: Sequence[Head], room: int) -> Sequence[Head]:
 
 
 def whole(texts: Sequence[str], left: int, room: int) -> list[str]:
-    """Columns of a row, those blank that would be seen in part: a number without its end is another number."""
+    """Columns of a row, those blank that are not in sight as a whole: a number without its end is another number."""
     seen, start = [], 0
     for text in texts:
         end = start + cell_len(text)
-        in_part = start < left < end or start < left + room < end
-        seen.append(" " * (end - start) if in_part else text)
+        cut = start < left < end or end > left + room
+        seen.append(" " * (end - start) if cut else text)
         start = end + _GAP
     return seen
 

@@ -30,7 +30,7 @@ Data = Mapping[str, Any]
 # What is known of a row is asked for once the cursor rests.
 _REST_S = 0.08
 _MARK, _UNMARKED = "* ", "  "
-_WIDEST, _WIDEST_LAST = 44, 120
+_WIDEST, _WIDEST_LAST = 72, 120
 
 
 class TableScreen(WorkingScreen):

@@ -92,7 +92,7 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     problem = error or "no tool gave a result"
     if problem.startswith(f"{DATA}: is required"):
         return [Prose(ASK_DATA), *notes("", work.notes)], [problem]
-    return [Prose(f"I cannot do that as asked: {_in_words(problem)}"), *notes("", work.notes), *_instead(problem)], [
+    return [Prose(f"I cannot do that as asked: {in_words(problem)}"), *notes("", work.notes), *_instead(problem)], [
         problem
     ]
 
@@ -100,12 +100,12 @@ def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
 _FIELD, _VALID = re.compile(r"^[a-z_]+(\.[a-z_]+)*: "), re.compile(r"; valid: (?=[^;]*$)")
 
 
-def _in_words(problem: str) -> str:
+def in_words(problem: str) -> str:
     """An error's sentence without where the field stands in a plan: 'torchtitan has no lora. Valid: full.'"""
     return f"{_VALID.sub('. Valid: ', _FIELD.sub('', problem)).rstrip('.')}."
 
 
-_DEGREE = re.compile(r"layout\.(\w+): \w+=(\d+) .*; valid: ([\d ]+)$")
+_DEGREE = re.compile(r"layout\.(\w+): .*?\b\1[= ](\d+) .*; valid: ([\d ]+)$")
 _MOST_INSTEAD = 3
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.answers.outcomes import changes, errors, is_told_again, joined, refused, result_of, results
-from agent.offline.answers.training import failures, files_made
+from agent.offline.answers.training import failures, files_made, with_files
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference
@@ -40,12 +40,12 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         blocks = lead.of_a_range(sweep.describe(by_name["sweep"]))
     elif extent := result_of(outcomes, Limit):
         head, *rest = limit.serving(extent)
-        blocks = lead.short([head, *_format_taken(outcomes), *rest], 2)
+        blocks = lead.short([head, *_format_taken(outcomes), *rest], 2, 0)
     else:
         blocks = deployment(outcomes, work)
     estimate = result_of(outcomes, ServingEstimate)
     fits = estimate is None or estimate.memory.fits
-    blocks += files_made(outcomes, set(work.intents), not fits and not work.anyway)
+    blocks = with_files(blocks, files_made(outcomes, set(work.intents), not fits and not work.anyway))
     rest = assumptions.warnings(by_name.values())
     rest += [assumptions.how_sure(next(iter(by_name.values())).evidence)] if fits else []
     rest += assumptions.assumed(by_name.values(), work.notes, layout=False)
@@ -66,9 +66,9 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         priced = estimate.cost if estimate and "cost" in intents else None
         blocks += lead.short(choice.size(sized, priced.usd_per_month if priced else None))
     elif search := result_of(outcomes, BestServing):
-        blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})))
+        blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})), 2, 2)
     elif estimate:
-        verdict = serving.verdict(estimate, limits.get("e2e_limit_s"))
+        verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
         head, *rest = lead.serving(estimate, verdict, fit, bill)
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
         if estimate.memory.fits and is_told_again(outcomes, work):

@@ -9,6 +9,7 @@ from typing import Any
 from agent.offline.answers.outcomes import (
     changes,
     errors,
+    in_words,
     is_told_again,
     joined,
     refused,
@@ -129,7 +130,7 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         wanted = "hours and dollars" if "cost" in intents else "the length of the whole run"
         blocks.append(Prose(f"For {wanted}: how many tokens will it train on?"))
     unfit = estimate is not None and not estimate.memory.fits
-    blocks += files_made(outcomes, intents, unfit and not work.anyway)
+    blocks = with_files(blocks, files_made(outcomes, intents, unfit and not work.anyway))
     blocks += failures(outcomes)
     written, slow = bool(intents & {"write", "render"}), "faster" in intents
     blocks += steps.training(estimate, bill is not None, written, slow) if estimate else []
@@ -202,8 +203,14 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
     refusals = errors(outcomes)
     for name, refusal in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
         if name in refusals:
-            return [Prose(f"**{refusal}**: {refusals[name]}")]
+            return [Headline(f"{refusal}: {in_words(refusals[name])}", False)]
     return head
+
+
+def with_files(blocks: list[Block], made: list[Block]) -> list[Block]:
+    """An answer with what became of the files that it was asked for: that there are none comes first."""
+    refused = [block for block in made if isinstance(block, Headline)]
+    return [*refused, *blocks, *(block for block in made if block not in refused)]
 
 
 def failures(outcomes: list[Outcome]) -> list[Block]:
@@ -216,7 +223,7 @@ def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> 
     extent, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
     if extent is None:
         return refused(errors(outcomes).get("find_limit"), work)
-    blocks = lead.short(limit.training(extent), 2)
+    blocks = lead.short(limit.training(extent), 2, 0)
     if extent.value is not None:
         blocks.append(Folded(runs_at(extent, plan, outcomes, "why" in intents)))
     if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
