@@ -39,7 +39,9 @@ def gib_range(low_bytes: float, high_bytes: float) -> str:
     """Both ends in the unit that suits the upper one."""
     if high_bytes < GIB:
         return _between(gib(low_bytes), gib(high_bytes))
-    return f"{low_bytes / GIB:,.1f}–{high_bytes / GIB:,.1f} GiB"
+    # As many digits as each has by itself.
+    ends = (f"{size / GIB:,.{0 if size >= 1000 * GIB else 1}f}" for size in (low_bytes, high_bytes))
+    return f"{'–'.join(ends)} GiB"
 
 
 def file_size(size_bytes: int) -> str:

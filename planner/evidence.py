@@ -15,7 +15,7 @@ def evidence_of(job: Job | ServingJob) -> list[Evidence]:
     the interval of its figure."""
     if isinstance(job, Job):
         rows = [_row("time", backing, job.time_spread) for backing in time_backing(job)]
-        return [*rows, _row("memory", memory_backing(job), job.memory_below)]
+        return [*rows, _row("memory", memory_backing(job), job.memory_below, job.memory_above)]
     spread = max(job.factors.tpot_spread, job.factors.throughput_spread)
     rows = [_row("time", backing, spread) for backing in serving_backing(job)]
     return [*rows, _row("memory", cache_backing(job), None)]
@@ -26,7 +26,7 @@ def union_evidence(jobs: Iterable[Job | ServingJob]) -> list[Evidence]:
     return list({repr(row): row for job in jobs for row in evidence_of(job)}.values())
 
 
-def _row(figure: str, backing: Backing, spread: float | None) -> Evidence:
+def _row(figure: str, backing: Backing, spread: float | None, above: float | None = None) -> Evidence:
     return Evidence(
         figure=figure,
         part=backing.part,
@@ -40,6 +40,7 @@ def _row(figure: str, backing: Backing, spread: float | None) -> Evidence:
         versions=list(backing.versions),
         sources=list(backing.sources),
         spread=spread,
+        spread_above=spread if above is None else above,
     )
 
 

@@ -44,8 +44,9 @@ class Evidence(Result):
     versions: list[str] = Field(description="Software versions that the runs name, those of most runs first.")
     sources: list[str]
     spread: float | None = Field(
-        description="Half width of the 80 % interval as a factor on the figure, e.g. 0.15; null where there is none."
+        description="How far the 80 % interval goes below the figure, as a factor on it, e.g. 0.15; null without one."
     )
+    spread_above: float | None = Field(default=None, description="The same above it.")
 
 
 class NeighbourFigures(Result):

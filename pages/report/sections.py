@@ -214,8 +214,16 @@ def _sureness(rows: Sequence[Evidence]) -> Details:
 
 _MISSES: tuple[Column, ...] = (
     ("median error", lambda row: "" if row.error is None else percent(row.error)),
-    ("80 % interval", lambda row: "" if row.spread is None else f"± {percent(row.spread)}"),
+    ("80 % interval", lambda row: _interval(row.spread, row.spread_above)),
 )
+
+
+def _interval(below: float | None, above: float | None) -> str:
+    """'± 17 %', or '-4.0 % to +14 %'."""
+    if below is None:
+        return ""
+    least, most = percent(below), percent(below if above is None else above)
+    return f"± {least}" if least == most else f"-{least} to +{most}"
 
 
 def evidence_section(rows: Sequence[Evidence]) -> Details:
