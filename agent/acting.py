@@ -18,7 +18,7 @@ from estimator.errors import PlanError
 from planner.clock import on
 from tools.registry import Tool
 
-_DECLINED = "the user declined, so nothing was written"
+_DECLINED = "the user declined"
 
 
 @dataclass(frozen=True)

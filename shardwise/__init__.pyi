@@ -666,6 +666,8 @@ class _CostRequest(_EitherRequest, _CostTerms, total=False):
     """Ways to be done sooner, with what they cost."""
     more_usd: float | None
     """What so much more money would buy, in USD."""
+    api_usd: float | None
+    """An API's price per million tokens."""
 
 class _CompareRequest(_EitherRequest, total=False):
     scenarios: list[Mapping[str, Any]] | None

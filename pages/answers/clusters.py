@@ -41,13 +41,15 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         return [Headline("No known cluster meets this.", False), *others]
     first = clusters.options[0]
     monthly = bool(first.engine) and _of_a_month(clusters)
-    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first))
-    what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
-    doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
-    what = " ".join(filter(None, (doubt, _pays(first), what, taken_data(clusters.assumptions))))
     goal = complete(clusters.plan).goal if clusters.plan else None
     bought = first.capex_usd is not None
     limits = LimitWords((), (), ()) if monthly and not bought else limit_words(goal, first)
+    said = " ".join((*limits.broken, *limits.doubtful))
+    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first, said))
+    what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
+    doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
+    cheapest = "" if monthly else _cheapest(clusters)
+    what = " ".join(filter(None, (doubt, _pays(first), cheapest, what, taken_data(clusters.assumptions))))
     sure = not (doubt or limits.doubtful)
     head = (
         Headline(
@@ -160,11 +162,24 @@ def _served(option: ClusterOption) -> str:
     return f"; {', '.join(words)}"
 
 
-def _price_and_time(option: ClusterOption) -> str:
+def _price_and_time(option: ClusterOption, said: str = "") -> str:
+    """What it takes and costs, without what limits have `said`."""
     if option.hours is None:
         return "" if option.usd_per_hour is None else f", {figures.usd(option.usd_per_hour)} per hour"
-    text = f": {figures.held(option, 'hours')}"
-    return text if option.usd is None else f"{text}, {figures.held(option, 'usd')}"
+    known = [figures.held(option, name) for name in ("hours", "usd") if getattr(option, name) is not None]
+    told = ", ".join(text for text in known if text not in said)
+    return f": {told}" if told else ""
+
+
+def _cheapest(clusters: RecommendedCluster) -> str:
+    """The option that costs less than the first, and why that is not it."""
+    first, *others = clusters.options
+    row = min(others, key=lambda row: row.usd or float("inf"), default=None)
+    if row is None or row.usd is None or first.usd is None or row.usd >= first.usd:
+        return ""
+    slow = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
+    but = "" if row.launch_targets else ", but no launch target here writes such a plan"
+    return f"Cheapest: {_named(row)}, {figures.usd(row.usd)}{slow}{but}."
 
 
 def configured(found: AutoConfigured) -> list[Block]:

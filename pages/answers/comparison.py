@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete
-from pages.blocks import Block, Folded, Prose
+from pages.blocks import Block, Folded, Prose, Steps
 from pages.results.basis import notes
 from pages.results.limits import limit_words
 from pages.results.many import by_strategy, least_of, peaks, side_by_side, sizes
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from planner.layouts.peak import PeakRow, PeakThroughput
     from planner.layouts.strategies import AppliedStrategies
 
+_PLACES = ("first", "second", "third", "fourth")
 _LED, _MOST_CONCLUSIONS, _MOST_REASONS = 2, 6, 3
-_MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS = 24, 16, 6
+_MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS, _MOST_THEN = 24, 16, 6, 2
 
 
 def _led(sentences: Sequence[str]) -> list[Block]:
@@ -82,7 +83,10 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     wholly = len(usable) == len(comparison.rows)
     head = verdict(" ".join([*broken, first]), None if usable else False, comparison.warnings, " ".join([*rest, *kept]))
     rows = side_by_side(comparison, asked=figure)
-    return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more)]
+    names = [row.name for row in comparison.rows]
+    best = next((name for name in names if first.startswith(f"{name} ")), "")
+    take = [Steps([f"take the {_PLACES[names.index(best)]}"])] if best in names[: len(_PLACES)] else []
+    return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more), *take]
 
 
 def reasons(comparison: Comparison) -> list[Block]:
@@ -135,7 +139,8 @@ def peak(throughput: PeakThroughput) -> list[Block]:
     best = max(rows, key=lambda row: row.tokens_per_s_per_device or 0.0)
     head = (
         f"**{best.accelerator} in {best.precision}** reaches the most for {best.model.rpartition('/')[2]}: "
-        f"{figures.held(best, 'tokens_per_s_per_device')} tokens/s per device, {figures.shown('mfu', best.mfu)} MFU."
+        f"{figures.held(best, 'tokens_per_s_per_device')} tokens/s per device, {figures.shown('mfu', best.mfu)} MFU"
+        f"{_then(best, rows)}."
     )
     return [
         verdict(head, True, throughput.warnings),
@@ -143,6 +148,20 @@ def peak(throughput: PeakThroughput) -> list[Block]:
         *notes("Rated against measured runs", _measured(rows)),
         *problems,
     ]
+
+
+def _then(best: PeakRow, rows: Sequence[PeakRow]) -> str:
+    """', then h100-sxm in fp8 at 1,604': the best of each other accelerator for the same model."""
+    others: dict[str, PeakRow] = {}
+    for row in sorted(rows, key=lambda row: -(row.tokens_per_s_per_device or 0.0)):
+        if row.model == best.model and row.accelerator != best.accelerator:
+            others.setdefault(row.accelerator, row)
+    key = "tokens_per_s_per_device"
+    told = [
+        f"{row.accelerator} in {row.precision} at {figures.shown(key, getattr(row, key))}"
+        for row in list(others.values())[:_MOST_THEN]
+    ]
+    return f", then {', '.join(told)}" if told else ""
 
 
 def _measured(rows: Sequence[PeakRow]) -> list[str]:

@@ -13,7 +13,7 @@ from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, ov
 from planner.money.offers import of_strangers
 from planner.money.results import CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
-from planner.serving.results import ServingCost
+from planner.serving.results import BestServing, ServingCost
 
 _MOST_OFFERS = 5
 _DAY_H = 24.0
@@ -62,14 +62,19 @@ def _spot(cost: CostEstimate) -> str:
         return ""
     text = f"**Spot** {row.instance} of {row.provider}: {figures.usd(row.spot_usd_per_hour)} an hour, "
     text += f"{figures.usd(cost.usd)} with the time that interruptions take"
-    priced = [other for other in cost.by_provider if other.usd is not None and other.joined is not False]
-    clouds = [other for other in priced if not of_strangers(other.seller)] or priced
-    best = min(clouds, key=lambda other: other.usd or 0.0, default=None)
+    best = _cheapest_by_hour(cost)
     for other in {row.provider: row, **({best.provider: best} if best else {})}.values():
         if other.usd is not None and other.usd_per_hour is not None:
             text += f"; on demand {other.instance} of {other.provider} {figures.usd(other.usd)}"
             text += f" at {figures.usd(other.usd_per_hour)} an hour"
     return f"{text}."
+
+
+def _cheapest_by_hour(cost: CostEstimate) -> ProviderCost | None:
+    """On demand, of a cloud where one has a price."""
+    priced = [other for other in cost.by_provider if other.usd is not None and other.joined is not False]
+    clouds = [other for other in priced if not of_strangers(other.seller)] or priced
+    return min(clouds, key=lambda other: other.usd or 0.0, default=None)
 
 
 def first_savings(cost: CostEstimate, told: bool = False) -> list[Block]:
@@ -86,6 +91,31 @@ def cheaper_first(cost: CostEstimate) -> str:
     if not rows:
         return f"Nothing cheaper than {figures.usd(cost.usd)} was found for this run."
     return f"{CHEAPER}: {_way(rows[0])} instead of {figures.usd(cost.usd)}."
+
+
+def cheaper_tokens(cost: CostEstimate, search: BestServing) -> str:
+    """'Cheaper: PP 2, fp8, trtllm, 219 in flight: $0.42 per million output tokens instead of $1.46.' on the same
+    devices."""
+    now, least = cost.usd_per_million_output_tokens, search.best.usd_per_million_output_tokens
+    if now is None or least is None:
+        return ""
+    if not search.best.fits or figures.usd(least) == figures.usd(now) or least > now:
+        return f"Nothing cheaper than {figures.usd(now)} per million output tokens was found on these devices."
+    instead = f"{figures.usd(least)} per million output tokens instead of {figures.usd(now)}"
+    return f"{CHEAPER}: {search.best.summary}, {instead}."
+
+
+def on_spot(cost: CostEstimate) -> str:
+    """'Spot costs $473 instead of $945 on demand, with the time that interruptions take.' for whoever asks whether."""
+    if cost.price != "spot" or cost.usd is None:
+        return ""
+    usual = _cheapest_by_hour(cost)
+    if usual is None or usual.usd is None:
+        return ""
+    verdict = "Spot is cheaper" if cost.usd < usual.usd else "Spot is not cheaper"
+    return (
+        f"{verdict}: {figures.usd(cost.usd)} with the time that interruptions take, {figures.usd(usual.usd)} on demand."
+    )
 
 
 def _savings(cost: CostEstimate) -> list[Saving]:

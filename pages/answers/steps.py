@@ -42,14 +42,14 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool
     return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), *faster])
 
 
-def serving(estimate: ServingEstimate, written: bool) -> list[Block]:
+def serving(estimate: ServingEstimate, written: bool, priced: bool = False) -> list[Block]:
     workload = complete(estimate.plan).workload
     assert isinstance(workload, Inference)
     if not estimate.memory.fits or estimate.meets_slo is False:
         return next_steps([*_better(estimate.decides), "how many GPUs do I need?"])
     # What a card of one's own costs an hour is not the next question.
     own = find_accelerator(str(complete(estimate.plan).cluster.accelerator)).value.personal
-    last = "how many users can it serve?" if own else "what does it cost?"
+    last = "how many users can it serve?" if own or priced else "what does it cost?"
     return next_steps([*_better(estimate.decides), *([] if written else ["write the files"]), last])
 
 

@@ -141,11 +141,11 @@ def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: s
             f"({percent(even_hours / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
             f"years, against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
         )
-    return (
-        f"**{choice} {devices} for {span}**: renting costs {known(row.usd, usd)} at {row.provider}, buying "
-        f"{usd(owned.capex_usd)}, which pays from {whole(round(even_hours))} hours of use a year for "
-        f"{owned.years:.0f} years."
-    )
+    rents, pays = f"{known(row.usd, usd)} at {row.provider}", f"{whole(round(even_hours))} hours of use a year"
+    buys = f"buying ({usd(owned.capex_usd)}, for {owned.years:.0f} years) pays"
+    if choice == "Buy":
+        return f"**Buy {devices}, used as much every year**: {buys} from {pays}; renting for {span} costs {rents}."
+    return f"**Rent {devices} for {span}**: {rents}; {buys} from {pays}."
 
 
 def _rented(row: ProviderCost, devices: str, span: str) -> str:

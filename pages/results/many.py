@@ -248,9 +248,11 @@ def peak(result: PeakThroughput) -> list[Block]:
 
 
 def peaks(rows: Sequence[PeakRow]) -> list[Block]:
+    several = len({row.model for row in rows}) > 1
     columns: list[Column] = [
-        "model", ("device", "accelerator"), "devices", "precision",
+        *(["model"] if several else []), ("device", "accelerator"), "precision",
         (figures.label("tokens_per_s_per_device"), lambda row: figures.held(row, "tokens_per_s_per_device")),
-        "tokens_per_day", "mfu", ("rated", "rating"), ("against", "rated_against"), _LAYOUT, ("why not", "error"),
+        "mfu", "devices", "tokens_per_day", ("rated", "rating"), ("against", "rated_against"), _LAYOUT,
+        ("why not", "error"),
     ]  # fmt: skip
     return table(rows, columns)

@@ -105,18 +105,21 @@ def over_api(api: ApiComparison | None, title: str = "") -> list[Block]:
 
 
 def beside_api(api: ApiComparison) -> str:
-    middle = usd(api.median_usd_per_million_output_tokens)
-    text = f"Over an API such requests cost {middle} per million output tokens, prompts included"
-    text += (
-        f" (the median of {api.provider_count} providers)." if api.provider_count > 1 else " (the one provider known)."
-    )
+    """From which volume on a deployment costs less than an API, and what that API costs."""
+    told = f"{usd(api.median_usd_per_million_output_tokens)} per million output tokens, prompts included"
+    if api.named_usd_per_million_tokens is not None:
+        other = f"an API at {usd(api.named_usd_per_million_tokens)} per million tokens ({told})"
+    elif api.provider_count > 1:
+        other = f"an API ({told}: the median of {api.provider_count} providers)"
+    else:
+        other = f"an API ({told}: the one provider known)"
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
-        return text
+        return f"What this deployment costs is not known; {other} is what it is to be set beside."
     if load > 1.0:
-        return f"{text} That is cheaper than this deployment at any load."
+        return f"An API is cheaper at any load: {other} costs less than this deployment kept busy."
     volume = f"{whole(tokens / 1e6)} million output tokens a month"
-    return f"{text} This deployment is cheaper from {volume} on: at {percent(load)} of its load."
+    return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load."
 
 
 def dated(row: ProviderCost) -> str:

@@ -80,6 +80,7 @@ class CostRequest(EitherRequest, CostTerms):
     cheaper: bool = Field(False, description="Ways to pay less for training too; takes longer.")
     faster: bool = Field(False, description="Ways to be done sooner, with what they cost.")
     more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
+    api_usd: float | None = Field(None, gt=0, le=1e6, description="An API's price per million tokens.")
 
 
 class ExplainRequest(EitherRequest, CostTerms):

@@ -13,24 +13,31 @@ _MOST = 8
 
 
 def compared(
-    model: str, inference: Inference, usd_per_month: float | None, output_tokens_per_month: float
-) -> ApiComparison | None:
+    model: str, inference: Inference, usd_per_month: float | None, output_tokens_per_month: float,
+    named_usd: float | None = None,
+) -> ApiComparison | None:  # fmt: skip
     """Offers of the model's own checkpoints for requests of this shape, cheapest first; None where nobody has any.
 
-    `usd_per_month` and `output_tokens_per_month` are those of the deployment, kept busy.
+    `usd_per_month` and `output_tokens_per_month` are those of the deployment, kept busy; `named_usd` is what a million
+    tokens of prompts and outputs alike cost over an API of the person's own, which goes before the offers.
     """
     try:
         listed = api_prices(model)
     except PlanError:  # A model of the user's own.
-        return None
+        listed = []
     offers = sorted((offer for price in listed if (offer := _offer(price, inference))), key=lambda offer: _key(offer))
-    if not offers:
+    if named_usd is not None:
+        output = float(inference.output_len)
+        middle = named_usd * (inference.prompt_len + output) / output
+    elif offers:
+        middle = statistics.median(offer.usd_per_million_output_tokens for offer in offers)
+    else:
         return None
-    middle = statistics.median(offer.usd_per_million_output_tokens for offer in offers)
     breaks_even = None if usd_per_month is None else usd_per_month / middle * 1e6
     return ApiComparison(
         offers=offers[:_MOST],
         provider_count=len({offer.provider for offer in offers}),
+        named_usd_per_million_tokens=named_usd,
         median_usd_per_million_output_tokens=middle,
         break_even_output_tokens_per_month=breaks_even,
         break_even_load=None if breaks_even is None else breaks_even / output_tokens_per_month,

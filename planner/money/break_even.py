@@ -71,7 +71,7 @@ def by_volume(api: ApiComparison | None, usd_per_month: float | None, tokens_per
     deployments = [max(1, -int(-amount // tokens_per_month)) for amount in tokens]
     over = [amount * api.median_usd_per_million_output_tokens for amount in million]
     series = [
-        Series(name="an API (median)", x=[*million], y=[*over]),
+        Series(name="an API", x=[*million], y=[*over]),
         Series(name="deployments like this", x=[*million],
                y=[usd_per_month * count for count in deployments]),
     ]  # fmt: skip

@@ -13,12 +13,13 @@ from planner.training.planned import Planned
 
 def estimate_cost(request: CostRequest) -> CostEstimate:
     """Estimate what a run costs."""
-    return bill_of(request.to_plan(), request, Wanted(request.cheaper, request.faster, request.more_usd))
+    wanted = Wanted(request.cheaper, request.faster, request.more_usd, request.api_usd)
+    return bill_of(request.to_plan(), request, wanted)
 
 
 def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: PlanEstimate | None = None) -> CostEstimate:
     """Of a plan whose estimate may be `known`. Raises PlanError where the length of a training run is not, or terms
     contradict each other."""
     if isinstance(plan.workload, Inference):
-        return serving.bill_of(plan, terms)
+        return serving.bill_of(plan, terms, wanted.api_usd)
     return training.bill_of(plan, terms, wanted, known if isinstance(known, Planned) else None)

@@ -118,7 +118,12 @@ class ApiComparison(Result):
 
     offers: list[ApiOffer] = Field(description="Cheapest first.")
     provider_count: int
-    median_usd_per_million_output_tokens: float
+    named_usd_per_million_tokens: float | None = Field(
+        default=None, description="An API's price that was named, of prompts and outputs alike."
+    )
+    median_usd_per_million_output_tokens: float = Field(
+        description="Of the offers, prompts included; of the price that was named, where one was."
+    )
     break_even_output_tokens_per_month: float | None = Field(
         description="From there on this deployment costs less than the API of the median offer; null without a price."
     )

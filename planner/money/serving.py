@@ -19,8 +19,9 @@ from planner.serving.planned import Served, per_replica, plan_serving
 from planner.serving.prices import HOURS_PER_MONTH, offered
 
 
-def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
-    """Of a month, or of the time in which all `requests` of the plan are served."""
+def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostEstimate:
+    """Of a month, or of the time in which all `requests` of the plan are served; `api_usd` is what a million tokens
+    cost over an API."""
     kind, _ = terms.kind(plan.goal.provider), place_of(terms)
     served = plan_serving(plan, own_usd=terms.usd_per_device_hour)
     machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
@@ -53,7 +54,8 @@ def bill_of(plan: Plan, terms: CostTerms) -> CostEstimate:
     cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
     cost.credits = credit_use(served.job.plan.goal, cost)
     month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
-    cost.api = compared(served.job.architecture.id, served.job.inference, cost.usd_per_month, month_tokens)
+    inference = served.job.inference
+    cost.api = compared(served.job.architecture.id, inference, cost.usd_per_month, month_tokens, api_usd)
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen)
     return cost

@@ -26,6 +26,7 @@ class Wanted:
     cheaper: bool = False
     faster: bool = False
     more_usd: float | None = None
+    api_usd: float | None = None
 
 
 NOTHING = Wanted()

@@ -91,15 +91,20 @@ def _latency(served: Served) -> list[str]:
 
 
 def _drafts(served: Served) -> list[str]:
-    """Whether drafting costs more than it gives under this load."""
+    """How many drafted tokens are taken to be right, where nobody said so, and whether drafting costs more than it
+    gives under this load."""
     drafted = served.job.inference.speculative_tokens
     if not drafted:
         return []
+    assumed: list[str] = []
+    if "acceptance" not in served.asked.inference.model_fields_set:
+        share = percent(served.job.inference.acceptance)
+        assumed.append(f"{share} of drafted tokens are taken to be accepted: speed is less certain")
     plain = replace(served.job, plan=served.job.plan.patch({"workload.speculative_tokens": None}))
     without = estimate(plain, served.estimates.deployments.take(np.array([served.entry])))
     rates = (float(without.output_tokens_per_s[0]), float(served.estimates.output_tokens_per_s[served.entry]))
     if rates[1] >= rates[0]:
-        return []
+        return assumed
     return [
         f"drafting {drafted} tokens a step does not pay under this load: {number(rates[0])} output tokens/s without it"
     ]

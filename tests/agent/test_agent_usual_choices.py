@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -61,7 +62,18 @@ def test_two_numbers_of_devices_are_compared(words: str, counts: list[int]) -> N
 def test_an_api_is_set_beside_a_deployment_that_is_kept_busy(words: str) -> None:
     (turn,) = talk([words])
     assert [call.name for call in turn.calls] == ["best_serving", "estimate_inference", "estimate_cost"]
-    assert turn.answer.startswith("Over an API such requests cost")
+    assert re.match(r"\W*(Cheaper than an API \(\$|An API is cheaper at any load: )", turn.answer)
+
+
+def test_an_api_whose_price_is_named_goes_before_those_that_are_listed() -> None:
+    words = "break-even of serving Llama-3.3-70B ourselves against an API at $0.6 per million tokens"
+    (turn,) = talk([words])
+    (asked,) = arguments(turn, "estimate_cost")
+    assert asked["api_usd"] == 0.6
+    assert re.match(
+        r"\W*Cheaper than an API at \$0.60 per million tokens .* million output tokens a month", turn.answer
+    )
+    assert "over** your" not in turn.answer
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.offline.answers.outcomes import changes, errors, is_told_again, joined, refused, result_of, results
@@ -56,7 +57,9 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     """One deployment: what was asked for, or the best that a search found."""
     # Limits that no plan holds.
     intents, limits = set(work.intents), work.asked
-    estimate, most_usd = result_of(outcomes, ServingEstimate), limits.get("usd_per_million")
+    estimate = result_of(outcomes, ServingEstimate)
+    # A price that was named beside an API is that of the API.
+    most_usd = None if "api" in work.figures else limits.get("usd_per_million")
     blocks: list[Block] = []
     fit, bill = result_of(outcomes, FitCheck), result_of(outcomes, CostEstimate)
     if fit and estimate and estimate.memory.fits and not fit.fits:
@@ -65,7 +68,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if sized := result_of(outcomes, SizedServing):
         priced = estimate.cost if estimate and "cost" in intents else None
         blocks += lead.short(choice.size(sized, priced.usd_per_month if priced else None))
-    elif search := result_of(outcomes, BestServing):
+    elif (search := result_of(outcomes, BestServing)) and "cheaper" not in intents:
         blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})), 2, 2)
     elif estimate:
         verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
@@ -79,6 +82,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
         if bill and (work.intents[:1] == ["cost"] or cost.of_all_requests(bill)):
             head, rest = lead.priced_first(head, rest, bill, most_usd)
+        if bill and search and isinstance(head, Headline) and head.good:
+            head = replace(head, text=f"{cost.cheaper_tokens(bill, search)} {head.text}".strip())
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     bills = cost.serving(bill, most_usd) if bill else []
@@ -92,17 +97,20 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
         blocks[place:place] = bills[:1]
     if bill and "api" in work.figures:
-        api = Prose(beside_api(bill.api) if bill.api else "No price of this model over an API is known here.")
+        api = beside_api(bill.api) if bill.api else "No price of this model over an API is known here."
         # It answers the question, unless the deployment that it is set beside does not hold.
-        hurts = bool(blocks) and isinstance(blocks[0], Headline) and blocks[0].good is False
-        blocks.insert(int(hurts), api)
+        first = blocks[0] if blocks and isinstance(blocks[0], Headline) else None
+        if first and first.good is not False:
+            blocks[0] = replace(first, text=api, more=f"{first.text} {first.more}".strip())
+        else:
+            blocks.insert(1, Prose(api))
     rest: list[Block] = []
     if estimate:
         rest += _estimate(estimate, bool(intents & {"why", "faster"}), limits.get("e2e_limit_s"))
     if fit:
         told = estimate is not None and estimate.memory.fits and "faster" in intents
         rest += helps[:1] if told else helps
-    blocks += steps.serving(estimate, bool(intents & {"write", "render"})) if estimate else []
+    blocks += steps.serving(estimate, bool(intents & {"write", "render"}), bill is not None) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 

@@ -116,8 +116,9 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
         head, *rest = lead.training(estimate, bill, fit, asked_for, search is not None, again, elsewhere)
         cheaper = ""
         if bill and "cheaper" in intents and isinstance(head, Headline) and head.good:
-            cheaper = cost.cheaper_first(bill)
-            head = replace(head, text=f"{cheaper} {head.text}".strip())
+            spot = cost.on_spot(bill)
+            cheaper = "" if spot else cost.cheaper_first(bill)
+            head = replace(head, text=f"{spot or cheaper} {head.text}".strip())
         decisive = _decisive(estimate, bill, work, again, bool(cheaper))
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]

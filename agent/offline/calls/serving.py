@@ -63,12 +63,19 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         # How long all requests of a run take is told with what they cost.
         if result.memory.fits and ("cost" in intents or get(plan, "workload.requests")):
             calls.append(("estimate_cost", of_either(laid_out(arguments, chosen)) | own | payment(work, tools)))
+        if result.memory.fits and "cheaper" in intents:
+            # On the same devices: other engines, formats and layouts, each with as many requests as it takes.
+            calls.append(
+                ("best_serving", _first_arguments("best_serving", plan, arguments, work) | extra | {"goal": "cost"})
+            )
     else:
         arguments = _chosen(arguments, chosen)
         calls.append(("estimate_inference", arguments | extra))
         if "api" in work.figures or ("cost" in intents and payment(work, tools)):
             # What a month of it costs is told with its size; what owning it does, or power, is not.
-            calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools)))
+            named = work.asked.get("usd_per_million") if "api" in work.figures else None
+            api = {"api_usd": named} if named else {}
+            calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools) | api))
     if all(name in called for name, _ in calls):
         return _files(work, called, arguments, tools)
     return calls

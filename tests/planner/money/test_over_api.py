@@ -9,6 +9,7 @@ from knowledge.prices.apis import api_prices
 from planner.asked.money import CostTerms
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
+from planner.money.training import Wanted
 
 
 def _cost(model: str, **workload: float) -> CostEstimate:
@@ -55,3 +56,12 @@ def test_what_nobody_offers_has_no_comparison() -> None:
         }
     )
     assert bill_of(training, CostTerms.model_validate({})).api is None
+
+
+def test_a_price_that_is_named_is_of_prompts_and_outputs_alike() -> None:
+    plan = Plan.parse({"model": "pythia-1b", "cluster": {"accelerator": "h100-sxm", "count": 1},
+                       "workload": {"kind": "inference", "input_len": 2000, "output_len": 500}})  # fmt: skip
+    bill = bill_of(plan, CostTerms.model_validate({}), Wanted(api_usd=0.6))
+    assert bill.api
+    assert not bill.api.offers
+    assert bill.api.break_even_load == pytest.approx((bill.usd_per_million_tokens or 0.0) / 0.6)
