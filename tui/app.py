@@ -126,7 +126,7 @@ class ShardwiseApp(App[None]):
         command = split(message.text)
         if command is not None:
             self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
-        elif self.turns.current is not None and self.awaiting is None:
+        elif self.turns.current is not None or self.awaiting is not None:
             await self.queue(message.text)
         elif not await self.ask(message.text):
             self.query_one(Prompt).give_back(message.text)
@@ -386,8 +386,8 @@ class ShardwiseApp(App[None]):
     def busy(self) -> bool:
         """Whether something is going on that has to end first; the person is told."""
         if self.awaiting is not None:
-            self.awaiting.choose()
-            self.notify("Choose above first: write the files, or not.", severity="warning", markup=False)
+            # The focus stays: Enter again would choose the first of the list, which writes.
+            self.notify("Choose above first (Tab): write the files, or not.", severity="warning", markup=False)
             return True
         if self.turns.current is not None:
             self.notify("Still answering; Esc stops it.", severity="warning", markup=False)
