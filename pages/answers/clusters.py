@@ -44,8 +44,8 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     goal = complete(clusters.plan).goal if clusters.plan else None
     bought = first.capex_usd is not None
     limits = LimitWords((), (), ()) if monthly and not bought else limit_words(goal, first)
-    said = " ".join((*limits.broken, *limits.doubtful))
-    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first, said))
+    by_limits = " ".join((*limits.broken, *limits.doubtful))
+    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first, by_limits))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
     cheapest = "" if monthly else _cheapest(clusters)
@@ -162,13 +162,13 @@ def _served(option: ClusterOption) -> str:
     return f"; {', '.join(words)}"
 
 
-def _price_and_time(option: ClusterOption, said: str = "") -> str:
-    """What it takes and costs, without what limits have `said`."""
+def _price_and_time(option: ClusterOption, told: str = "") -> str:
+    """What it takes and costs, without what is `told` of limits."""
     if option.hours is None:
         return "" if option.usd_per_hour is None else f", {figures.usd(option.usd_per_hour)} per hour"
     known = [figures.held(option, name) for name in ("hours", "usd") if getattr(option, name) is not None]
-    told = ", ".join(text for text in known if text not in said)
-    return f": {told}" if told else ""
+    left = ", ".join(text for text in known if text not in told)
+    return f": {left}" if left else ""
 
 
 def _cheapest(clusters: RecommendedCluster) -> str:
@@ -177,9 +177,9 @@ def _cheapest(clusters: RecommendedCluster) -> str:
     row = min(others, key=lambda row: row.usd or float("inf"), default=None)
     if row is None or row.usd is None or first.usd is None or row.usd >= first.usd:
         return ""
-    slow = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
-    but = "" if row.launch_targets else ", but no launch target here writes such a plan"
-    return f"Cheapest: {_named(row)}, {figures.usd(row.usd)}{slow}{but}."
+    but = "" if row.launch_targets else " Its launch files are not written here."
+    took = "" if row.hours is None else f", {figures.hours(row.hours)}"
+    return f"Cheapest of these is {_named(row)} ({figures.usd(row.usd)}{took}).{but}"
 
 
 def configured(found: AutoConfigured) -> list[Block]:
