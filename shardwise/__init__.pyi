@@ -756,8 +756,8 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
     torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, vllm, sglang, trtllm,
     llamacpp, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-
-    rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo, llm-d, xpk, torchx,
-    skypilot, dstack, ssh, compose."""
+    volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo,
+    llm-d, xpk, torchx, skypilot, dstack, ssh, compose, parallelcluster, namespace."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None
