@@ -90,7 +90,7 @@ def assistants(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
 def _for_strangers(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
     fields = schema["properties"]
     if "plan" in fields:
-        words = _PLAN if tool.name in IN_FULL else f"Also takes every argument of {_home(tool)}."
+        words = _PLAN if tool.name in IN_FULL else f"Also takes arguments of {_home(tool)}."
         fields = {**fields, "plan": {"anyOf": [{"type": "object"}, {"type": "string"}], "description": words}}
     return {**schema, "properties": fields if tool.read_only else {**fields, "confirm": _CONFIRM}}
 
