@@ -264,3 +264,9 @@ def test_a_yaml_of_llamafactory_alone_is_judged_as_whole_copies_only_where_they_
     assert "ZeRO-3" in large.missing[0].why
     started = {"a.yaml": text.format("Qwen3-32B"), "run.sh": "FORCE_TORCHRUN=1 llamafactory-cli train a.yaml\n"}
     assert imported(started, _EIGHT).fits is False
+
+
+def test_towers_that_are_frozen_leave_the_method_of_the_language_model():
+    start = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --train_type full --max_length 2048 --deepspeed zero3"
+    for words, asks in (("--freeze_vit true --freeze_aligner true", False), ("--freeze_llm true", True)):
+        assert ("workload.method" in read({"run.sh": f"{start} {words}\n"}).blocked) == asks
