@@ -177,6 +177,7 @@ TARGETS: dict[str, Target] = {
         "nanotron", "program", "nanotron YAML: pretraining of Llama architectures with TP, PP, CP and ZeRO-1"
     ),
     "primus": Target("primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"),
+    "mlx": Target("mlx", "program", "mlx-lm YAML for Macs: LoRA, QLoRA and DoRA fine-tuning on Apple silicon"),
     "vllm": Target(
         "engines/vllm",
         "program",
@@ -199,6 +200,12 @@ TARGETS: dict[str, Target] = {
         "engines/llamacpp",
         "program",
         "llama-server start script and llama-batched-bench: GGUF weights, layers split over the devices of a node",
+        kinds=("inference",),
+    ),
+    "mlx-server": Target(
+        "engines/mlx",
+        "program",
+        "mlx_lm.server start script and mlx_lm.benchmark, on one Mac; weights in 16, 8 or 4 bits",
         kinds=("inference",),
     ),
     "mlperf": Target(

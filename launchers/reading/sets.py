@@ -36,7 +36,8 @@ _FRAMEWORKS = {
     "axolotl": "axolotl", "torchtune": "torchtune", "torchtitan": "torchtitan", "megatron-lm": "megatron-lm",
     "llamafactory": "hf-trainer", "trl": "hf-trainer", "trainer": "hf-trainer", "accelerate": "ddp",
     "maxtext": "maxtext", "primus": "primus", "megatron-bridge": "megatron-bridge", "nemo": "nemo",
-    "litgpt": "litgpt", "unsloth": "unsloth", "ms-swift": "ms-swift", "megatron-deepspeed": "megatron-deepspeed",
+    "litgpt": "litgpt", "unsloth": "unsloth", "mlx": "mlx", "ms-swift": "ms-swift",
+    "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
 _TRAINER = "TRL or transformers Trainer arguments"
 # What trains on the Trainer and says nothing of how it is started: accelerate's settings may shard it.
@@ -57,7 +58,7 @@ _UNSTARTED_CONFIG = "LlamaFactory YAML"
 # Configs that a script may open and that what it starts reads itself.
 _OF_OTHERS = ("DeepSpeed", "accelerate")
 # Programs that train on rows as they are where packing is off.
-_UNPACKED = frozenset({"llamafactory", "trl", "trainer", "axolotl", "torchtune", "unsloth", "ms-swift"})
+_UNPACKED = frozenset({"llamafactory", "trl", "trainer", "axolotl", "torchtune", "unsloth", "ms-swift", "mlx"})
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 

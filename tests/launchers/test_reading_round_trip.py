@@ -198,6 +198,11 @@ SETS = {
         "nanotron", **pretraining, tp=powers, pp=st.sampled_from([1, 2]), cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([0, 1]), optimizer=st.sampled_from(["adamw", "sgd"]), fused_loss=st.just("auto"),
     ),
+    "mlx": plans(
+        "mlx", "apple-m4-max", 1, method=st.sampled_from(["lora", "qlora", "dora"]), dp=st.just(1),
+        stage=st.just("sft"), optimizer=st.sampled_from(["adamw", "sgd", "muon"]), fused_loss=st.just("auto"),
+        packing=st.just(False),
+    ),
     "primus": plans(
         "primus", "mi300x", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([0, 1]),
@@ -225,6 +230,7 @@ def test_every_target_that_starts_a_program_is_read_back():
     } == {
         *_ENGINES,
         "mlperf",
+        "mlx-server",
     }
 
 
@@ -246,8 +252,8 @@ def test_a_written_set_is_read_back(target: str, data: Any):
         values["layout.zero_stage"] = expected["layout.zero_stage"]
     if plan.training.method in ("lora", "qlora", "dora", "pissa"):
         expected |= {f"workload.lora.{name}": getattr(plan.training.lora, name) for name in _LORA}
-    if plan.training.method == "qlora" and target != "unsloth":
-        # Unsloth's own loader packs scales whatever is asked for.
+    if plan.training.method == "qlora" and target not in ("unsloth", "mlx"):
+        # Unsloth's own loader packs scales whatever is asked for; MLX's 4 bits are its own.
         expected["workload.lora.quantisation"] = plan.training.lora.quantisation
     assert {name: values.get(name) for name in expected} == expected
     assert str(values["model"]).endswith("Llama-3.1-8B")
@@ -289,6 +295,21 @@ def test_a_written_server_is_read_back(engine: str, data: Any):
     said |= {"layout.tp": split["tp"], "layout.pp": split["pp"], "cluster.count": devices * replicas, "model": _LLAMA}
     assert {name: values.get(name) for name in said} == said
     assert values["cluster.accelerator"] == "h100-sxm"
+    assert not blocked
+
+
+@pytest.mark.parametrize("weights", ["bf16", "int8", "int4"])
+def test_a_written_server_of_a_mac_is_read_back(weights: str):
+    workload = {"kind": "inference", "engine": "mlx", "input_len": 900, "output_len": 100, "concurrency": 4,
+                "max_batch": 8, "weight_dtype": weights}  # fmt: skip
+    cluster = {"accelerator": "apple-m4-max", "count": 1, "per_node": 1}
+    plan = Plan.parse({"model": _LLAMA, "workload": workload, "cluster": cluster, "layout": {"tp": 1, "pp": 1}})
+    values, blocked, _ = read_back(plan, ["mlx-server"])
+    expected = {f"workload.{name}": part for name, part in workload.items()} | {"layout.tp": 1}
+    if weights == "bf16":
+        del expected["workload.weight_dtype"]
+    assert {name: values.get(name) for name in expected} == expected
+    assert values["model"].rpartition("/")[2] == "Llama-3.1-8B"
     assert not blocked
 
 
