@@ -13,7 +13,7 @@ from launchers.choice import frameworks_started, usual_targets
 from launchers.pieces import Rendered
 from launchers.render import render
 from planner.clusters.configure import ConfigureRequest, auto_configure
-from planner.estimates import PlanEstimate
+from planner.estimates import PlanEstimate, estimate_plan, warnings_of
 from planner.files.expressible import expressible
 from planner.files.render import RenderRequest, render_configs
 from planner.training.pinned import quick_estimate
@@ -137,3 +137,13 @@ def test_the_framework_whose_files_say_a_plan_is_the_fastest_on_the_devices_of_a
     assert len(scores) > 1
     assert taken.estimate.plan.training.framework == min(scores, key=lambda name: scores[name])
     assert taken.estimate.score == min(scores.values())
+
+
+@pytest.mark.parametrize("accelerator", ["trainium2", "gaudi3", "h100-sxm", "mi300x", "tpu-v6e"])
+def test_a_framework_that_no_target_starts_is_said_first(accelerator: str) -> None:
+    plan = Plan.parse({"model": "llama-3.1-8b", "cluster": {"accelerator": accelerator, "count": 16}})
+    estimate = estimate_plan(plan)
+    assert isinstance(estimate, Planned)
+    name = estimate.settled_plan.training.framework
+    said = [text for text in warnings_of(estimate)[:1] if text.startswith(f"no launch files are written for {name}")]
+    assert bool(said) == (name not in frameworks_started())
