@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
-from launchers.devices import FIELD
+from launchers.devices import FIELD, not_started
 from launchers.launch.of_plan import launch_of
 from launchers.rules import check
 from launchers.tables import table
@@ -31,11 +31,11 @@ def usual_program(plan: Plan) -> str:
     none."""
     programs = table("data/programs")
     if isinstance(plan.workload, Inference):
-        field, name, known = "workload.engine", plan.workload.engine, programs["engines"]
+        name, known = plan.workload.engine, programs["engines"]
     else:
-        field, name, known = "workload.framework", plan.training.framework, programs["frameworks"]
+        name, known = plan.training.framework, programs["frameworks"]
     if name not in known:
-        raise PlanError(field, f"no launch target starts {name}", list(known))
+        raise not_started(plan, f"no launch target starts {name}", known)
     candidates: list[str] = known[name]
     refusals = {target: _refusal(plan, target) for target in candidates}
     if all(refused is not None and refused.field == FIELD for refused in refusals.values()):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
+from estimator.plan.schema import Inference, Plan
+from knowledge import engines, offers
 from knowledge.machines.catalogue import find_accelerator, machine
 from launchers.launch.fields import required
 from launchers.launch.of_plan import Launch
@@ -46,6 +50,26 @@ def maker(launch: Launch) -> str | None:
     except PlanError:
         return None
     return maker_of(accelerator) or accelerator.vendor
+
+
+def not_started(plan: Plan, problem: str, started: Iterable[str]) -> PlanError:
+    """The error for a framework or engine that is none of those `started`: valid are those that run on the plan's
+    devices, and all where these are not known."""
+    serving = isinstance(plan.workload, Inference)
+    field, valid = f"workload.{'engine' if serving else 'framework'}", list(started)
+    try:
+        accelerator = find_accelerator(required(FIELD, plan.cluster.accelerator)).value
+    except PlanError:
+        return PlanError(field, problem, valid)
+    able = [
+        name
+        for name in valid
+        if name != "auto"
+        and (engines.runs_on(engines.engine(name), accelerator) if serving else offers.runs_on(name, accelerator))
+    ]
+    if not able:
+        return PlanError(field, f"{problem}; those that are do not run on {accelerator.name}")
+    return PlanError(field, problem, [name for name in valid if name in able or name == "auto"])
 
 
 def has_flash_kernels(launch: TrainingLaunch) -> bool:

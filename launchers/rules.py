@@ -11,7 +11,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from launchers.devices import FIELD, has_flash_kernels, maker
+from launchers.devices import FIELD, has_flash_kernels, maker, not_started
 from launchers.families import template_of
 from launchers.launch.names import last_part
 from launchers.launch.of_plan import Launch
@@ -28,7 +28,7 @@ def check(launch: Launch, target: str) -> None:
     scope = "frameworks" if launch.kind == "training" else "engines"
     field = "workload.framework" if launch.kind == "training" else "workload.engine"
     if refusals.get(scope) and known[field] not in refusals[scope]:
-        raise PlanError(field, f"{known[field]} runs are not started by {target} files", refusals[scope])
+        raise not_started(launch.plan, f"{known[field]} runs are not started by {target} files", refusals[scope])
     if refusals.get("devices") and known["run.maker"] not in (None, *refusals["devices"]):
         problem = f"{target} files are for devices of {', '.join(refusals['devices'])}, and {known[FIELD]} is none"
         raise PlanError(FIELD, problem, targets_on(known["run.maker"], launch.kind))

@@ -12,6 +12,7 @@ from estimator.plan.schema import Plan
 from launchers.choice import frameworks_started, usual_targets
 from launchers.pieces import Rendered
 from launchers.render import render
+from launchers.tables import table
 from planner.clusters.configure import ConfigureRequest, auto_configure
 from planner.estimates import PlanEstimate, estimate_plan, warnings_of
 from planner.files.expressible import expressible
@@ -147,3 +148,26 @@ def test_a_framework_that_no_target_starts_is_said_first(accelerator: str) -> No
     name = estimate.settled_plan.training.framework
     said = [text for text in warnings_of(estimate)[:1] if text.startswith(f"no launch files are written for {name}")]
     assert bool(said) == (name not in frameworks_started())
+
+
+@pytest.mark.parametrize("accelerator", ["trainium2", "gaudi3", "h100-sxm", "mi300x", "tpu-v6e", "apple-m4-max"])
+def test_frameworks_that_a_refusal_names_are_those_that_run_on_the_device(accelerator: str) -> None:
+    asked = Plan.parse({"model": "gpt2", "cluster": {"accelerator": accelerator, "count": 1}})
+    estimate = estimate_plan(asked)
+    assert isinstance(estimate, Planned)
+    plan = estimate.settled_plan
+    of_deepspeed = table("deepspeed/refusals")["frameworks"]
+    for target, started in (("slurm", ["auto", *frameworks_started()]), ("deepspeed", of_deepspeed)):
+        with pytest.raises(PlanError, match="llmboost") as raised:
+            render(plan.patch({"workload.framework": "llmboost"}), [target])
+        able = [name for name in started[1:] if _runs(asked, name)]
+        assert raised.value.valid == (["auto", *able] if able else [])
+
+
+def _runs(plan: Plan, framework: str) -> bool:
+    """Whether the estimator takes the framework for the plan's device."""
+    try:
+        quick_estimate(plan.patch({"workload.framework": framework}))
+    except PlanError as refused:
+        return "devices, not on" not in refused.problem
+    return True
