@@ -57,10 +57,10 @@ def python_of(environment: str) -> Path:
     """The interpreter of an environment, which is made where it is missing or its list has changed."""
     text = (HERE / "environments" / f"{environment}.txt").read_text()
     folder = HOME / environment
-    lines = (line.replace("{folder}", str(folder)) for line in text.splitlines() if not line.startswith("#"))
-    steps = [line.split() for line in lines if line.strip()]
+    steps = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     needed = re.search(r"^# Python (3\.\d+) or newer", text, re.M)
     python = folder / "bin" / "python"
+    # Of the list alone: by another name, as through a link, a folder is the one that was made.
     done = folder / f".made-{hashlib.sha256(repr(steps).encode()).hexdigest()[:12]}"
     with _alone(environment):
         if not done.exists():
@@ -74,7 +74,7 @@ def python_of(environment: str) -> Path:
                     "--quiet",
                     "--no-compile",
                     "--disable-pip-version-check",
-                    *step,
+                    *(word.replace("{folder}", str(folder)) for word in step),
                 ]
                 made = subprocess.run(install, capture_output=True, text=True, check=False)
                 assert made.returncode == 0, f"pip install {' '.join(step)}: {made.stderr[-2000:]}"

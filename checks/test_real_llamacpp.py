@@ -1,4 +1,5 @@
 """A real llama.cpp server thinks: what is sent is what it takes, and what it streams is read, with tools and without.
+Our own script starts it, with what the plan says.
 
 The model is made here (checks/programs/llamacpp.py) and says nothing that makes sense: this is about the wire.
 """
@@ -21,6 +22,8 @@ import httpx
 import pytest
 from conftest import Ask
 
+from estimator.plan.schema import Plan
+from launchers.render import render
 from tools.registry import registry
 
 QUESTION = "Does gpt2 fit on one H100?"
@@ -43,7 +46,7 @@ def serving(command: list[str], log: Path, *words: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with log.open("w") as file, subprocess.Popen(
-        [*command, "--port", str(port), *words], stdout=file, stderr=file
+        [*command, "--port", str(port), *words], stdout=file, stderr=file, env=os.environ | {"PORT": str(port)}
     ) as server:  # fmt: skip
         try:
             until = time.monotonic() + 60
@@ -126,3 +129,35 @@ def test_a_context_shorter_than_the_list_of_tools_is_said(model: list[str], tmp_
     with serving(model, tmp_path / "log", "--ctx-size", "4096") as url:
         done = shardwise(tmp_path, url, "ask", "--model", "openai", QUESTION)
         assert re.search(r"longer than this model takes.*give the server a\s+longer context", done.stdout + done.stderr)
+
+
+ONE = {"cluster": {"accelerator": "cpu-epyc-9654", "count": 1, "per_node": 1}, "layout": {"tp": 1, "pp": 1}}
+SERVED = {
+    "processor": (ONE, {"max_batch": 3, "max_context": 1024}),
+    "steps": ({}, {"max_batch": 2, "max_batched_tokens": 64}),
+    "layers": ({}, {"max_batch": 2, "device_layers": 1}),
+}
+
+
+@pytest.mark.parametrize(("changes", "load"), SERVED.values(), ids=SERVED)
+def test_our_script_starts_it_as_the_plan_says(
+    model: list[str], changes: dict[str, Any], load: dict[str, Any], tmp_path: Path
+) -> None:
+    server, _, path, *_ = model
+    workload = {"kind": "inference", "engine": "llamacpp", "input_len": 256, "output_len": 256, "max_context": 512}
+    cluster = {"accelerator": "h100-sxm", "count": 2, "per_node": 2}
+    fields = {"workload": workload | load, "cluster": cluster, "layout": {"tp": 1, "pp": 2}} | changes
+    plan = Plan.parse({"model": "meta-llama/Llama-3.1-8B"} | fields)
+    (text,) = (file.text for file in render(plan, ["llamacpp"], model_id=path).files if file.path == "serve.sh")
+    (tmp_path / "llama-server").symlink_to(server)
+    (tmp_path / "serve.sh").write_text(text)
+    with_it = ["env", f"PATH={tmp_path}:{os.environ['PATH']}", f"LLAMA_API_KEY={KEY}", "sh", str(tmp_path / "serve.sh")]
+    with serving(with_it, tmp_path / "log") as url:
+        said = httpx.get(url.replace("/v1", "/props"), headers={"Authorization": f"Bearer {KEY}"}).json()
+        assert httpx.post(f"{url}/completions", json={"prompt": "m"}).status_code == 401
+    assert said["total_slots"] == load["max_batch"]
+    assert said["default_generation_settings"]["n_ctx"] == load.get("max_context", 512)
+    (tmp_path / "serve.sh").write_text(text.replace("--ctx-size", "--ctx-sizes"))
+    broken = subprocess.run(with_it, capture_output=True, text=True, timeout=60, check=False)
+    assert broken.returncode
+    assert "--ctx-sizes" in broken.stderr

@@ -24,5 +24,7 @@ def test_versions_that_were_tried_are_those_that_the_checks_install() -> None:
     for name, version, how, when in ROWS:
         assert re.fullmatch(r"2026-\d\d-\d\d|not by the program", when), name
         number = re.search(r" v?(\d+\.\d+\.\d+)$", version.split(",")[0])
-        if how.startswith("own code") and number:
+        if how.startswith(("own code", "a run")) and number:
             assert f"=={number[1]}" in PINNED, (name, version)
+        for build in re.findall(r"\bbuild (\d+)", how):
+            assert f".{build}." in PINNED, (name, build)
