@@ -9,6 +9,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
+from estimator.money.ownership import HOURS_PER_YEAR
 from estimator.search.layouts import valid_tp
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
@@ -137,10 +138,16 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
 
 def _bill(device: Accelerator, request: HardwareQuestion, named: int | None) -> HardwareBill | None:
     """What so many devices cost for so long, where either is asked."""
-    if request.count is None and request.hours is None:
+    if request.count is None and request.hours is None and request.hours_per_year is None:
         return None
-    terms = CostTerms.model_validate({"usd_per_kwh": request.usd_per_kwh, "region": request.region})
-    return hardware_bill(device, request.count or named or 1, request.hours or 1.0, terms)
+    hours = request.hours or request.hours_per_year or 1.0
+    yearly = min(hours, request.hours_per_year or HOURS_PER_YEAR)
+    terms = CostTerms.model_validate({
+        "usd_per_kwh": request.usd_per_kwh,
+        "region": request.region,
+        "utilisation": yearly / HOURS_PER_YEAR if request.hours_per_year else None,
+    })  # fmt: skip
+    return hardware_bill(device, request.count or named or 1, hours, yearly, terms)
 
 
 def _bought_or_rented(device: Accelerator) -> list[BreakEven]:

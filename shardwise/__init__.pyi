@@ -58,6 +58,8 @@ class _HardwareQuestion(TypedDict, total=False):
     """To rent, buy and power so many."""
     hours: float | None
     """For so long."""
+    hours_per_year: float | None
+    """Of use; all of a year's unless given."""
     usd_per_kwh: float | None
     """Of electricity."""
     region: str | None
@@ -455,7 +457,7 @@ class _EitherRequest(_EitherArguments, total=False):
 
 class _SearchRequest(_PlanRequest, total=False):
     top: int
-    """How many alternatives to return."""
+    """How many alternatives to return beside the best."""
 
 class _LimitRequest(_EitherRequest, total=False):
     family: str | None
@@ -602,7 +604,7 @@ class _BestServingRequest(_InferenceRequest, total=False):
     accelerators: list[str] | None
     """Accelerators to compare, count of each."""
     top: int
-    """How many alternatives to return."""
+    """How many alternatives to return beside the best."""
 
 class _SizeServingRequest(_InferenceRequest, total=False):
     engines: list[Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc']] | None
@@ -754,10 +756,10 @@ class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
     targets: list[str] | None
     """What to write; by default the usual program of the plan's framework or engine, and Slurm. Of: deepspeed,
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
-    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, vllm, sglang, trtllm,
-    llamacpp, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-jobset, kubernetes-
-    volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve, production-stack, dynamo,
-    llm-d, xpk, torchx, skypilot, dstack, ssh, compose, parallelcluster, namespace."""
+    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, mlx, vllm, sglang,
+    trtllm, llamacpp, mlx-server, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-
+    jobset, kubernetes-volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve,
+    production-stack, dynamo, llm-d, xpk, torchx, skypilot, dstack, ssh, compose, parallelcluster, namespace."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

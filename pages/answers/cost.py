@@ -21,6 +21,7 @@ _MOST_WAYS = 3
 _PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
            "community": " on community machines"}  # fmt: skip
 _WITHIN = {True: "within", False: "**over**"}
+_CHEAPER = {True: "Owning", False: "Renting"}
 _OWNED_COUNTS = "idle hardware costs the same, so say how much of the time it will be busy."
 
 
@@ -177,10 +178,11 @@ def first(cost: CostEstimate) -> str:
     per_token, per_month = cost.usd_per_million_output_tokens, cost.usd_per_month
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
-    return (
-        f"{figures.usd(per_token)} per million output tokens: {figures.usd(cost.usd_per_hour)} an hour, "
-        f"{figures.usd(per_month)} a month."
-    )
+    span = f"an hour, {figures.usd(per_month)} a month"
+    if cost.price == "owned" and cost.owned:
+        # Owned machines are paid for while they rest, and work only some of a month's hours.
+        span = f"an hour of use, {figures.usd(cost.owned.usd_per_year)} a year"
+    return f"{figures.usd(per_token)} per million output tokens: {figures.usd(cost.usd_per_hour)} {span}."
 
 
 def over(cost: CostEstimate, most_usd: float | None) -> str:
@@ -286,7 +288,23 @@ def _own_and_rent(cost: CostEstimate, offers: Sequence[ProviderCost]) -> tuple[O
 def _cheaper_of(cost: CostEstimate, own: OwnedCost, rented: ProviderCost) -> str:
     usd = rented.usd or 0.0
     return (
-        f"**{'Owning' if own.usd <= usd else 'Renting'} is cheaper for this run**: about {figures.usd(own.usd)} on "
-        f"hardware of your own, busy {figures.percent(own.utilisation)} of {figures.plain(own.years)} years, against "
-        f"{figures.usd(usd)} renting from {rented.provider}, for {figures.hours(cost.hours)}."
+        f"**{_CHEAPER[own.usd <= usd]} is cheaper for this run**: about {figures.usd(own.usd)} on hardware of your "
+        f"own, {_busy(own)}, against {figures.usd(usd)} renting from {rented.provider}, for "
+        f"{figures.hours(cost.hours)}."
     )
+
+
+def _busy(own: OwnedCost) -> str:
+    return f"busy {figures.percent(own.utilisation)} of {figures.plain(own.years)} years"
+
+
+def weighed(cost: CostEstimate | None, asked: Sequence[str]) -> list[Block]:
+    """Whether to own or to rent what serves, by an hour of its use, where that is asked."""
+    pair = _own_and_rent(cost, cost.by_provider) if cost and "break_even" in asked else None
+    if pair is None or pair[1].usd_per_hour is None:
+        return []
+    (own, rented), per_hour = pair, pair[1].usd_per_hour
+    return [Prose(
+        f"**{_CHEAPER[own.usd_per_hour <= per_hour]} is cheaper**: {figures.usd(own.usd_per_hour)} an hour of use on "
+        f"hardware of your own, {_busy(own)}, against {figures.usd(per_hour)} renting from {rented.provider}."
+    )]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from estimator.money.cost import HOURS_PER_MONTH
-from estimator.money.ownership import HOURS_PER_YEAR
+from estimator.money.ownership import HOURS_PER_YEAR, break_even_hours
 from knowledge.figures import NONE, count, hours, known, label, number, percent, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
@@ -118,9 +118,8 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
         texts["capex_usd"] = (
             f"Buying them costs **{usd(bill.owned.capex_usd)}**, their share of hosts and network included."
         )
-    even = next((row.hours_per_year for row in facts.break_even if row.what == "owned"), None)
-    if bill.owned and offers and even:
-        texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, even)
+    if bill.owned and offers and offers[0].usd_per_hour is not None:
+        texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, offers[0].usd_per_hour)
     order = dict.fromkeys([*(name for name in asked if name in texts), *texts])
     told = [f"{item.field} {number(item.value)}: {item.why}" for item in bill.assumptions]
     return [
@@ -130,22 +129,28 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
     ]
 
 
-def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even_hours: float) -> str:
-    """Whether to rent or to buy for so long, by the hours of a year from which to own costs less."""
-    choice = "Rent" if min(bill.hours, HOURS_PER_YEAR) < even_hours else "Buy"
-    span = _SPANS.get(bill.hours) or hours(bill.hours)
-    if bill.hours <= 1.0:
+def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, usd_per_hour: float) -> str:
+    """Whether to rent or to buy for so long, by the hours of a year from which to own costs less than this offer."""
+    even = break_even_hours(owned.fixed_usd_per_year, owned.power_usd_per_hour, usd_per_hour)
+    bought = f"{usd(owned.capex_usd)}, for {owned.years:.0f} years"
+    if bill.hours <= 1.0 and even is not None:
         # Nobody said for how long.
         return (
-            f"**Buying {devices} pays from {whole(round(even_hours))} hours of use a year** "
-            f"({percent(even_hours / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
-            f"years, against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
+            f"**Buying {devices} pays from {whole(round(even))} hours of use a year** "
+            f"({percent(even / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
+            f"years, against {usd(usd_per_hour)} an hour at {row.provider}."
         )
-    rents, pays = f"{known(row.usd, usd)} at {row.provider}", f"{whole(round(even_hours))} hours of use a year"
-    buys = f"buying ({usd(owned.capex_usd)}, for {owned.years:.0f} years) pays"
-    if choice == "Buy":
-        return f"**Buy {devices}, used as much every year**: {buys} from {pays}; renting for {span} costs {rents}."
-    return f"**Rent {devices} for {span}**: {rents}; {buys} from {pays}."
+    if even is None:
+        pays = f"buying ({bought}) costs more even in constant use"
+    else:
+        pays = f"buying ({bought}) pays from {whole(round(even))} hours of use a year"
+    span = _SPANS.get(bill.hours) or f"{whole(round(bill.hours))} hours of use"
+    rents = f"{known(row.usd, usd)} at {row.provider}"
+    if even is None or bill.hours_per_year <= even:
+        yearly = f", {whole(round(bill.hours_per_year))} a year" if bill.hours_per_year < bill.hours else ""
+        return f"**Rent {devices} for {span}{yearly}**: {rents}; {pays}."
+    every = f"{whole(round(bill.hours_per_year))} hours every year"
+    return f"**Buy {devices}, used {every}**: {pays}; renting for {span} costs {rents}."
 
 
 def _rented(row: ProviderCost, devices: str, span: str) -> str:

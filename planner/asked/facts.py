@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from estimator.money.ownership import HOURS_PER_YEAR
+
 
 class ModelQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -17,6 +19,9 @@ class HardwareQuestion(BaseModel):
     accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
     count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
     hours: float | None = Field(default=None, gt=0, le=1e6, description="For so long.")
+    hours_per_year: float | None = Field(
+        default=None, gt=0, le=HOURS_PER_YEAR, description="Of use; all of a year's unless given."
+    )
     usd_per_kwh: float | None = Field(default=None, ge=0, le=100, description="Of electricity.")
     region: str | None = Field(default=None, max_length=100, description="Country or cloud region.")
 

@@ -28,7 +28,7 @@ class BestServingRequest(InferenceRequest):
     accelerators: list[str] | None = Field(
         None, max_length=1_000, description="Accelerators to compare, count of each."
     )
-    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return beside the best.")
 
 
 class SizeServingRequest(InferenceRequest):

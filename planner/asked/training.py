@@ -19,7 +19,7 @@ class EstimateRequest(PlanRequest):
 
 
 class SearchRequest(PlanRequest):
-    top: int = Field(5, ge=1, le=100, description="How many alternatives to return.")
+    top: int = Field(5, ge=1, le=100, description="How many alternatives to return beside the best.")
 
 
 class LimitRequest(EitherRequest):

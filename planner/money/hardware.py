@@ -14,8 +14,11 @@ from planner.money.terms import place_of
 from planner.result import Assumption
 
 
-def hardware_bill(device: Accelerator, count: int, hours: float, terms: CostTerms) -> HardwareBill:
-    """Of `count` devices that work for all `hours`, at full load. Raises PlanError for an unknown region."""
+def hardware_bill(
+    device: Accelerator, count: int, hours: float, hours_per_year: float, terms: CostTerms
+) -> HardwareBill:
+    """Of `count` devices that work for all `hours`, at full load, so many of them a year. Raises PlanError for an
+    unknown region."""
     place, facts = place_of(terms), energy_assumptions()
     cluster, _ = machine(device.id, count)
     asked = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
@@ -30,6 +33,7 @@ def hardware_bill(device: Accelerator, count: int, hours: float, terms: CostTerm
     return HardwareBill(
         count=count,
         hours=hours,
+        hours_per_year=hours_per_year,
         rented=in_order([offer(price, count, hours, asked) for price in listed if price.usd_per_hour is not None]),
         owned=owned_cost(cluster, terms, place, (hours, hours, hours)),
         kw=metered,

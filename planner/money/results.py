@@ -45,6 +45,7 @@ class HardwareBill(Result):
 
     count: int
     hours: float
+    hours_per_year: float = Field(description="Of use; no more than hours, of a time shorter than a year.")
     rented: list[ProviderCost] = Field(description="Offers for so many of them, the cheapest on demand first.")
     owned: OwnedCost | None = Field(description="The same bought; null where their price or power is not known.")
     kw: float | None = Field(description="At the meter under full load, with hosts and cooling.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.language.asking import asks
 from agent.offline.language.assign import Filled, single
 from agent.offline.language.reading.currencies import NEAR_DOLLARS
+from estimator.money.ownership import HOURS_PER_YEAR
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -47,6 +48,8 @@ def pricing_of(page: Page) -> dict[str, Any]:
         # 'GPU utilization is 35%' is no part of a price.
         page.left += [number.row for number in page.filled if number.field == "utilisation"]
         found.pop("utilisation", None)
+    if page.use_h:
+        found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
     prices = [str(value.value) for value in page.kept if value.field == "price"]
     if "more_usd" in found:  # What more money buys is no hardware of one's own.
         prices = [price for price in prices if price != "owned"]

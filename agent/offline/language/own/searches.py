@@ -119,16 +119,13 @@ _HOUR_S, _OF_THIRTY_DAYS_H = 3600, 720.0
 
 def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
-    hours, priced = (
-        _hours(page) or page.use_h,
-        {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page),
-    )
+    use, priced = _use(page), {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page)
     paid: dict[str, dict[str, float]] = {}
     for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
         number = device.count or (device.nodes or 0) * (device.per_node or page.catalogue.per_node(name)) or 1
-        if hours or (priced and number > 1):
-            paid[name] = {"count": number} | ({"hours": hours} if hours else {})
+        if use or (priced and number > 1):
+            paid[name] = {"count": number, **use}
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
     told = {"paid_for": paid, "providers": list(dict.fromkeys(kept))}
     return facts_of("accelerators", "accelerator")(page, reading) | {name: each for name, each in told.items() if each}
@@ -137,6 +134,15 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
 def _seeks_the_cheapest(page: Page) -> bool:
     """Whether the cheapest is asked for: 'cheapest cloud for 8 H100'."""
     return any(value.field == "objective" and value.value == "cost" for value in page.kept)
+
+
+def _use(page: Page) -> dict[str, float]:
+    """For how many hours hardware is paid, and of use how many of a year where that was said: '40 hours a week for two
+    years'."""
+    span, used = _hours(page), page.use_h
+    if not used:
+        return {"hours": span} if span else {}
+    return {"hours": used * (span or HOURS_PER_YEAR) / HOURS_PER_YEAR, "hours_per_year": used}
 
 
 def _hours(page: Page) -> float | None:
