@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from estimator.money.cost import HOURS_PER_MONTH
-from estimator.money.ownership import HOURS_PER_YEAR, break_even_hours
+from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.figures import NONE, count, hours, known, label, number, percent, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
@@ -105,7 +105,9 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
     bill = facts.bill
     if bill is None:
         return []
-    offers = [row for row in bill.rented if not providers or row.provider in providers]
+    evens = bill.break_even or [None] * len(bill.rented)
+    kept = [pair for pair in zip(bill.rented, evens, strict=True) if not providers or pair[0].provider in providers]
+    offers = [row for row, _ in kept]
     span = _SPANS.get(bill.hours) or hours(bill.hours)
     devices = f"{whole(bill.count)} x {facts.id}"
     texts = {"usd": _rented(offers[0], devices, span) if offers else f"No price is known to rent {devices}."}
@@ -118,8 +120,8 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
         texts["capex_usd"] = (
             f"Buying them costs **{usd(bill.owned.capex_usd)}**, their share of hosts and network included."
         )
-    if bill.owned and offers and offers[0].usd_per_hour is not None:
-        texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, offers[0].usd_per_hour)
+    if bill.owned and kept and (even := kept[0][1]):
+        texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, even.hours_per_year)
     order = dict.fromkeys([*(name for name in asked if name in texts), *texts])
     told = [f"{item.field} {number(item.value)}: {item.why}" for item in bill.assumptions]
     return [
@@ -129,16 +131,15 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
     ]
 
 
-def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, usd_per_hour: float) -> str:
+def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even: float | None) -> str:
     """Whether to rent or to buy for so long, by the hours of a year from which to own costs less than this offer."""
-    even = break_even_hours(owned.fixed_usd_per_year, owned.power_usd_per_hour, usd_per_hour)
     bought = f"{usd(owned.capex_usd)}, for {owned.years:.0f} years"
     if bill.hours <= 1.0 and even is not None:
         # Nobody said for how long.
         return (
             f"**Buying {devices} pays from {whole(round(even))} hours of use a year** "
             f"({percent(even / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
-            f"years, against {usd(usd_per_hour)} an hour at {row.provider}."
+            f"years, against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
         )
     if even is None:
         pays = f"buying ({bought}) costs more even in constant use"

@@ -31,15 +31,29 @@ def break_evens(rows: Sequence[ProviderCost], owned: OwnedCost | None, chosen: C
     by_hour, *others = _ways(rows, owned, chosen)
     if by_hour is None:
         return []
+    return [_even(way, by_hour) for way in others if way is not None]
+
+
+def owned_against(rows: Sequence[ProviderCost], owned: OwnedCost | None) -> list[BreakEven]:
+    """Of owning against each offer by the hour, in their order."""
+    own = None if owned is None else _owned(owned)
     return [
-        BreakEven(
-            what=way.name, than=by_hour.name, usd_per_year=way.usd_per_year, hours_per_year=hours,
-            share=None if hours is None else hours / HOURS_PER_YEAR,
-        )
-        for way in others
-        if way is not None
-        for hours in [break_even_hours(way.usd_per_year, way.usd_per_hour, by_hour.usd_per_hour)]
-    ]  # fmt: skip
+        _even(own, _Way(f"{called('on_demand')} of {row.provider}", 0.0, row.usd_per_hour))
+        for row in rows
+        if own and row.usd_per_hour is not None
+    ]
+
+
+def _even(way: _Way, by_hour: _Way) -> BreakEven:
+    hours = break_even_hours(way.usd_per_year, way.usd_per_hour, by_hour.usd_per_hour)
+    return BreakEven(
+        what=way.name, than=by_hour.name, usd_per_year=way.usd_per_year, hours_per_year=hours,
+        share=None if hours is None else hours / HOURS_PER_YEAR,
+    )  # fmt: skip
+
+
+def _owned(owned: OwnedCost) -> _Way:
+    return _Way("owned", owned.fixed_usd_per_year, owned.power_usd_per_hour)
 
 
 def by_hours_of_use(rows: Sequence[ProviderCost], owned: OwnedCost | None, chosen: Chosen) -> list[Plot]:
@@ -88,7 +102,7 @@ def _ways(rows: Sequence[ProviderCost], owned: OwnedCost | None, chosen: Chosen)
     yield _offered(rows, "reserved")
     yield _offered(rows, "reserved_3y")
     if owned is not None:
-        yield _Way("owned", owned.fixed_usd_per_year, owned.power_usd_per_hour)
+        yield _owned(owned)
 
 
 def _offered(rows: Sequence[ProviderCost], kind: PriceKind) -> _Way | None:

@@ -7,6 +7,7 @@ from knowledge.machines.catalogue import machine
 from knowledge.prices.book import prices
 from knowledge.prices.energy import energy_assumptions
 from planner.asked.money import CostTerms
+from planner.money.break_even import owned_against
 from planner.money.offers import OfferTerms, in_order, offer, rentable
 from planner.money.owned import owned_cost, owned_kw
 from planner.money.results import HardwareBill
@@ -30,12 +31,15 @@ def hardware_bill(
         assumed.append(Assumption(field="host_share", value=facts["host_share"].value, why=facts["host_share"].source))
     if terms.usd_per_kwh is None:
         assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
+    offers = [offer(price, count, hours, asked) for price in listed if price.usd_per_hour is not None]
+    rented, owned = in_order(offers), owned_cost(cluster, terms, place, (hours, hours, hours))
     return HardwareBill(
         count=count,
         hours=hours,
         hours_per_year=hours_per_year,
-        rented=in_order([offer(price, count, hours, asked) for price in listed if price.usd_per_hour is not None]),
-        owned=owned_cost(cluster, terms, place, (hours, hours, hours)),
+        rented=rented,
+        owned=owned,
+        break_even=owned_against(rented, owned),
         kw=metered,
         kwh=None if metered is None else metered * hours,
         usd_per_kwh=usd_per_kwh,

@@ -40,6 +40,16 @@ class OwnedCost(Result):
     assumptions: list[Assumption]
 
 
+class BreakEven(Result):
+    """From how many hours of use a year a way to pay, that costs the same for every year, costs less than another."""
+
+    what: str
+    than: str
+    usd_per_year: float = Field(description="Paid whether the machines work or not.")
+    hours_per_year: float | None = Field(description="Null where no year has as many.")
+    share: float | None = Field(description="Of the hours of a year.")
+
+
 class HardwareBill(Result):
     """What devices cost by themselves, whatever runs on them."""
 
@@ -48,6 +58,7 @@ class HardwareBill(Result):
     hours_per_year: float = Field(description="Of use; no more than hours, of a time shorter than a year.")
     rented: list[ProviderCost] = Field(description="Offers for so many of them, the cheapest on demand first.")
     owned: OwnedCost | None = Field(description="The same bought; null where their price or power is not known.")
+    break_even: list[BreakEven] = Field(description="Of owning, against each offer in their order.")
     kw: float | None = Field(description="At the meter under full load, with hosts and cooling.")
     kwh: float | None
     usd_per_kwh: float
@@ -75,16 +86,6 @@ class CarbonHours(Result):
     kg_per_kwh: float
     co2_kg: float
     takes_days: float | None = Field(description="Of a run that ends.")
-
-
-class BreakEven(Result):
-    """From how many hours of use a year a way to pay, that costs the same for every year, costs less than another."""
-
-    what: str
-    than: str
-    usd_per_year: float = Field(description="Paid whether the machines work or not.")
-    hours_per_year: float | None = Field(description="Null where no year has as many.")
-    share: float | None = Field(description="Of the hours of a year.")
 
 
 class Saving(Result):

@@ -73,6 +73,13 @@ def test_hours_of_use_decide_of_a_plan_too(plan: str, said: str, verdict: str) -
     assert f"**{verdict} is cheaper" in answer["answer"]
 
 
+@pytest.mark.parametrize("words", ["8 h100 at nebius", "4 h100", "16 h200"])
+def test_the_hours_from_which_it_pays_are_those_of_the_tool(words: str) -> None:
+    answer = ask(f"buy or rent {words}, 10 hours a day", approve=False, model="offline")
+    assert "hours of use a year" in answer["answer"]
+    assert "unverified" not in answer["answer"]
+
+
 def test_no_year_has_as_many_hours() -> None:
     with pytest.raises(ValidationError, match="hours_per_year"):
         HardwareQuestion(accelerator="h100-sxm", hours_per_year=HOURS_PER_YEAR + 1)
