@@ -73,11 +73,11 @@ class _PlanRequest(_PlanArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
-    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib,
-    optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib,
-    step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s,
-    scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
+    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
+    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib, optimizer_gib,
+    activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib, step_temporaries_gib,
+    framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s, scaleup_gb_per_s, network_gb_per_s,
+    network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
@@ -242,11 +242,11 @@ class _EitherRequest(_EitherArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
-    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib,
-    optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib,
-    step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s,
-    scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
+    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
+    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib, optimizer_gib,
+    activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib, step_temporaries_gib,
+    framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s, scaleup_gb_per_s, network_gb_per_s,
+    network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
@@ -490,9 +490,9 @@ class _ServingRequest(_ServingArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better, in place of those estimated: memory in GiB per device, bandwidths of links in
-    GB/s one way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, host_gib, host_gb_per_s,
-    scaleup_gb_per_s, network_gb_per_s, network_latency_us"""
+    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
+    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, host_gib, host_gb_per_s, scaleup_gb_per_s,
+    network_gb_per_s, network_latency_us"""
     input_len: int | float | None
     """Mean prompt tokens per request, without images."""
     images: int | None
@@ -1110,13 +1110,12 @@ def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | 
     there, the next value that does not fit and what of the memory decides."""
 
 def sweep(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, field: str, values: list[Any] | Mapping[str, float] | str, **arguments: Unpack[_SweepRequest]) -> Sweep:
-    """A training plan over a range of values of one or two fields (count, seq_len, global_batch, micro_batch,
-    accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step
-    time, tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate,
-    input_len, weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once,
-    memory and cost. Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k",
-    "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that
-    cannot be says why."""
+    """A training plan over values of one or two fields (count, seq_len, global_batch, micro_batch, accelerator,
+    model, precision, tp, zero_stage, recompute …): at each point the layout, step time, tokens/s, MFU, memory,
+    cost and scaling efficiency. Or a serving plan (concurrency, request_rate, input_len, weight_dtype, engine, tp,
+    count …): time to first token and per token, tokens/s, requests at once, memory and cost. Use it for "how does
+    it scale to 512 GPUs" (field=count), "throughput against concurrency". What the layout leaves open is chosen
+    anew at every point; a point that cannot be says why."""
 
 def project_scaling(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ScalingRequest]) -> ScalingProjection:
     """A training plan on 1 to N nodes (strong scaling: the batch stays; weak: it grows along): tokens/s, step time,
@@ -1161,8 +1160,8 @@ def recommend_cluster(model: str | Mapping[str, Any] | None = None, accelerator:
     """Which accelerators, how many, from which provider and instance, with which layout: for a training plan (hours
     and USD of the run where dataset_tokens is given) or a serving plan (request_rate or concurrency, ttft_slo_ms,
     tpot_slo_ms), over the whole catalogue and price book, under budget_usd, deadline_h and filters. Use it for
-    "which GPU should I rent", "cheapest way to train", "what finishes in 24 hours", "B200 or H100". Each option
-    has a patch that makes it the plan; rejected says why others fell out."""
+    "which GPU should I rent", "cheapest way to train", "what finishes in 24 hours". Each option has a patch that
+    makes it the plan; rejected says why others fell out."""
 
 def auto_configure(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ConfigureRequest]) -> AutoConfigured:
     """A complete plan in one call from a model and a goal: method (full, else LoRA, else QLoRA), precision, sequence
@@ -1201,9 +1200,9 @@ def write_configs(model: str | Mapping[str, Any] | None = None, accelerator: str
 def import_config(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ImportRequest]) -> ImportedConfig:
     """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
     LlamaFactory, Axolotl, TRL, Unsloth, torchtune, ms-swift, verl, DeepSpeed, accelerate, torchtitan, Megatron-LM,
-    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it
-    when the user pastes or names a config or script. Arguments (accelerator, count …) complete the files and win
-    over them; nothing is executed."""
+    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it for
+    a config or script that is named or pasted. Arguments (accelerator, count …) complete the files and win over
+    them; nothing is executed."""
 
 def render_report(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_ReportRequest]) -> RenderedReport:
     """A report on a plan for training or serving, or on a comparison where scenarios or over are given, as Markdown

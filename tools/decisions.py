@@ -34,7 +34,7 @@ def recommend_cluster(request: ClusterRequest) -> Any:
     """Which accelerators, how many, from which provider and instance, with which layout: for a training plan (hours and
     USD of the run where dataset_tokens is given) or a serving plan (request_rate or concurrency, ttft_slo_ms,
     tpot_slo_ms), over the whole catalogue and price book, under budget_usd, deadline_h and filters. Use it for "which
-    GPU should I rent", "cheapest way to train", "what finishes in 24 hours", "B200 or H100". Each option has a patch
+    GPU should I rent", "cheapest way to train", "what finishes in 24 hours". Each option has a patch
     that makes it the plan; rejected says why others fell out."""
 
 

@@ -26,8 +26,8 @@ def write_configs(request: WriteRequest) -> Any:
 def import_config(request: ImportRequest) -> Any:
     """Reads existing launch files and tells whether they fit, how fast and at what cost: configs and scripts of
     LlamaFactory, Axolotl, TRL, Unsloth, torchtune, ms-swift, verl, DeepSpeed, accelerate, torchtitan, Megatron-LM,
-    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it when the
-    user pastes or names a config or script. Arguments (accelerator, count …) complete the files and win over them;
+    NeMo, Primus, MaxText; vLLM, SGLang, TensorRT-LLM, llama.cpp; sbatch, Kubernetes, SkyPilot, Compose. Use it for
+    a config or script that is named or pasted. Arguments (accelerator, count …) complete the files and win over them;
     nothing is executed."""
 
 

@@ -46,13 +46,12 @@ def find_limit(request: LimitRequest) -> Any:
 
 @tool(title="Sweep one or two fields", read_only=True, by="planner.compare.sweep")
 def sweep(request: SweepRequest) -> Any:
-    """A training plan over a range of values of one or two fields (count, seq_len, global_batch, micro_batch,
-    accelerator, model, precision, method, framework, tp, zero_stage, recompute …): at each point the layout, step time,
+    """A training plan over values of one or two fields (count, seq_len, global_batch, micro_batch,
+    accelerator, model, precision, tp, zero_stage, recompute …): at each point the layout, step time,
     tokens/s, MFU, memory, cost and scaling efficiency. Or a serving plan (concurrency, request_rate, input_len,
     weight_dtype, engine, tp, count …): time to first token and per token, tokens/s, requests at once, memory and cost.
-    Use it for "how does it scale to 512 GPUs" (field=count), "sweep seq_len 4k 8k 16k",
-    "throughput against concurrency". What the layout leaves open is chosen anew at every point; a point that cannot be
-    says why."""
+    Use it for "how does it scale to 512 GPUs" (field=count), "throughput against concurrency". What the layout leaves
+    open is chosen anew at every point; a point that cannot be says why."""
 
 
 @tool(title="Project scaling over nodes", read_only=True, by="planner.compare.scaling")

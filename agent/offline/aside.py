@@ -98,9 +98,9 @@ def _of_devices(reading: Reading) -> list[str]:
     return [*(["capex_usd"] if "usd" in named else ["break_even"] if {"hours", *named} == {"hours"} else []), *named]
 
 
-def _paid_for(reading: Reading, name: str) -> dict[str, Any]:
+def _paid_for(reading: Reading, name: object) -> dict[str, Any]:
     """How many of a device for how long, where it is asked what they cost by themselves."""
-    told = reading.own.get("paid_for", {}).get(name, {})
+    told = reading.own.get("paid_for", {}).get(str(name), {})
     where = {argument: value for argument, value in reading.pricing.items() if argument in _WHERE}
     return {**told, **where} if told else {}
 
@@ -153,15 +153,13 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
 
 def _things(
     reading: Reading, plan: Mapping[str, Any], topic: Mapping[str, Any], things: str, argument: str
-) -> list[str]:
+) -> list[Any]:
     """What is asked about: as it was named, else what was asked about right before, else the plan's."""
     options = [edit.value for option in reading.options for edit in option if edit.field == argument]
     named = [*reading.own.get(things, []), *reading.values(argument), *options]
     own = get(plan, ALL_PATHS[argument])
     _, shown = topic.get("last") or (None, {})
-    spoken = shown.get(things, [])[-1:] or (
-        [own] if isinstance(own, str) else topic.get("spoken", {}).get(argument, [])
-    )
+    spoken = shown.get(things, [])[-1:] or ([own] if own else topic.get("spoken", {}).get(argument, []))
     return list(dict.fromkeys(named)) or ([] if reading.needs else spoken)
 
 

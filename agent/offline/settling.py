@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.answers.outcomes import last_answered
 from agent.wire import Outcome
+from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
@@ -38,7 +39,10 @@ def settled(
         case "import_config":
             imported: ImportedConfig = result
             intents = ["time"] if is_serving(imported.plan) else ["fit", "time"]
-            return imported.plan, {**topic, **afresh, "intents": intents}
+            # A model that the file only tells the sizes of has no name.
+            model = get(imported.plan, "model") or get(imported.complete_plan or {}, "model")
+            kind = {"workload": imported.implied.get("workload", {})}
+            return merge(merge(kind, imported.plan), {"model": model}), {**topic, **afresh, "intents": intents}
         case "load_scenario":
             loaded: LoadedScenario = result
             return loaded.plan, {**topic, **afresh, "intents": []}

@@ -53,8 +53,13 @@ def test_what_hurts_colours_the_first_line() -> None:
         )
         first = next(line for line in text.splitlines() if line and not line.startswith("I could not place"))
         assert not first.startswith("Assumed"), text
-        # A search and a limit answer with what they found.
-        if result is None or {call.name for call in turn.calls} & {"best_serving", "size_serving", "find_limit"}:
+        # A search and a limit answer with what they found; what was refused beside a run is told before it.
+        refused = first.startswith("I cannot do that")
+        if (
+            result is None
+            or refused
+            or {call.name for call in turn.calls} & {"best_serving", "size_serving", "find_limit"}
+        ):
             continue
         expected = {"bad"} if not result.memory.fits else {"bad", "beware"} if _is_doubtful(result) else {"bad", "good"}
         assert fold.tone_of(first) in expected, text

@@ -125,9 +125,15 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
     for amount in amounts:
         # 'Between 9 and 5, 20k chats a day'
         ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
+        joined = {one.before for one in group[1:]} | {amount.before}
         if group and not ended and _goes_with(group[-1], amount):
-            group.append(amount)
-            continue
+            if amount.before == "/" and "," in joined:
+                # 'Concurrency 8, 4000/1000': what a stroke joins is a pair of its own.
+                found += _closed(group[:-1])
+                group = group[-1:]
+            if amount.before != "," or "/" not in joined:
+                group.append(amount)
+                continue
         found += _closed(group)
         group = [amount]
     return found + _closed(group)

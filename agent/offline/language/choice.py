@@ -44,7 +44,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     shares = tool_of(page, context)
     if is_outside(page):
         return None, {**shares, act.NO_TOOL: max(1.0, *shares.values())}
-    if about_the_answer(page) or _only_thanks(page):
+    if about_the_answer(page) or control_of(page):
         return None, shares
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
@@ -111,7 +111,7 @@ def tool_of(page: Page, context: Context) -> dict[str, float]:
 def _of_use(page: Page, tool: str, before: str | None) -> str:
     """The tool, or the one that stands for it where what it needs is not there."""
     focus = page.read.asked("focus")
-    if tool in _WRITES:
+    if tool in _WRITES or (tool == "save_scenario" and page.read.of("path")):
         return _of_files(page)
     spoken = page.topic.get("spoken", {})
     of_money = tool == "estimate_cost" or (tool == "compare" and page.asks_money and len(page.devices) == 1)
@@ -128,6 +128,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in ("compare", *_CHAIN) and has_row(page, _RANGE) and not page.read.does("compare", "versus", "or"):
         # 'Batch size 1 8 32 64'
         return "sweep"
+    if tool == "project_scaling" and {"pays", "better"} & set(page.read.asked("wish")) and has_model(page):
+        # 'Is it worth going from 2 to 4 nodes?'
+        return "compare"
     if tool in _CHOOSING and limit_goal(page) == "devices" and not (page.plan or any(map(page.values, LOADS))):
         # 'How many H100 for Llama 405B?' is asked of what holds it.
         return "find_limit"
@@ -153,9 +156,18 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
         # 'Train ./config.json': a model's, and no launch file.
         return any(name.text.endswith("config.json") for name in read.of("path"))
     if tool == RATES:
+        if not (page.plan or page.devices):
+            # 'Get 30 tokens/s from gpt-oss-120b': of no hardware no speed is good or bad.
+            return True
         # 'Can I hit 30 tok/s?', 'what would 3 cards give?', 'I need 30 tok/s'
         wished = any(read.found.sense(at, "wants") for at in range(len(read.tokens)))
         return (wished or "fit" in focus or bool(read.does("suppose"))) and not read.asked("judged")
+    if tool == "search_playbook":
+        # A run that is told, and nothing asked about it, is to be estimated.
+        return bool(read.of("model") and counted and not asks(read.found, []))
+    if tool == "describe_hardware" and page.plan and not page.devices:
+        # 'How much VRAM is left?'
+        return bool({"memory", "fit", "need"} & set(focus))
     if tool == "explain" and before == "compare":
         # 'Why is it faster?' is about what was compared.
         return not read.asked("figure")
@@ -171,11 +183,18 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
     return tool in _CHOOSING and bool(page.plan) and "faster" in focus and "best" not in focus
 
 
-def _only_thanks(page: Page) -> bool:
-    """Whether nothing is said but thanks."""
+def control_of(page: Page) -> str | None:
+    """'help' or 'thanks' where nothing else is said, words for manners aside: 'ok', 'merci, byebye'."""
     read = page.read
-    says = page.filled or page.kept or read.names or page.marks or read.asked("focus") or asks(read.found, [])
-    return read.asked("wish") == ["thanks"] and not says
+    if page.filled or page.kept or read.names or page.marks or read.asked("focus") or asks(read.found, []):
+        return None
+    wishes = set(read.asked("wish")) - {"pays"}
+    if wishes == {"thanks"} or (wishes == {"help"} and not read.courtesies):
+        return wishes.pop()
+    rest = [at for at, token in enumerate(read.tokens) if at not in read.courtesies and token.kind != "sign"]
+    senses = [sense for at in rest for word in read.found.words.get(at, ()) for sense in word.senses]
+    means = any(not (sense.kind == "stop" or sense.value == "assent" or sense.name == "and_then") for sense in senses)
+    return "thanks" if read.courtesies and (wishes == {"help"} or not means) else None
 
 
 def about_the_answer(page: Page) -> str | None:

@@ -23,6 +23,8 @@ TRAINING, SERVING = "training", "serving"
 _NESTED = {("method", "stage")}
 # Tokens between the cache and its type.
 _NEAR = 4
+# Weights in so many bits, which of a training are another thing's.
+_IN_4_BITS, _IN_8_BITS = ("weight_dtype", "int4"), ("weight_dtype", "int8")
 # Groups of asked.yaml that questions and orders mean, not what is told beside them.
 _OF_QUESTIONS = ("focus", "wish", "goal")
 # Groups that nothing asks for that was only pasted.
@@ -41,6 +43,11 @@ class Value:
     @property
     def mode(self) -> str | None:
         return mode_of_field(self.field)
+
+
+def _of_either(one: Value) -> list[Value]:
+    """A value, and what it is of a training: weights in 4 bits are those of a base that adapters are trained on."""
+    return [one, replace(one, field="method", value="qlora")] if (one.field, one.value) == _IN_4_BITS else [one]
 
 
 def values_of(name: str) -> frozenset[object]:
@@ -105,19 +112,33 @@ class Mentions:
                     if (not sense.weak or self._ends_here(word.end)) and not any(
                         _covers(other, one) for other in said[-8:]
                     ):
-                        said.append(one)
-        return self._shared(self._cache_types(said))
+                        said += _of_either(one)
+        return self._shared(self._of_what_is_named(self._on_a_base(said)))
 
-    def _cache_types(self, said: list[Value]) -> list[Value]:
-        """'Cache KV en fp8', 'KV缓存用fp8': of the cache that is named a few tokens before a type, that is the type."""
-        ends = {end for _, end, name in self.asked_at("figure") if name.endswith("kv_cache")}
+    def _on_a_base(self, said: list[Value]) -> list[Value]:
+        """'LoRA with a base in int4' as one method."""
+        if self.does("or", "versus", "compare", "refuse_right", "refuse_left") or not (
+            {("method", "lora"), _IN_4_BITS} <= {(one.field, one.value) for one in said}
+        ):
+            return said
+        said = [one for one in said if (one.field, one.value) != _IN_4_BITS]
+        return [replace(one, value="qlora") if (one.field, one.value) == ("method", "lora") else one for one in said]
 
-        def of_cache(one: Value) -> bool:
+    def _of_what_is_named(self, said: list[Value]) -> list[Value]:
+        """'Cache KV en fp8', 'the optimizer would be in 8 bits': of the cache, or the optimizer, that is named a few
+        tokens before a format, that is the format."""
+        named = {end: name for _, end, name in self.asked_at("figure")}
+
+        def meant(one: Value) -> Value:
             before = range(one.start, max(one.start - _NEAR, 0), -1)
-            stop = next((at for at in before if at in ends or self.tokens[at - 1].ends_clause), 0)
-            return stop in ends and one.value in values_of("kv_dtype")
+            stop = next((at for at in before if at in named or self.tokens[at - 1].ends_clause), 0)
+            what = named.get(stop, "")
+            if what.endswith("kv_cache") and one.value in values_of("kv_dtype"):
+                return replace(one, field="kv_dtype")
+            of_states = what.endswith("optimizer") and (one.field, one.value) == _IN_8_BITS
+            return replace(one, field="optimizer", value="adamw_8bit") if of_states else one
 
-        return list(dict.fromkeys(replace(one, field="kv_dtype") if of_cache(one) else one for one in said))
+        return list(dict.fromkeys(map(meant, said)))
 
     def _shared(self, said: list[Value]) -> list[Value]:
         """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""
@@ -284,14 +305,15 @@ _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "mem
                      "assistant", "home")  # fmt: skip
 
 
-def shows(read: Mentions, mode: str) -> bool:
-    """Whether a word of a text is of this kind of work alone."""
+def shows(read: Mentions, mode: str, beside: Sequence[str] = ()) -> bool:
+    """Whether a word of a text is of this kind of work alone, of those that are not of a field `beside`."""
     behind = 0
     for at, words in sorted(read.found.words.items()):
         if at < behind or at in read.named_tokens:
             continue
         behind = words[0].end
-        if {_kind_of(sense) for sense in words[0].senses if sense.value != "target" and sense.kind != "stop"} == {mode}:
+        senses = [sense for sense in words[0].senses if sense.value != "target" and sense.kind != "stop"]
+        if {_kind_of(sense) for sense in senses} == {mode} and not all(sense.name in beside for sense in senses):
             return True
     return False
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,24 +33,29 @@ from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
 _NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 _EPOCHS, _RATE, _DECAY = 20, 0.5, 2e-5
-# What only one author says tells nothing about others.
-_AUTHORS = 2
+# What only one author says, or two, tells little about others.
+_AUTHORS = 3
 # Values of a label that are none.
 _NO_VALUES = ("absent", "present", None)
 # How much a sentence out of the lexicon weighs beside one that somebody said.
 _GENERATED = 0.3
+# Examples that a process is handed together.
+_AT_ONCE = 64
 
 
 class Doubt(NamedTuple):
-    """How little is believed of what is learnt from: the share of an example's features that is taken each time, and
-    the share of it that is dealt over all labels, since some are labelled otherwise than others would."""
+    """How little is believed of what is learnt from: the share of an example's features that is taken each time, the
+    share of it that is dealt over all labels, since some are labelled otherwise than others would, and how far labels
+    are not told by being usual (logit adjustment: Menon et al. 2021, eq. 10), since what is rare is what its words
+    say."""
 
     kept: float = 1.0
     dealt: float = 0.0
+    usual: float = 0.0
 
 
 # Whether it is training or serving is hardly ever in doubt; which of many tools is meant, often.
-_OF_MODE, _OF_TOOL, _OF_ROLE = Doubt(), Doubt(kept=0.7, dealt=0.1), Doubt(kept=0.7, dealt=0.05)
+_OF_MODE, _OF_TOOL, _OF_ROLE = Doubt(), Doubt(kept=0.7, dealt=0.1, usual=0.3), Doubt(kept=0.7, dealt=0.05)
 
 
 class Example(NamedTuple):
@@ -61,16 +66,16 @@ class Example(NamedTuple):
     mode: str | None
     tools: tuple[str, ...]
     source: str
-    plan: Mapping[str, Any] = MappingProxyType({})
+    plan: Mapping[str, Any] = {}
     """The plan so far, and what of it was said last."""
-    topic: Mapping[str, Any] = MappingProxyType({})
+    topic: Mapping[str, Any] = {}
     numbers: Mapping[str, tuple[float, ...]] | None = None
     """The numbers that it says, or may say, by their field; None where that is not known."""
 
 
 def examples(files: Iterable[Path]) -> Iterator[Example]:
     for file in files:
-        for talk in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for talk in yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             yield from _of_talk(talk, file.stem)
 
 
@@ -132,18 +137,16 @@ def _mode_of(turn: Mapping[str, Any], tools: Sequence[str]) -> str | None:
 
 
 def learnt(
-    found: Sequence[Sequence[str]],
-    sources: Sequence[str],
-    targets: np.ndarray,
-    names: Sequence[str],
-    doubt: Doubt,
-    authors: int = _AUTHORS,
+    found: Sequence[Sequence[str]], sources: Sequence[str], labels: Sequence[tuple[str, ...]], doubt: Doubt
 ) -> act.Classifier:
-    """Softmax regression by stochastic gradients with AdaGrad, each time over some of the features. `found` and
-    `sources` are the features and the author of each example, `targets` (examples, labels) shares that sum to one; a
-    feature is kept that so many `authors` use."""
+    """Softmax regression by stochastic gradients with AdaGrad, each time over some of the features. `found`, `sources`
+    and `labels` are the features, the author and the labels that will do of each example."""
     chance = np.random.default_rng(0)
-    keys = _shared(found, sources, authors)
+    names = sorted({name for each in labels for name in each})
+    targets = _targets(labels, names)
+    weights = np.array([_GENERATED if source == "generated" else 1.0 for source in sources])
+    usual = doubt.usual * _usual(targets, weights)
+    keys = _shared(found, sources)
     none = act.Classifier(keys, np.zeros((len(keys) + 1, len(names)), dtype=np.float32), tuple(names))
     matrix, seen = none.matrix, np.full_like(none.matrix, 1e-6)
     rows = [none.rows(each) for each in found]
@@ -153,7 +156,7 @@ def learnt(
         for index in chance.permutation(len(rows)):
             row, norm = rows[index], norms[index]
             row = row[chance.random(len(row)) < doubt.kept]
-            scores = matrix[row].sum(axis=0) * norm + matrix[-1]
+            scores = matrix[row].sum(axis=0) * norm + matrix[-1] + usual
             shares = np.exp(scores - scores.max())
             shares /= shares.sum()
             wanted = targets[index]
@@ -161,8 +164,7 @@ def learnt(
                 # Several will do: those that it prefers itself.
                 open_ = (wanted > 0) * shares + 1e-9 * (wanted > 0)
                 wanted = open_ / open_.sum()
-            error = shares - (1 - doubt.dealt) * wanted - doubt.dealt / len(names)
-            error *= _GENERATED if sources[index] == "generated" else 1.0
+            error = weights[index] * (shares - (1 - doubt.dealt) * wanted - doubt.dealt / len(names))
             step = error * norm
             seen[row] += step * step
             matrix[row] -= rate * (step + _DECAY * matrix[row]) / np.sqrt(seen[row])
@@ -171,13 +173,19 @@ def learnt(
     return none
 
 
-def _shared(found: Sequence[Sequence[str]], sources: Sequence[str], least: int) -> np.ndarray:
+def _usual(targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """How usual each label is: the logarithm of its share of the examples, (labels,)."""
+    counted = (targets / targets.sum(axis=1, keepdims=True) * weights[:, None]).sum(axis=0)
+    return np.log((counted + 1) / counted.sum())
+
+
+def _shared(found: Sequence[Sequence[str]], sources: Sequence[str]) -> np.ndarray:
     """Hashes of the features that several authors use, sorted."""
     authors: dict[str, set[str]] = {}
     for each, source in zip(found, sources, strict=True):
         for one in each:
             authors.setdefault(one, set()).add(source)
-    kept = {act.hashed(one) for one, using in authors.items() if len(using) >= least}
+    kept = {act.hashed(one) for one, using in authors.items() if len(using) >= _AUTHORS}
     return np.array(sorted(kept), dtype=np.uint32)
 
 
@@ -249,19 +257,33 @@ def _generated(text: str, mode: str) -> Example:
     return Example(text, Context(mode, _CHAIN[mode][0]), mode, _CHAIN[mode], "generated")
 
 
+class Lesson(NamedTuple):
+    """What a turn shows: of its tool, and of each number of which it is known what was meant by it."""
+
+    tool: Sequence[str]
+    numbers: Sequence[tuple[Sequence[str], tuple[str, ...]]]
+
+
 def train(told: Sequence[Example]) -> dict[str, act.Classifier]:
     unmarked = list(_unmarked(told))
     told = [*told, *generated()]
-    modes = _modes([example for example in told if example.mode])
+    of_modes = [example for example in told if example.mode]
     asked = [example for example in (*told, *unmarked) if example.tools]
-    names = sorted({name for example in asked for name in example.tools})
-    pages = [_page(example, modes) for example in asked]
-    shown = [of_tool(page, example.context) for example, page in zip(asked, pages, strict=True)]
-    targets = _targets([example.tools for example in asked], names)
-    tools = learnt(shown, [example.source for example in asked], targets, names, _OF_TOOL)
     forms = list(_forms())
-    roles = _roles([*asked, *forms], [*pages, *(_page(example, modes) for example in forms)])
-    return {"mode": modes, "tool": tools, "role": roles}
+    with ProcessPoolExecutor() as pool:
+        heard = list(pool.map(_of_mode, of_modes, chunksize=_AT_ONCE))
+        sources = [example.source for example in of_modes]
+        modes = learnt(heard, sources, [(str(example.mode),) for example in of_modes], _OF_MODE)
+        shown = list(pool.map(partial(_lesson, modes=modes), [*asked, *forms], chunksize=_AT_ONCE))
+    sources = [example.source for example in asked]
+    tools = learnt([each.tool for each in shown[: len(asked)]], sources, [each.tools for each in asked], _OF_TOOL)
+    numbers = [
+        (*number, example.source)
+        for example, each in zip([*asked, *forms], shown, strict=True)
+        for number in each.numbers
+    ]
+    found, fields, sources = zip(*numbers, strict=True)
+    return {"mode": modes, "tool": tools, "role": learnt(found, sources, fields, _OF_ROLE)}
 
 
 def _forms() -> Iterator[Example]:
@@ -277,33 +299,33 @@ def _forms() -> Iterator[Example]:
                     yield Example(text, Context(), mode_of_field(name), (), "generated", numbers=numbers)
 
 
+def _of_mode(example: Example) -> Sequence[str]:
+    return of_mode(mentions(example.text, known()), example.context)
+
+
+def _lesson(example: Example, modes: act.Classifier) -> Lesson:
+    page = _page(example, modes)
+    return Lesson(of_tool(page, example.context), list(_numbers_shown(page, example)))
+
+
 def _page(example: Example, modes: act.Classifier) -> Page:
-    shares = act.likely(modes, _of_mode(example.text, example.context))
-    mode = example.mode or max(shares, key=lambda name: shares[name])
-    return understood(
-        example.text, known(), example.plan or _plan(example.context), example.topic, _NOON, mode, learnt=False
-    )
+    mode = example.mode
+    if not mode:
+        shares = act.likely(modes, _of_mode(example))
+        mode = max(shares, key=lambda name: shares[name])
+    plan = example.plan or _plan(example.context)
+    return understood(example.text, known(), plan, example.topic, _NOON, mode, learnt=False)
 
 
-def _roles(told: Sequence[Example], pages: Sequence[Page]) -> act.Classifier:
-    """Learnt from every number of which it is known what was meant by it."""
-    shown: list[Sequence[str]] = []
-    fields: list[tuple[str, ...]] = []
-    sources: list[str] = []
-    for example, page in zip(told, pages, strict=True):
-        if example.numbers is None:
-            continue
-        named = fields_named(page.read.found)
-        for row in rows_of(*page.first):
-            filled = [each for each in page.first.filled if each.row is row]
-            if meant := _meant(row, [each.field for each in filled], example.numbers):
-                shown.append(
-                    of_role(page.read, row, filled, named, page.mode, example.topic.get("recent"), bool(example.plan))
-                )
-                fields.append(meant)
-                sources.append(example.source)
-    names = sorted({name for each in fields for name in each})
-    return learnt(shown, sources, _targets(fields, names), names, _OF_ROLE, _AUTHORS + 1)
+def _numbers_shown(page: Page, example: Example) -> Iterator[tuple[Sequence[str], tuple[str, ...]]]:
+    if example.numbers is None:
+        return
+    named = fields_named(page.read.found)
+    for row in rows_of(*page.first):
+        filled = [each for each in page.first.filled if each.row is row]
+        if meant := _meant(row, [each.field for each in filled], example.numbers):
+            recent = example.topic.get("recent")
+            yield of_role(page.read, row, filled, named, page.mode, recent, bool(example.plan)), meant
 
 
 # What stands for a field that a label holds: whose batch or length it is is told later, a price is of all devices.
@@ -340,18 +362,6 @@ def _unmarked(told: Sequence[Example]) -> Iterator[Example]:
     for example in told:
         if example.text.rstrip().endswith(("?", "？")):
             yield example._replace(text=example.text.rstrip(" \n?？"))
-
-
-@cache
-def _of_mode(text: str, context: Context) -> Sequence[str]:
-    return of_mode(mentions(text, known()), context)
-
-
-def _modes(told: Sequence[Example]) -> act.Classifier:
-    names = (TRAINING, SERVING)
-    targets = _targets([(str(one.mode),) for one in told], names)
-    found = [_of_mode(one.text, one.context) for one in told]
-    return learnt(found, [one.source for one in told], targets, names, _OF_MODE)
 
 
 def _plan(context: Context) -> dict[str, Any]:

@@ -95,12 +95,26 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
         # Of '4090 tokens' there is not one.
         return _is_card_number(norm)
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    if _is_counted(text, at):
+        return _is_card_number(norm)
     for word in lexicon().at(text, at + 1) if not plural else ():
         if any(sense.name != "devices" for sense in word.all("unit")) or word.get("scale"):
             return False
         if any(sense.name in ("seq_len", "input_len", "output_len") for sense in word.all("field")):
             return False
     return _is_card_number(norm)
+
+
+def _is_counted(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a number of devices stands right before a number: '8 4090 in one box', '8 pieces of 4090'."""
+    step = at - 1
+    if step > 1 and text[step].norm in lexicon().apiece:
+        step -= 1
+        if not any(sense.name == "devices" for word in lexicon().at(text, step) for sense in word.all("unit")):
+            return False
+        step -= 1
+    number = text[step] if step >= 0 else text[at]
+    return step >= 0 and text[at].space and number.kind == "number" and number.norm.isdigit() and len(number.norm) < 4
 
 
 def _begins_a_list(text: Sequence[Glyphs], at: int) -> bool:

@@ -111,6 +111,9 @@ def paths_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
     while at < len(text):
         end = at + 1
         while end < len(text) and not text[end].space and text[end].text not in "\n,;()\"'`":
+            if text[end].text.isascii() != text[end - 1].text.isascii() and text[end - 1].kind != "sign":
+                # '全部./runに': of another script words stand beside a path.
+                break
             end += 1
         chunk = said_of(whole, text, at, end).rstrip(".?!:")
         stop = end

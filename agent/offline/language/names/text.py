@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agent.offline.catalogue import Catalogue
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names.cards import card_at
 from agent.offline.language.names.known import Known, Name, known_names
 from agent.offline.language.names.models import model_at, of_a_fine_tune
@@ -26,7 +28,19 @@ def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name
             at = name.end
         else:
             at += 1
-    return sorted(found, key=lambda name: name.start)
+    return sorted(_without_hosts(found, text), key=lambda name: name.start)
+
+
+def _without_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
+    """Processors beside a card as what its machine has: 'two 3090s in an old Threadripper'."""
+    hosts = [
+        name
+        for name in found
+        if name.kind == "accelerator"
+        and any(token.norm in lexicon().processors for token in text[name.start : name.end])
+    ]
+    cards = any(name.kind in ("accelerator", "instance") and name not in hosts for name in found)
+    return [replace(name, kind="host", problem=None) if cards and name in hosts else name for name in found]
 
 
 def _at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:

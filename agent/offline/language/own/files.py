@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _QUOTES, _LONGEST_NAME = ("''", '""', "“”", "„“", "«»", "「」", "『』"), 40
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
 
+_ROOTS = ("./", "../", "~/", "/")
+
 
 def files_of(page: Page, reading: Reading) -> dict[str, Any]:
     own: dict[str, Any] = {}
@@ -61,7 +63,7 @@ def folder_of(page: Page) -> str | None:
     chunks = chunks_of(page)
     for (_, before), (_, chunk) in zip([(0, ""), *chunks], chunks, strict=False):
         parts = [part for part in chunk.split("/") if part not in (".", "..", "~", "")]
-        rooted = chunk.startswith(("./", "../", "~/", "/"))
+        rooted = chunk.startswith(_ROOTS)
         if (
             "/" in chunk
             and parts
@@ -79,7 +81,8 @@ def folder_of(page: Page) -> str | None:
             "with",
         ):
             return chunk
-    return None
+    # '全部./runに': nothing stands between a path and the words around it.
+    return next((name.text for name in page.read.of("path") if name.text.startswith(_ROOTS)), None)
 
 
 def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
 _SCENARIOS = ("save_scenario", "load_scenario", "delete_scenario", "diff_scenarios", "list_scenarios")
-# Tools whose question is about no plan: what is named is theirs. What is imported has a plan.
-FREE = (calls.FREE - {"import_config"}) | {"describe_model", "describe_hardware"}
+# Tools whose question is about no plan: what is named is theirs. What is imported has one, as has each of several runs.
+FREE = (calls.FREE - {"import_config", "schedule_runs"}) | {"describe_model", "describe_hardware"}
 _WRITES = ("write_configs", "render_configs", "benchmark_matrix", "render_matrix")
 
 

@@ -17,6 +17,8 @@ _SURE = 0.7
 # Of training; of serving they are said of many users, whom a card at home has not.
 _BATCHES = ("batch", "micro_batch", "global_batch")
 _MINUTE_S = 60
+# How weights are kept: of a training it is the base that adapters are trained on.
+_FORMATS = ("weight_dtype", "weight_bits")
 # Bytes a parameter of weights, gradients and Adam's states in mixed precision without a master copy.
 _TRAINED_BYTES = 12.0
 # Times of an answer, which no training has.
@@ -31,6 +33,8 @@ def mode_of(read: Mentions, context: Context) -> str:
     if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
+    if context.plan == TRAINING and not shows(read, SERVING, beside=_FORMATS):
+        return TRAINING
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
     assists = {"assistant", "home"} & set(read.asked("whose")) or "bought" in read.asked("wish")
@@ -50,7 +54,7 @@ def mode_of(read: Mentions, context: Context) -> str:
     both = [value.start for value in read.values if value.mode]
     # 'fp8' is said of either.
     shown = {value.mode for value in read.values if both.count(value.start) < 2}
-    alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind)]
+    alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind, beside=_FORMATS)]
     if len(shown) == 1 and (shares[mode] < _SURE or alone == list(shown)):
         mode = shown.pop() or mode
     elif len(alone) == 1 and shares[mode] < _SURE:

@@ -20,7 +20,6 @@ from planner.partial import get
 # Models before that are named where they are meant.
 _NEW = "2024"
 _USUAL_SIZE = 8e9
-_OF_A_NODE = 100e9
 _GENERATION_MONTHS = 12
 
 
@@ -157,7 +156,7 @@ def _newest(ids: Sequence[str]) -> list[str]:
 
 def _usual_of_family(options: Sequence[str]) -> str:
     """Of a family that is named alone its maker's newest generation, and there the size that is run most, about 8B;
-    where none is near that the smallest that a node trains; else the newest. Models without a date are left to be
+    where none is near that the smallest, the newest of that. Models without a date are left to be
     named."""
     makers = Counter(option.partition("/")[0] for option in options).most_common(1)
     every = [find_model(option).value for option in options if option.startswith(f"{makers[0][0]}/")]
@@ -167,10 +166,7 @@ def _usual_of_family(options: Sequence[str]) -> str:
     near = [row for row in new if 0.5 < (row.parameters or 1) / _USUAL_SIZE < 2]
     if near:
         return max(near, key=lambda row: (row.released or "", -abs((row.parameters or 1) / _USUAL_SIZE - 1))).id
-    small = [row for row in new if (row.parameters or math.inf) <= _OF_A_NODE]
-    if small:
-        return min(small, key=lambda row: row.parameters or 0).id
-    return max(new or rows, key=lambda row: (row.released or "", -(row.parameters or 0))).id
+    return min(new or rows, key=lambda row: (row.parameters or math.inf, -_month(row))).id
 
 
 def _month(row: ModelFacts) -> int:

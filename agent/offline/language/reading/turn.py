@@ -12,7 +12,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
-from agent.offline.language.choice import about_the_answer, chosen
+from agent.offline.language.choice import about_the_answer, chosen, control_of
 from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
@@ -180,7 +180,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     own = own_of(page, tool or page.again, reading)
     if tool is None and (about := about_the_answer(page)):
         own |= {"about": about}
-    if control := next((name for name in ("help", "thanks") if tool is None and name in page.read.asked("wish")), None):
+    wished = [name for name in ("help", "thanks") if name in page.read.asked("wish")]
+    if tool is None and (control := control_of(page) or next(iter(wished), None)):
         own["control"] = control
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
