@@ -62,6 +62,11 @@ def runs_on(name: str, accelerator: Accelerator) -> bool:
     return whose in limits.devices or whose not in known
 
 
+def is_unstarted(name: str) -> bool:
+    """Whether no launch target of ours starts a framework."""
+    return name in framework_tables()["unstarted"]
+
+
 def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
     """The frameworks that a plan can be moved to, the most used first."""
     return [name for name in framework_tables()["searched"] if offers(name, training, accelerator, method)]

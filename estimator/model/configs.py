@@ -65,6 +65,8 @@ _MOST_WIDENING = 1000
 _UNBOUNDED_CONTEXT = 1_048_576
 # What Llama rounds the feed-forward width up to (meta-llama/llama, model.py, multiple_of).
 _FEED_MULTIPLE = 256
+# Scales and biases of a layer's two sums, of the residual and of what is added (transformers ZayaResidualScaling).
+_RESIDUAL_SCALES = 8
 
 Fields = Mapping[str, Any]
 _Kind = Literal["attention", "sliding", "ssm", "none"]
@@ -340,7 +342,7 @@ def _around_sublayers(fields: Fields, layer: _Layer) -> int:
     hidden, streams = whole(fields, "hidden_size"), count(fields, "hc_mult")
     gates = 2 * count(fields, "gated_norm_rank") * hidden * (2 if layer.feed == "moe" else 1)
     gates += 4 * hidden if count(fields, "attn_res_block_size") else 0
-    gates += 8 * hidden if flag(fields, "scaled_residual") else 0
+    gates += _RESIDUAL_SCALES * hidden if flag(fields, "scaled_residual") else 0
     if streams < 2:
         return gates
     mixed = (2 + streams) * streams

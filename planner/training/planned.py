@@ -24,8 +24,7 @@ from estimator.training.estimates import Estimates, at_own_mfu, warnings
 from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices
-from launchers.choice import frameworks_started
+from knowledge.offers import check_offered, choices, is_unstarted
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -416,7 +415,7 @@ def throughput_of(planned: Planned) -> Throughput:
 def warnings_of(planned: Planned) -> list[str]:
     texts = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
     name = planned.job.framework.name
-    if name not in frameworks_started():
+    if is_unstarted(name):
         texts.insert(0, f"no launch files are written for {name}: how it is started is yours to set up")
     return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 

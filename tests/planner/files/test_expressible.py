@@ -9,6 +9,7 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.fitted.training import framework_tables, frameworks_known
 from launchers.choice import frameworks_started, usual_targets
 from launchers.pieces import Rendered
 from launchers.render import render
@@ -148,6 +149,10 @@ def test_a_framework_that_no_target_starts_is_said_first(accelerator: str) -> No
     name = estimate.settled_plan.training.framework
     said = [text for text in warnings_of(estimate)[:1] if text.startswith(f"no launch files are written for {name}")]
     assert bool(said) == (name not in frameworks_started())
+
+
+def test_frameworks_that_no_target_starts_are_listed() -> None:
+    assert set(framework_tables()["unstarted"]) == set(frameworks_known()) - set(frameworks_started())
 
 
 @pytest.mark.parametrize("accelerator", ["trainium2", "gaudi3", "h100-sxm", "mi300x", "tpu-v6e", "apple-m4-max"])
