@@ -33,10 +33,10 @@ def in_a_row(
 ) -> Reading:
     """The turn as a question for when each of its runs is done, where at least two have a model and a length of their
     own and the cluster is known; else as it is, of one run. `read` reads a part by itself."""
-    alone = replace(reading, tool="estimate_training") if reading.tool == "schedule_runs" else reading
     parts = _THEN.split(reading.text)
     if "runs" in reading.own or len(parts) < 2 or reading.serving or not _WHEN.search(reading.text):
-        return reading if "runs" in reading.own else alone
+        return reading
+    alone = replace(reading, tool="estimate_training") if reading.tool == "schedule_runs" else reading
     accelerator, count = _cluster(reading, plan, catalogue)
     runs = _runs([read(part) for part in parts], catalogue)
     if accelerator is None or count is None or len(runs) < 2:
