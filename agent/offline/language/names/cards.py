@@ -113,8 +113,9 @@ def _is_counted(text: Sequence[Glyphs], at: int) -> bool:
         if not any(sense.name == "devices" for word in lexicon().at(text, step) for sense in word.all("unit")):
             return False
         step -= 1
-    number = text[step] if step >= 0 else text[at]
-    return step >= 0 and text[at].space and number.kind == "number" and number.norm.isdigit() and len(number.norm) < 4
+    if step < 0 or not text[at].space:
+        return False
+    return text[step].kind == "number" and text[step].norm.isdigit() and len(text[step].norm) < 4
 
 
 def _begins_a_list(text: Sequence[Glyphs], at: int) -> bool:

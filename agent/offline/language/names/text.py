@@ -28,10 +28,10 @@ def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name
             at = name.end
         else:
             at += 1
-    return sorted(_without_hosts(found, text), key=lambda name: name.start)
+    return sorted(_with_hosts(found, text), key=lambda name: name.start)
 
 
-def _without_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
+def _with_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
     """Processors beside a card as what its machine has: 'two 3090s in an old Threadripper'."""
     hosts = [
         name
