@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 from typing import Any, TypeVar
@@ -19,7 +19,19 @@ OFFLOAD = ("none", "optimizer", "params", "activations", "optimizer+activations"
 _STATES = tuple("optimizer" in name or "params" in name for name in OFFLOAD)
 _PARAMS = tuple("params" in name for name in OFFLOAD)
 _ACTIVATIONS = tuple("activations" in name for name in OFFLOAD)
+_PARTS = tuple(frozenset(name.replace("params", "params+optimizer").split("+")) for name in OFFLOAD)
 SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "v-half", "gpipe", "dualpipe")
+
+
+def more_offloaded(named: str, offered: Iterable[str]) -> list[str]:
+    """What puts into host memory what `named` does and more, of frameworks that can offload what is `offered`."""
+    parts = _PARTS[OFFLOAD.index(named)]
+    return [
+        name
+        for name, others in zip(OFFLOAD, _PARTS, strict=True)
+        if parts < others and {*name.split("+")} <= {*offered}
+    ]
+
 
 # Candidates up to which a call takes longer than its arithmetic, so that one call on larger arrays is the faster way.
 FEW = 256

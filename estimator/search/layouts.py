@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import RECOMPUTE, Floats, Ints, Layouts
+from estimator.plan.layouts import RECOMPUTE, Floats, Ints, Layouts, more_offloaded
 from estimator.plan.training.job import Job
 from estimator.plan.training.layout_checks import check_given, divisors, given_recompute, valid_tp
 from estimator.plan.training.options import asked_for
@@ -103,7 +104,7 @@ def least_bytes(job: Job, space: Space = WHOLE, *, offload: bool = True) -> Leas
         light = lightest_layouts(job, every)
         total = totals(job, light)
         fitting = np.flatnonzero(fits(job, total))
-        unasked = job.plan.layout.offload is None and each.offloads != space.offloads
+        unasked = each.offloads not in (space.offloads, (job.plan.layout.offload,))
         least = Least(float(total.min()), unasked, each, light.take(fitting), each is wider[-1])
         if len(fitting):
             break
@@ -137,20 +138,33 @@ def lightest_layouts(job: Job, every: Enumerated) -> Layouts:
 
 def spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
     """`space`, then wider ones; the first that holds all that the plan asks for comes first, so that naming a field of
-    the best layout leaves the search where that was found."""
+    the best layout leaves the search where that was found. What a plan offloads is completed like all that it names,
+    unless it leaves no choice at all."""
     layout, limits = job.plan.layout, job.framework.limits
     split = not limits.searches_splits and (limits.tp or limits.cp)
-    offloaded = layout.offload not in (None, "none")
-    if not offloaded:
-        if not (split and max(layout.tp or 1, layout.cp or 1) > 1):
-            yield space
-        if split:
-            yield replace(space, splits=True)
-    if offloaded or (offload and layout.offload is None and limits.offloads):
+    if layout.offload not in (None, "none"):
+        named = replace(space, splits=True, offloads=(layout.offload,))
+        yield named
+        more = more_offloaded(layout.offload, limits.offloads) if offload else []
+        if more and _leaves_choice(job, named):
+            yield replace(named, offloads=(*more,))
+        return
+    if not (split and max(layout.tp or 1, layout.cp or 1) > 1):
+        yield space
+    if split:
+        yield replace(space, splits=True)
+    if offload and layout.offload is None and limits.offloads:
         yield replace(space, splits=True, offloads=("none", *limits.offloads))
-    states = [name for name in limits.offloads if name != "activations"]
-    if offload and layout.offload is None and states and "activations" in limits.offloads:
-        yield replace(space, splits=True, offloads=tuple(f"{name}+activations" for name in states))
+        states = [name for name in limits.offloads if name != "activations"]
+        if states and "activations" in limits.offloads:
+            yield replace(space, splits=True, offloads=tuple(f"{name}+activations" for name in states))
+
+
+def _leaves_choice(job: Job, space: Space) -> bool:
+    """Whether a plan leaves more than one layout open."""
+    with suppress(PlanError):
+        return len(enumerated(job, space)) > 1
+    return False
 
 
 def _searched(job: Job, every: Enumerated) -> SearchResult:

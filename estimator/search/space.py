@@ -314,10 +314,13 @@ def _expert_sizes(job: Job, space: Space, rows: Rows) -> Rows:
 
 
 def _offloads(job: Job, space: Space, rows: Rows) -> Rows:
-    """Nothing is gained where device and host have one memory, unless it is asked for."""
+    """What the plan asks for, or more where the space has that; else what the space has. Nothing is gained where device
+    and host have one memory, unless it is asked for."""
     offload = job.plan.layout.offload
-    names = [offload] if offload else dict.fromkeys((*space.offloads, job.framework.recipe.offload))
-    if not offload and job.machine.accelerator.form_factor == "SoC":
+    names = dict.fromkeys((*space.offloads, job.framework.recipe.offload))
+    if offload:
+        names = [offload] if space.offloads == USUAL.offloads else space.offloads
+    elif job.machine.accelerator.form_factor == "SoC":
         names = ["none"]
     return _crossed(rows, {"offload": [OFFLOAD.index(name) for name in names]})
 

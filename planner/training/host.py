@@ -56,8 +56,8 @@ def _capacity(job: Job) -> HostCapacity | None:
 
 
 def hosted_first(job: Job, estimates: Estimates, order: Ints) -> Ints:
-    """The same order, but what the search itself put into more host memory than there is comes behind what else fits;
-    as it was where nothing is offloaded."""
+    """The same order, but what takes more host memory than there is comes behind what else fits; as it was where
+    nothing is offloaded."""
     fitting = order[estimates.fits[order]]
     usual = OFFLOAD.index(job.framework.recipe.offload)
     offloaded = estimates.layouts.offload[fitting]

@@ -79,8 +79,6 @@ def way_beyond(plan: Plan, framework: str, grower: Grower) -> Way | None:
     """Whether a plan that does not fit on its devices alone does with what it leaves open, on `framework` rather than
     others: the first way down the ladder. None where nothing is enough."""
     if plan.training.framework != "auto":
-        if plan.layout.offload is not None:
-            return None
         light = grower.lightest(job_of(plan), {})
         return Way(light, {}) if light and light.holds else None
     names = names_of(plan, framework)

@@ -68,9 +68,15 @@ class Planned:
     @property
     def fits_on_device(self) -> bool:
         """Whether it fits with nothing in host memory but what the plan puts there."""
-        usual = OFFLOAD.index(self.job.framework.recipe.offload)
-        offloaded = int(self.estimates.layouts.offload[self.index]) not in (0, usual)
-        return self.fits and not (offloaded and self.job.plan.layout.offload is None)
+        asked = OFFLOAD.index(self.job.plan.layout.offload or self.job.framework.recipe.offload)
+        return self.fits and int(self.estimates.layouts.offload[self.index]) in (0, asked)
+
+    @property
+    def offloads_more(self) -> str:
+        """Why more is in host memory than the plan puts there; nothing where it is not so."""
+        named = self.job.plan.layout.offload
+        chosen = OFFLOAD[int(self.estimates.layouts.offload[self.index])]
+        return "" if named in (None, chosen) else f"nothing fits with {named} alone in host memory"
 
     @property
     def has_host_memory(self) -> bool:
@@ -159,6 +165,8 @@ class Planned:
             value = getattr(layout, name)
             if name not in named_fields and value is not None:
                 filled_in.append(Assumption(field=f"layout.{name}", value=value, why=why))
+        if self.offloads_more:
+            filled_in.append(Assumption(field="layout.offload", value=layout.offload, why=self.offloads_more))
         if self.job.training.micro_batch is None:
             micro = int(self.estimates.layouts.micro_batch[self.index])
             filled_in.append(Assumption(field="workload.micro_batch", value=micro, why=why))
@@ -277,7 +285,7 @@ def beyond_devices(plan: Plan, framework: str) -> Planned | None:
     `framework` rather than others; None where that is not enough."""
     if plan.training.framework == "auto":
         return _conceded(plan, framework, every_framework=False)
-    if plan.layout.offload is not None or not lightest(plan, offload=True).fits:
+    if not lightest(plan, offload=True).fits:
         return None
     whole = plan_training(plan)
     return whole if whole.fits and whole.has_host_memory else None
@@ -350,8 +358,7 @@ def _is_better(other: Planned, best: Planned) -> bool:
 def _choose(job: Job, offload: bool) -> Planned:
     check_offered(job)
     searched = search_whole(job, offload=offload)
-    if job.plan.layout.offload is None:
-        searched = replace(searched, order=hosted_first(job, searched.estimates, searched.order))
+    searched = replace(searched, order=hosted_first(job, searched.estimates, searched.order))
     return Planned(job, at_own_mfu(searched.estimates.of(int(searched.order[0]))), 0, searched)
 
 
@@ -414,6 +421,8 @@ def throughput_of(planned: Planned) -> Throughput:
 
 def warnings_of(planned: Planned) -> list[str]:
     texts = [*warnings(planned.estimates, planned.index), *planned.host_needs.warnings]
+    if planned.offloads_more:
+        texts.insert(0, f"{planned.plan.layout.offload} are offloaded: {planned.offloads_more}")
     name = planned.job.framework.name
     if is_unstarted(name):
         texts.insert(0, f"no launch files are written for {name}: how it is started is yours to set up")

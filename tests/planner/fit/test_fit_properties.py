@@ -125,3 +125,22 @@ def test_offloading_never_shortens_the_longest_context():
             if base and base.fits:
                 others = (planned(each) for each in offloaded(with_(plan, "workload", seq_len=seq_len), base))
                 assert all(other.fits for other in others if other), plan
+
+
+def test_what_is_offloaded_by_name_is_completed_where_that_alone_does_not_fit():
+    """A plan that fits with its layout left open fits with any part of its states offloaded by name, and has that in
+    host memory whatever else is there; where nodes have as much memory as it takes."""
+    more, tried = 0, 0
+    for plan, _ in plans():
+        free = with_(plan, "overrides", host_gib=1e6) | {"layout": {}}
+        base = plan_training(Plan.parse(free))
+        for kind in base.job.framework.limits.offloads if base.fits else ():
+            named = plan_training(Plan.parse(with_(free, "layout", offload=kind)))
+            chosen = named.plan.layout.offload or ""
+            held = kind in chosen or (kind == "optimizer" and "params" in chosen)
+            assert named.fits, (free, kind)
+            assert held, (free, kind)
+            assert (chosen != kind) == any(item.why == named.offloads_more for item in named.assumptions)
+            more, tried = more + (chosen != kind), tried + 1
+    assert tried > _PLANS // 2
+    assert more
