@@ -58,8 +58,7 @@ def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
 def runs_on(name: str, accelerator: Accelerator) -> bool:
     """Whether a framework runs on the device; one of a person's own by a maker that nobody lists is left to them."""
     whose, limits = maker(accelerator), framework(name).limits
-    known = {*framework_tables()["serving_only"], *_makers()}
-    return whose in limits.devices or whose not in known
+    return whose in limits.devices or whose not in (*framework_tables()["serving_only"], *_makers())
 
 
 def is_unstarted(name: str) -> bool:
@@ -92,20 +91,24 @@ def check_offered(job: Job) -> None:
         have = sorted({each.family for each in accelerators() if has_precision(each, training.precision)})
         problem = f"{accelerator.name} has no {training.precision} matmuls; {', '.join(have)} devices have them"
         raise PlanError("workload.precision", problem, precisions)
-    others = able_frameworks(training, accelerator)
     name = job.framework.name
     if not runs_on(name, accelerator):
         if maker(accelerator) in framework_tables()["serving_only"]:
             problem = f"no training framework runs on {accelerator.name}"
             raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
         theirs = " and ".join(limits.devices)
-        raise PlanError("workload.framework", f"{name} runs on {theirs} devices, not on {accelerator.name}", others)
+        raise PlanError(
+            "workload.framework",
+            f"{name} runs on {theirs} devices, not on {accelerator.name}",
+            able_frameworks(training, accelerator),
+        )
     for field, value, valid in (
         ("stage", training.stage, limits.stages),
         ("method", training.method, limits.methods_of(training.stage)),
         ("precision", training.precision, precisions),
     ):
         if value not in valid:
+            others = able_frameworks(training, accelerator)
             who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
             here = f" in {training.stage}" if field == "method" and value in limits.methods else ""
             read = framework_tables()["read"].get(name)
@@ -117,6 +120,7 @@ def check_offered(job: Job) -> None:
         raise PlanError("workload.fp8_healing", problem, ["0", *(f"precision {name}" for name in FOUR_BIT_RATES)])
     if lacking := _lacking(training, job.framework):
         field, what = lacking
+        others = able_frameworks(training, accelerator)
         who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
         off = str(Training.model_fields[field].default).lower()
         raise PlanError(f"workload.{field}", f"{name} has no {what}{who}", [off])

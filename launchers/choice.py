@@ -37,12 +37,17 @@ def usual_program(plan: Plan) -> str:
     if name not in known:
         raise not_started(plan, f"no launch target starts {name}", known)
     candidates: list[str] = known[name]
-    refusals = {target: _refusal(plan, target) for target in candidates}
-    if all(refused is not None and refused.field == FIELD for refused in refusals.values()):
+    elsewhere = True
+    for target in candidates:
+        refused = _refusal(plan, target)
+        if refused is None:
+            return target
+        elsewhere = elsewhere and refused.field == FIELD
+    if elsewhere:
         kind = "inference" if isinstance(plan.workload, Inference) else "training"
         others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
         return next((target for target in others if _refusal(plan, target) is None), candidates[0])
-    return next((target for target in candidates if refusals[target] is None), candidates[0])
+    return candidates[0]
 
 
 def _refusal(plan: Plan, target: str) -> PlanError | None:

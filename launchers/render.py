@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers.choice import chosen
+from launchers.choice import chosen, usual_program
 from launchers.launch.heading import warnings
 from launchers.launch.of_plan import launch_of
 from launchers.needs import checkpoint_needs
@@ -61,11 +62,23 @@ def render(
     return Rendered(files, command, tuple(needs), tuple(warnings(launch)))
 
 
-def able_targets(plan: Plan) -> Iterator[str]:
+def able_targets(plan: Plan) -> list[str]:
     """The targets that can write a complete plan."""
-    for name in TARGETS:
-        try:
-            render(plan, [name])
-        except PlanError:
-            continue
-        yield name
+    able = [name for name, target in TARGETS.items() if target.role in ("config", "program") and _writes(plan, name)]
+    with suppress(PlanError):
+        # What starts a program starts the usual one.
+        if usual_program(plan) in able:
+            able += [
+                name
+                for name, target in TARGETS.items()
+                if target.role in ("scheduler", "place") and _writes(plan, name)
+            ]
+    return able
+
+
+def _writes(plan: Plan, target: str) -> bool:
+    try:
+        render(plan, [target])
+    except PlanError:
+        return False
+    return True

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -627,6 +628,11 @@ def _field_path(model: type[BaseModel], problem: ErrorDetails) -> list[str]:
 
 def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Mapping[str, FieldInfo]:
     """The fields of the section that `path` leads to; none where it leads to a plain value."""
+    return _fields_of(model, tuple(path))
+
+
+@lru_cache(maxsize=1024)  # What people write may be in the path.
+def _fields_of(model: type[BaseModel], path: tuple[str, ...]) -> Mapping[str, FieldInfo]:
     fields = model.model_fields
     for step in path:
         if step == "workload" and step in fields:

@@ -64,7 +64,7 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     if count > _MANY and slowest_s <= 0.0 and len(fitting(job, every.written(_leanest(rows)))[0]):
         return Slower()
     bound = np.zeros(count)
-    if count > _MANY and job.plan.goal.objective != "memory":
+    if count > _MANY and slowest_s > 0.0 and job.plan.goal.objective != "memory":
         bound = least_seconds(job, every, rows)
         order = np.argsort(bound, kind="stable")
         rows, bound = taken(rows, order), bound[order]
@@ -77,6 +77,8 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
         done, step = done + len(piece), _MORE * step
         layouts = every.written(taken(rows, piece))
         inside, total = fitting(job, layouts)
+        if len(inside) and slowest_s <= 0.0:
+            return Slower()
         if len(inside):
             seconds = step_time(job, layouts.take(inside)).seconds
             pieces.append((piece[inside], seconds, total))

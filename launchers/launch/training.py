@@ -88,7 +88,8 @@ def training_launch(
         raise PlanError("cluster.count", problem, [low, low + per_node])
     dp = split["dp"]
     shard_group = layout.hybrid_group
-    plan = plan.patch({"layout.shard_group": shard_group})
+    if shard_group != layout.shard_group:
+        plan = plan.patch({"layout.shard_group": shard_group})
     if shard_group is not None and dp % shard_group:
         groups = [size for size in range(1, min(dp, 4096) + 1) if dp % size == 0]
         nearest_groups = sorted(sorted(groups, key=lambda size: abs(size - shard_group))[:5])

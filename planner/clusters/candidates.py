@@ -175,11 +175,11 @@ class ClusterChoice:
     estimate: PlanEstimate
     candidate: Candidate
 
-    @property
-    def launched_by(self) -> Iterator[str]:
+    @cached_property
+    def launched_by(self) -> list[str]:
         """The launch targets that write the plan with all that was chosen."""
         estimate = self.estimate
-        yield from able_targets(estimate.settled_plan if isinstance(estimate, Planned) else estimate.plan)
+        return able_targets(estimate.settled_plan if isinstance(estimate, Planned) else estimate.plan)
 
     @property
     def within(self) -> bool:

@@ -118,7 +118,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         reasons=list(_reasons(ask, others, last, field, assumptions)),
         considered=[*_methods_considered(others), *_clusters_considered(last)],
         relax=[] if chosen else list(_relax(last)),
-        launch_targets=[*choice.launched_by],
+        launch_targets=choice.launched_by,
         assumptions=assumptions,
         warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
         evidence=evidence_of(estimate.job),

@@ -76,7 +76,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     result = recommended(ask, sort, request.limit)
     options = [choice.option for choice in result.choices]
     for choice in result.choices[:_WRITTEN]:
-        choice.option.launch_targets = [*choice.launched_by]
+        choice.option.launch_targets = choice.launched_by
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
         plan=first.estimate.complete_plan if first else None,
@@ -171,7 +171,7 @@ def written_first(
     for place, choice in enumerate(choices[:limit]):
         if choice.within != choices[0].within:
             break
-        if any(True for _ in choice.launched_by):
+        if choice.launched_by:
             able.append((choice, place))
             break
         device = choice.option.accelerator

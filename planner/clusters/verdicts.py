@@ -85,12 +85,21 @@ def _differs(first: ClusterOption, other: ClusterOption) -> bool:
 
 @dataclass(frozen=True)
 class _Change:
-    """`share` of the data that it keeps."""
+    """`share` of the data that it keeps, which is told beside what else changes."""
 
     what: str
     gives_up: str
     patch: dict[str, Any]
     share: float = 1.0
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is planned instead, and what that gives up."""
+        if self.share == 1.0:
+            return self.what, self.gives_up
+        tokens = f"{whole(self.patch['workload.dataset_tokens'])} tokens"
+        lost = f"{percent(1.0 - self.share) if 1.0 - self.share < _ALMOST_ALL else 'almost all'} of the data"
+        return ", ".join(filter(None, (self.what, tokens))), "; ".join(filter(None, (self.gives_up, lost)))
 
 
 def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[NearPlan]:
@@ -107,10 +116,14 @@ def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[Ne
             beyond.append((change, choice.option))
         if len(plans) == _NEAREST:
             return plans
+    plain = _Change("", "", {})
     if options:
-        beyond.append((_Change("", "", {}), options[0]))
+        beyond.append((plain, options[0]))
     fewer = [(change, option) for each, option in beyond if (change := _fewer_tokens(ask, each, option))]
-    for change, option in sorted(fewer, key=lambda row: -row[0].share):
+    # Where too few changes can be, as much of the data as other clusters leave.
+    others = {option.accelerator: option for option in reversed(options[1:]) if option.accelerator != names[0]}
+    elsewhere = [(each, option) for option in others.values() if (each := _fewer_tokens(ask, plain, option))]
+    for change, option in [*_most_first(fewer), *_most_first(elsewhere)]:
         device = next(device for device in ask.devices if device.id == option.accelerator)
         choice = _tried(replace(asking, devices=[device], count=option.count), change, best)
         if choice is not None and choice.within:
@@ -121,6 +134,10 @@ def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[Ne
         if over := "; ".join(_beyond(ask, option)):
             plans.append(_near(_Change("the limits raised", over, {}), option))
     return plans
+
+
+def _most_first(fewer: list[tuple[_Change, ClusterOption]]) -> list[tuple[_Change, ClusterOption]]:
+    return sorted(fewer, key=lambda row: -row[0].share)
 
 
 def _tried(ask: Asked, change: _Change, best: Best) -> ClusterChoice | None:
@@ -137,8 +154,9 @@ def _affordable(ask: Asked, device: Accelerator) -> bool:
 
 
 def _near(change: _Change, option: ClusterOption) -> NearPlan:
+    what, gives_up = change.told
     return NearPlan(
-        what=change.what, gives_up=change.gives_up, patch=change.patch | option.patch, accelerator=option.accelerator,
+        what=what, gives_up=gives_up, patch=change.patch | option.patch, accelerator=option.accelerator,
         count=option.count, provider=option.provider, hours=option.hours, usd=option.usd,
         usd_per_hour=option.usd_per_hour,
     )  # fmt: skip
@@ -150,10 +168,12 @@ def _changes(ask: Asked) -> Iterator[_Change]:
         if workload.weight_dtype not in ("fp8", "awq"):
             yield _Change("weights in fp8", "usually little of the quality", {"workload.weight_dtype": "fp8"})
             yield _Change("weights in 4 bits", "some of the quality", {"workload.weight_dtype": "awq"})
-    elif workload.stage != "pretrain":
-        if workload.method == "full":
+    else:
+        if workload.precision == "bf16" and workload.method != "qlora":
+            yield _Change("fp8", "exact matmuls: watch the loss", {"workload.precision": "fp8"})
+        if workload.stage != "pretrain" and workload.method == "full":
             yield _Change("LoRA", "what adapters cannot learn", {"workload.method": "lora"})
-        if workload.method != "qlora":
+        if workload.stage != "pretrain" and workload.method != "qlora":
             yield _Change("QLoRA", "what adapters cannot learn; steps take longer", {"workload.method": "qlora"})
     model = ask.plan.model
     for id in reversed(family_sizes(model, larger=False) if isinstance(model, str) else []):
@@ -162,25 +182,22 @@ def _changes(ask: Asked) -> Iterator[_Change]:
 
 def _fewer_tokens(ask: Asked, change: _Change, option: ClusterOption) -> _Change | None:
     """The change with as many tokens, to two digits, as the limits leave on this cluster; None where the data is not
-    given, or the machines themselves are beyond the budget."""
+    given, not even a step of it is paid for, or the machines themselves are beyond the budget."""
     workload = ask.plan.workload
     if isinstance(workload, Inference) or not workload.dataset_tokens or option.capex_usd is not None:
         return None
     times = missed(ask, option.spent_usd, option.hours)
     if not 1.0 < times < math.inf:
         return None
-    tokens = workload.dataset_tokens / times
+    # A little below, as the layouts that fit are estimated exactly only afterwards; a step that is begun is paid whole.
+    step = (option.tokens_per_s or 0.0) * (option.step_s or 0.0)
+    tokens = math.floor(0.99 * workload.dataset_tokens / times / step) * step if step else 0.0
+    if not tokens:
+        return None
     digit = 10.0 ** (math.floor(math.log10(tokens)) - 1)
-    # A little below, as the layouts that fit are estimated exactly only afterwards.
-    tokens = math.floor(0.99 * tokens / digit) * digit
+    tokens = math.floor(tokens / digit) * digit
     share = tokens / workload.dataset_tokens
-    gives_up = f"{percent(1.0 - share) if 1.0 - share < _ALMOST_ALL else 'almost all'} of the data"
-    return _Change(
-        ", ".join(filter(None, (change.what, f"{whole(tokens)} tokens"))),
-        "; ".join(filter(None, (change.gives_up, gives_up))),
-        change.patch | {"workload.dataset_tokens": tokens},
-        share,
-    )
+    return replace(change, share=share, patch=change.patch | {"workload.dataset_tokens": tokens})
 
 
 def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:

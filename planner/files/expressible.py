@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from planner.estimates import PlanEstimate, estimate_plan
 from planner.fields import value_at
 from planner.result import Assumption
 from planner.training.pinned import faster_on_devices
+from planner.training.planned import Planned
 
 # Choices given up for one set of files, and values tried for each.
 _MOST_CHANGES, _MOST_VALUES = 5, 6
@@ -50,7 +51,9 @@ def expressible(
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
             if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
-                return _by_another_program(stated, refused, render, estimated)
+                # Of the plan as it was given its own framework's files are known not to say it.
+                known = "" if changes or not isinstance(estimate, Planned) else estimate.job.framework.name
+                return _by_another_program(stated, refused, render, estimated, known)
             plan, estimate = _other(plan, stated, refused, estimated)
             value = value_at(plan.given(), refused.field)
             why = f"what the files can say: {refused.problem}"
@@ -62,13 +65,15 @@ def _by_another_program(
     refused: PlanError,
     render: Callable[[PlanEstimate], Rendered],
     estimated: Estimator,
+    without: str,
 ) -> Expressed:
     """The best of what other frameworks' files say of the plan as it was given. Raises `refused` where none does."""
     if value_at(stated, "workload.framework") not in (None, "auto") or value_at(stated, "workload.kind") == "inference":
         raise refused
     made: list[tuple[bool, float, Expressed]] = []
-    fastest = _on_devices(stated, render)
-    for name in [fastest] if fastest else frameworks_started():
+    names = [name for name in frameworks_started() if name != without]
+    fastest = _on_devices(stated, render, names)
+    for name in [fastest] if fastest else names:
         try:
             estimate = estimated(_on(stated, name))
             change = Assumption(
@@ -82,11 +87,13 @@ def _by_another_program(
     return min(made, key=lambda row: row[:2])[2]
 
 
-def _on_devices(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered]) -> str | None:
-    """The framework that is fastest on the devices alone of those whose files say the plan, sooner known than what all
-    of them come to with host memory; None where none of them has it there."""
+def _on_devices(
+    stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]
+) -> str | None:
+    """The framework of `names` that is fastest on the devices alone of those whose files say the plan, sooner known
+    than what all of them come to with host memory; None where none of them has it there."""
     first, least_s = None, math.inf
-    for name in frameworks_started():
+    for name in names:
         with suppress(PlanError):
             planned = faster_on_devices(_on(stated, name), least_s)
             if planned is not None and planned.fits_on_device:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from launch_plans import PREDICTION, complete, devices
 
 from estimator.errors import PlanError
 from launchers.pieces import Rendered
-from launchers.render import render
+from launchers.render import able_targets, render
 from launchers.schedulers.slurm.write import slurm_time
 from launchers.targets import TARGETS
 
@@ -362,3 +363,26 @@ def test_sbatch_runs_and_hands_each_node_its_rank(tmp_path: Path):
 def test_import_is_light():
     code = "import sys, launchers; sys.exit(len({'yaml', 'pydantic', 'numpy', 'knowledge'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"workload": {"framework": "torchtitan", "stage": "pretrain"}},
+        {"workload": {"framework": "deepspeed"}, "cluster": {"count": 16, "per_node": 8}, "layout": {"dp": 16}},
+        {"workload": {"method": "qlora"}},
+        {"workload": {"framework": "maxtext"}},
+        {"cluster": {"accelerator": "tpu-v7"}},
+        {"workload": {"framework": "neuronx"}, "cluster": {"accelerator": "trainium2"}},
+    ],
+)
+def test_the_targets_that_write_a_plan_are_those_whose_files_can_be_made(changes: dict[str, dict[str, object]]):
+    """Asked one by one, with nothing left out."""
+    plan = complete().patch(changes)
+    wanted = []
+    for name in TARGETS:
+        with suppress(PlanError):
+            render(plan, [name])
+            wanted.append(name)
+    assert able_targets(plan) == wanted

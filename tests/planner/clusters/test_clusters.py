@@ -386,9 +386,17 @@ def test_nobody_pays_for_hours_that_are_not_waited_for():
     assert found["knee"]["usd"] == min(unhurried)
 
 
-@pytest.mark.parametrize("limits", [{"budget_usd": 20}, {"deadline_h": 0.5, "budget_usd": 60}])
-def test_a_hopeless_budget_gets_plans_that_are_not(limits):
-    wanted = {"model": "qwen2.5-7b", "dataset_tokens": "1B", "accelerators": ["h100", "l40s"]} | limits
+@pytest.mark.parametrize(
+    ("limits", "run"),
+    [
+        ({"budget_usd": 20}, {}),
+        ({"deadline_h": 0.5, "budget_usd": 60}, {}),
+        ({"budget_usd": 20}, {"stage": "pretrain"}),
+        ({"budget_usd": 1}, {"stage": "pretrain", "precision": "fp8"}),
+    ],
+)
+def test_a_hopeless_budget_gets_plans_that_are_not(limits, run):
+    wanted = {"model": "qwen2.5-7b", "dataset_tokens": "1B", "accelerators": ["h100", "l40s", "a100"]} | limits | run
     found = find("recommend_cluster")(wanted)
     assert not found["satisfied"]
     assert len(found["nearest"]) == 3
@@ -399,7 +407,7 @@ def test_a_hopeless_budget_gets_plans_that_are_not(limits):
             continue
         assert row["usd"] <= limits["budget_usd"]
         assert row["hours"] <= limits.get("deadline_h", inf)
-        plan = Plan.parse({"model": "qwen2.5-7b", "workload": {"kind": "training", "dataset_tokens": 1e9}})
+        plan = Plan.parse({"model": "qwen2.5-7b", "workload": {"kind": "training", "dataset_tokens": 1e9} | run})
         cost = find("estimate_cost")({"plan": plan.patch(row["patch"]).given()})
         assert cost["usd"] == pytest.approx(row["usd"])
 
