@@ -223,7 +223,7 @@ def _matmuls(job: Job, block: Block, layouts: Layouts, tokens: Floats) -> tuple[
         forward = _plus(forward, times, matmul_time(job, m, n, k, copies))
         if job.trains_blocks:
             weights = _plus(weights, times, matmul_time(job, n, k, m, copies))
-        flop = _plus(flop, times, 2.0 * m * n * k * copies)
+        flop = _plus(flop, times, m * (2.0 * copies * n * k))
     return forward, forward * job.trained_layer_share + weights * job.weight_gradient_share, flop
 
 

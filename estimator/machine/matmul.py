@@ -90,9 +90,10 @@ def matmul_limits(
 ) -> tuple[Floats, Floats]:
     """Seconds that the kernel of `matmul_seconds` would take by its arithmetic alone, and by its transfer alone."""
     surface, (activation_bytes, weight_bytes) = rates.surface, rates.operand_bytes
-    rows = m + _GROUP_ROWS * (copies > 1.0)
-    outputs = copies * rows * n
+    # What are numbers for all is multiplied before arrays are.
+    rows = m if isinstance(copies, float) and copies <= 1.0 else m + _GROUP_ROWS * (copies > 1.0)
+    outputs = rows * (copies * n)
     busy = np.sqrt(outputs * outputs + surface.wave_outputs * surface.wave_outputs)
-    arithmetic = busy * (k + surface.half_k) * (2.0 / (rates.peak_flops * surface.height))
-    traffic = k * (activation_bytes * m + weight_bytes * n) + rates.output_bytes * m * n
+    arithmetic = busy * ((k + surface.half_k) * (2.0 / (rates.peak_flops * surface.height)))
+    traffic = m * (activation_bytes * k + rates.output_bytes * n) + weight_bytes * n * k
     return arithmetic, traffic * (copies / (rates.memory_bandwidth * surface.memory))

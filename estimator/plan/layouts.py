@@ -35,6 +35,8 @@ def more_offloaded(named: str, offered: Iterable[str]) -> list[str]:
 
 # Candidates up to which a call takes longer than its arithmetic, so that one call on larger arrays is the faster way.
 FEW = 256
+# Neighbours that are alike, in the mean, from which on one copy of each run is the faster way.
+_FEW_RUNS = 8
 
 
 def recompute_words(mode: str) -> str:
@@ -140,13 +142,21 @@ class Layouts:
         would save little. What a search lists varies slowly."""
 
         def alike() -> Runs | None:
-            new = np.ones(len(self), dtype=bool)
-            columns = [getattr(self, name) for name in names]
-            new[1:] = reduce(np.bitwise_or, [column[1:] ^ column[:-1] for column in columns]) != 0
-            starts = np.flatnonzero(new)
-            return None if 2 * len(starts) > len(self) else Runs(self.take(starts), starts, np.cumsum(new) - 1)
+            starts = np.flatnonzero(reduce(np.logical_or, [self._new(name) for name in names]))
+            lengths = np.diff(starts, append=len(self))
+            return None if 2 * len(starts) > len(self) else Runs(self.take(starts), starts, lengths)
 
         return None if len(self) <= FEW else self.memoised(("runs", names), alike)
+
+    def _new(self, name: str) -> np.ndarray:
+        """Where a field is another than in the candidate before; the first is new."""
+
+        def compared() -> np.ndarray:
+            new, column = np.ones(len(self), dtype=bool), getattr(self, name)
+            np.not_equal(column[1:], column[:-1], out=new[1:])
+            return new
+
+        return self.memoised(("new", name), compared)
 
     @cached_property
     def accumulates(self) -> np.ndarray:
@@ -207,16 +217,23 @@ class Layouts:
 
 @dataclass(frozen=True)
 class Runs:
-    """Neighbouring candidates that are alike, one each: `layouts`, where they start, and `place`: which of them every
-    candidate is."""
+    """Neighbouring candidates that are alike, one each: `layouts`, where they start, and how many they are."""
 
     layouts: Layouts
     starts: Ints
-    place: Ints
+    lengths: Ints
 
-    def spread(self, values: Floats) -> Floats:
+    @cached_property
+    def _place(self) -> Ints:
+        """Which of them every candidate is."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """What was computed of one each, for every candidate; a constant stays one."""
-        return np.broadcast_to(values[:1], self.place.shape) if values.strides == (0,) else values[self.place]
+        if values.strides == (0,):
+            return np.broadcast_to(values[:1], self._place.shape)
+        # Copies of a few elements each cost more than looking up every one.
+        return np.repeat(values, self.lengths) if _FEW_RUNS * len(values) <= len(self._place) else values[self._place]
 
 
 def either(mask: np.ndarray, taken: Callable[[], Floats], otherwise: Callable[[], Floats]) -> Floats:

@@ -20,15 +20,13 @@ from estimator.plan.training.framework import OptimizerFacts
 from estimator.plan.training.job import Job
 from estimator.plan.training.shards import Held, held_parameters, reached, world_size
 from estimator.plan.training.stages import StageShape, recomputed_share, stage_shape
+from estimator.training.activations_held import activations_held, block_activations, in_flight
 from estimator.training.extra_models import extra_models
 from estimator.training.memory import (
     COMPONENTS,
     MOMENTS,
     Memory,
-    activations_held,
     allocator_slack,
-    block_activations,
-    in_flight,
     loss_parts,
     resident_buffers,
     stage_memory,

@@ -239,21 +239,19 @@ def _stage(
 ) -> dict[str, Floats]:
     """Seconds of one micro-batch on one stage by component; without a stage, the mean of all."""
     shape = mean_stage(job.architecture, layouts) if stage is None else stage_shape(job.architecture, layouts, stage)
-    out: dict[str, Floats] = dict.fromkeys((*MICRO, "host"), layouts.zeros())
+    out: dict[str, Floats] = {}
     share = recomputed_share(layouts, shape)
     for number, time, layer in zip(shape.layers, blocks, layers, strict=True):
-        count = number * shape.visited
-        out["forward"] = out["forward"] + count * time.forward
-        out["backward"] = out["backward"] + count * time.backward
+        count = number if shape.visited is layouts.ones() else number * shape.visited
+        parts = {"forward": time.forward, "backward": time.backward, **layer}
         if layouts.recomputes or job.training.tiled_mlp:
-            out["recompute"] = out["recompute"] + count * (time.recompute + share * time.forward)
-        for name, seconds in layer.items():
-            out[name] = out[name] + count * seconds
-    out["forward"] = out["forward"] + shape.has_head * shape.visited * head.forward
-    out["backward"] = out["backward"] + shape.has_head * shape.visited * head.backward
-    looked_up, scattered = embedding
-    out["forward"] = out["forward"] + shape.has_embedding * looked_up
-    out["backward"] = out["backward"] + shape.has_embedding * scattered
+            parts["recompute"] = time.recompute + share * time.forward
+        for name, seconds in parts.items():
+            out[name] = out[name] + count * seconds if name in out else count * seconds
+    headed, (looked_up, scattered) = shape.has_head * shape.visited, embedding
+    out["forward"] = out["forward"] + headed * head.forward + shape.has_embedding * looked_up
+    out["backward"] = out["backward"] + headed * head.backward + shape.has_embedding * scattered
+    out = dict.fromkeys((*MICRO, "host"), layouts.zeros()) | out
     out["extra_models"] = _extra_models(job, layouts, out) + shape.has_embedding * _seeing(job, layouts)
     for name in ("forward", "backward", "recompute", "extra_models"):
         out[name] = out[name] * job.calibration.framework.compute

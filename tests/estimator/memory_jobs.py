@@ -11,7 +11,8 @@ from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import stage_shape
 from estimator.search.layouts import candidates
-from estimator.training.memory import Memory, activations_held, stage_memory
+from estimator.training.activations_held import activations_held
+from estimator.training.memory import Memory, stage_memory
 
 ONE_DEVICE: dict[str, Any] = {
     "cluster.count": 1, "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 0}, "workload.global_batch": 1,

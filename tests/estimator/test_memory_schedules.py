@@ -14,7 +14,8 @@ from memory_jobs import kept, layouts_of
 from estimator.plan.layouts import SCHEDULES, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import stage_shape
-from estimator.training.memory import in_flight, stage_memory
+from estimator.training.activations_held import in_flight
+from estimator.training.memory import stage_memory
 
 MANY = 64
 
