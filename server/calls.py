@@ -64,6 +64,8 @@ CLIENT: ContextVar[str] = ContextVar("client", default="")
 GONE = "shardwise.gone"
 # And under these who made it, and over which face.
 CALLED_BY, FACE = "shardwise.caller", ContextVar("face", default="")
+# Its message, where it is one of MCP, and a list for the answer of the call that it makes.
+MESSAGE, ANSWERED = "shardwise.message", "shardwise.answered"
 # The trace that a request says it is part of, as W3C writes it.
 TRACE: ContextVar[str] = ContextVar("trace", default="")
 Made = TypeVar("Made")
@@ -93,7 +95,8 @@ class _Kept:
         if not self.task.done() or self.task.cancelled() or self.task.exception():
             return 0
         answer = self.task.result()
-        return len(answer.text) + sum(map(len, answer.brief or ()))
+        written = sum(len(each.tail) for each in answer.written.values())
+        return len(answer.text) + sum(map(len, answer.brief or ())) + written
 
 
 @dataclass
@@ -113,10 +116,10 @@ class Calls:
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], keep: bool = True) -> CallAnswer:
         """The answer of a tool. Raises Busy."""
-        if not keep or FOLDER in arguments or any(os.path.exists(expanded(path)) for _, path in named_paths(arguments)):
+        if not keep or _reads_files(arguments):
             return await self._compute(tool, arguments)
         stamp = self._stamp() if not database.address() else [database.user(), await self.other(stamp_of_all)]
-        key = sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
+        key = _key(tool, arguments, stamp)
         kept = self._kept.get(key)
         if kept is None or not kept.is_good:
             task = asyncio.create_task(self._compute(tool, arguments))
@@ -134,6 +137,11 @@ class Calls:
             if not kept.waiters and not kept.task.done():
                 kept.task.cancel()
                 self._kept.pop(key, None)
+
+    def kept(self, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer | None:
+        """The answer that `run` would give at once, of a server without a database."""
+        kept = None if _reads_files(arguments) else self._kept.get(_key(tool, arguments, self._stamp()))
+        return kept.task.result() if kept is not None and kept.task.done() and kept.is_good else None
 
     def _stamp(self) -> Any:
         """Of the user's own files, looked at once for the calls of a moment: it takes longer than a kept answer."""
@@ -205,6 +213,15 @@ class Calls:
             except Exception:
                 return bug_of(tool)
         return made
+
+
+def _reads_files(arguments: Mapping[str, Any]) -> bool:
+    """Whether what a call answers depends on files beside the user's own."""
+    return FOLDER in arguments or any(os.path.exists(expanded(path)) for _, path in named_paths(arguments))
+
+
+def _key(tool: Tool, arguments: Mapping[str, Any], stamp: Any) -> bytes:
+    return sha256(f"{tool.name} {json.dumps(arguments, sort_keys=True)} {stamp}".encode()).digest()
 
 
 def _ready() -> None:

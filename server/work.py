@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ _log = logging.getLogger("shardwise")
 @dataclass(eq=False)
 class CallAnswer:
     """What a call came to: its result as JSON text, or what the caller did wrong, or what we did (`bug`). `brief` is
-    the result's page and what an assistant gets of it, once they were made (server.mcp.brief)."""
+    the result's page and what an assistant gets of it, once they were made (server.mcp.brief), `written` what was
+    sent of it over MCP (server.http.again)."""
 
     text: str = ""
     error: PlanError | None = None
     bug: str | None = None
     brief: tuple[str, str] | None = None
+    written: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def failure(self) -> str | None:

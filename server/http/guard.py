@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from estimator.errors import PlanError
 from knowledge.own import database
-from server.calls import CALLED_BY, CLIENT, FACE, GONE, TRACE
+from server.calls import CALLED_BY, CLIENT, FACE, GONE, MESSAGE, TRACE
 from server.http.token import Guesses, is_same
 from server.team.identity import CALLER, Caller, Callers
 from server.work import dumps
@@ -228,7 +228,7 @@ async def _admit(seen: _Seen, guard: Guard, receive: Receive) -> None:
             raise HttpRefusal(405, "this address takes POST, DELETE", ((b"allow", b"POST, DELETE"),))
         if not _accepts(seen.headers.get("accept", "")):
             raise HttpRefusal(406, "a client must accept both application/json and text/event-stream", code=-32600)
-        seen.message = _message(seen.body)
+        seen.message = seen.scope[MESSAGE] = _message(seen.body)
 
 
 def _token_of_page(scope: Scope) -> str | None:

@@ -20,6 +20,7 @@ from estimator.errors import PlanError
 from server import workers
 from server.calls import Busy
 from server.http import rest as http_rest
+from server.http.again import Again
 from server.http.guard import App, Guard, guarded
 from server.http.limits import BoundedHttp
 from server.http.sessions import Sessions
@@ -51,7 +52,8 @@ def app(
     )  # fmt: skip
     for error in (PlanError, Busy, HTTPException):
         built.add_exception_handler(error, http_rest.refused)
-    return guarded(Sessions(built).serve, guard, log)
+    inner = Sessions(built).serve
+    return guarded(Again(inner, service).serve if alone else inner, guard, log)
 
 
 def serve(service: Service, host: str, port: int, guard: Guard, log: bool, ready: Callable[[int], None]) -> None:

@@ -36,7 +36,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from estimator.errors import PlanError
 from knowledge.own import database
-from server.calls import CALLED_BY, GONE, TOO_MANY, Busy, unless_gone
+from server.calls import ANSWERED, CALLED_BY, GONE, TOO_MANY, Busy, unless_gone
 from server.mcp import prompts as mcp_prompts
 from server.mcp import resources as mcp_resources
 from server.mcp.brief import brief
@@ -95,6 +95,8 @@ class _RegistryTool(McpTool):
             return InputRequiredToolResult(needed.result)
         except Busy:
             raise ToolError(TOO_MANY) from None
+        if (request := getattr(context.request_context, "request", None)) is not None:
+            request.scope.get(ANSWERED, []).append(answer)
         if answer.failure is not None:
             raise ToolError(answer.failure)
         if self.results is None or not self.tool.read_only:

@@ -6,11 +6,14 @@ from typing import Any
 
 import httpx
 import pytest
-from live_server import in_thread
+from live_server import in_thread, served_in_thread
 from mcp_types import version
 from tool_calls import FLAT, steady
 
-from server.http.guard import LARGEST_BODY_BYTES
+from server.http.guard import LARGEST_BODY_BYTES, Guard
+from server.http.server import app
+from server.mcp import server as mcp_server
+from server.service import Service
 from tools import call
 from tools.registry import registry
 
@@ -130,3 +133,46 @@ def test_an_equal_request_gets_the_same_answer_until_something_changes(client: h
     assert client.post("/v1/tools/describe_model", json={"model": "gpt2"}, headers=other_host).status_code == 421
     plain = {"Content-Type": "text/plain"}
     assert client.post("/v1/tools/describe_model", content=b'{"model": "gpt2"}', headers=plain).status_code == 415
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_equal_call_passes_the_library_once(monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
+    service, ran, run = Service(remote=True, full=full), list[str](), mcp_server._RegistryTool.run
+
+    async def counted(self: Any, arguments: dict[str, Any]) -> Any:
+        ran.append(self.name)
+        return await run(self, arguments)
+
+    monkeypatch.setattr(mcp_server._RegistryTool, "run", counted)
+    served = served_in_thread(app(service, Guard()), [])
+    with served as live, httpx.Client(base_url=live.url, timeout=60) as client:
+        # A first call sets up the person's own folder, on which answers depend.
+        post(client, "estimate_training", FLAT | {"seq_len": 128})
+        ran.clear()
+        first = post(client, "estimate_training", FLAT)
+        for id in (2, 10**20, "größe", '"id":1,', "\\", 1):
+            again = post(client, "estimate_training", FLAT, id)
+            assert again.json() == first.json() | {"id": id}
+            lengths = [{**each.headers, "content-length": "", "date": ""} for each in (first, again)]
+            assert lengths[0] == lengths[1]
+        assert len(ran) == 1
+        if not full:
+            # What the answer names is there, however many others were answered meanwhile.
+            service.results._kept.clear()  # type: ignore[attr-defined]
+            details = post(client, "estimate_training", FLAT).json()["result"]["structuredContent"]["details"]
+            assert service.results.read(details.rpartition("/")[2])
+        # Another kind of client, a call whose progress is told, and what the protocol refuses are the library's.
+        assert post(client, "estimate_training", FLAT, other=1).json() == first.json()
+        assert len(ran) == 2
+        for number in range(2):
+            told = post(client, "estimate_training", FLAT, progressToken=1)
+            assert told.headers["content-type"].startswith("text/event-stream")
+            assert len(ran) == 3 + number
+        post(client, "describe_model", {"model": "gpt2"})
+        for body, changed, status in ODD:
+            answer = client.post("/mcp", json=body, headers=headers("tools/call", "describe_model") | changed)
+            assert answer.status_code == status, answer.text
+        before = len(ran)
+        service.calls.forget()
+        assert post(client, "estimate_training", FLAT).json()["result"]["isError"] is False
+        assert len(ran) == before + 1
