@@ -112,7 +112,7 @@ class Shape:
 class Candidate:
     """`hours` of the run (None: not known), `money` and `time` to rank by: USD, or USD per million tokens, and hours,
     seconds per token, or seconds per request; money is inf where no price is known. `changes` is the Plan patch;
-    `measured` says whether runs on the device were."""
+    `measured` says whether runs on the device were, and `settled` that nothing but these changes fits."""
 
     shape: Shape
     changes: Mapping[str, Any]
@@ -121,6 +121,7 @@ class Candidate:
     money: float
     time: float
     measured: bool
+    settled: bool = False
 
     def late(self, ask: Asked) -> bool:
         return ask.deadline_h is not None and self.hours is not None and self.hours > ask.deadline_h

@@ -43,7 +43,7 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
             return None
         changes = expressed
     else:
-        changes = chosen_alone(*best_layout(plan))
+        changes = dict(candidate.changes) if candidate.settled else chosen_alone(*best_layout(plan))
     changes = shape.changes | network | changes
     if price is not None:
         changes["goal.provider"] = price.provider

@@ -46,8 +46,10 @@ from planner.clusters.candidates import (
     unpriced,
 )
 from planner.clusters.request import Asked, finite
+from planner.clusters.training.beyond import beyond_usual
+from planner.clusters.training.outlay import money_of, took_of, unbroken_of
 from planner.training.pinned import chosen
-from planner.training.run import clock_hours
+from planner.training.planned import Planned
 
 # Devices up to which sizes are tried at the least, and the most that are; sizes below this part of the most are not.
 _USUAL_DEVICES, _MOST_DEVICES, _LEAST_PART = 64, 16_384, 64
@@ -92,7 +94,11 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
         took = cluster.tries.estimate(cluster, ahead)
         if larger := cluster.tries.larger(cluster, took):
             heappush(waiting, (ahead.promise(larger), next(order), larger))
-    failed = [device for device in tries if not device.fitted]
+    if not ahead.candidates:
+        for candidate in beyond_usual(ask, [shape for device in tries for shape in device.misfits], known.beyond):
+            ahead.add(candidate)
+    fitting = {each.shape.accelerator.id for each in ahead.candidates}
+    failed = [device for device in tries if device.device.id not in fitting]
     errors = [device.error for device in failed if device.error and not device.misfits]
     dear = any(device.dear for device in failed)
     if errors and not ahead.candidates and not dear and len({str(error) for error in errors}) == 1:
@@ -125,6 +131,7 @@ class KnownClusters:
 
     sized: dict[Place, _Sized] = field(default_factory=dict)
     best: dict[Place, tuple[Quick | None, Job]] = field(default_factory=dict)
+    beyond: dict[Place, Planned | None] = field(default_factory=dict)
 
 
 def _without_limits(plan: Plan) -> str:
@@ -217,10 +224,10 @@ class _Tries:
         self.node: dict[int | None, _Sized] = {}
         # By the name of the framework.
         self.generation_s: dict[str, float] = {}
-        self.fitted = self.outdone = False
+        self.outdone = False
         self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
-        self.misfits: list[int] = []
+        self.misfits: list[Shape] = []
         # Beyond the limit of an hour, with what they cost.
         self.dear: list[tuple[Shape, float]] = []
         self.tried = 0
@@ -313,14 +320,14 @@ class _Tries:
         if sized is None or self.ask.plan.training.stage in STAGES:  # Generation does not scale.
             return self.whole(_Open(self, shape, place, best, 0.0, 0.0, None))
         time = sized.unbroken * sized.job.machine.count / shape.count
-        return _Open(self, shape, place, best, _money(sized.job, time, best), time, None)
+        return _Open(self, shape, place, best, money_of(sized.job, time, best), time, None)
 
     def whole(self, cluster: _Open) -> _Open | None:
         """With the usual job on it; None where there is none."""
         sized = self._sized(cluster.shape)
         if sized is None:
             return None
-        return replace(cluster, money=_money(sized.job, sized.time, cluster.best), time=sized.time, sized=sized)
+        return replace(cluster, money=money_of(sized.job, sized.time, cluster.best), time=sized.time, sized=sized)
 
     def _sized(self, shape: Shape) -> _Sized | None:
         sized = self.known.sized.get(shape.place)
@@ -330,7 +337,7 @@ class _Tries:
                 job = job_of(plan)
                 check_offered(job)
                 least_s = least_training_s(job) + self._least_generation_s(plan, job)
-                sized = _Sized(plan, job, least_s, _took(job, least_s), _unbroken(job))
+                sized = _Sized(plan, job, least_s, took_of(job, least_s), unbroken_of(job))
             except PlanError as error:
                 self.error = error
                 return None
@@ -381,7 +388,7 @@ class _Tries:
                 return None
             self.tried += 1
         if quick is None:
-            self.misfits.append(cluster.shape.count)
+            self.misfits.append(cluster.shape)
             return None
         if isinstance(quick, Slower) or job is None:
             if outdone <= nearest:
@@ -391,9 +398,8 @@ class _Tries:
             late = missed(self.ask, 0.0, cluster.hours) >= cluster.missed
             self.beyond = "past_deadline" if late else "over_budget"
             return max(1.0, nearest) * cluster.time
-        took = _took(job, quick.step_s)
-        money = _money(job, took, cluster.best)
-        self.fitted = True
+        took = took_of(job, quick.step_s)
+        money = money_of(job, took, cluster.best)
         ahead.add(
             Candidate(
                 shape=cluster.shape,
@@ -434,14 +440,14 @@ class _Tries:
             try:
                 if self._fits(shape):
                     return usd
-                self.misfits.append(shape.count)
+                self.misfits.append(shape)
             except PlanError as error:
                 self.error = error
         return None
 
     def _least_devices(self) -> int | None:
         """The next doubling beyond the most that were tried on which it would fit."""
-        node, most = self.ask.plan.cluster.per_node or self.device.per_node, max(self.misfits)
+        node, most = self.ask.plan.cluster.per_node or self.device.per_node, max(shape.count for shape in self.misfits)
         larger = sizes(node, most + 1, most * _LOOKED_BEYOND)
 
         def holds(size: int) -> bool:
@@ -463,24 +469,6 @@ def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     if plan.training.framework != "auto":
         return []
     return choices(plan, first.machine.accelerator, first.machine.count)[1:]
-
-
-def _unbroken(job: Job) -> float:
-    """Hours of the run at the rate of large products; without data seconds per token."""
-    step_s = least_training_s(job)
-    return step_s / job.tokens_per_step if job.steps is None else (job.steps - 1) * step_s / 3600.0
-
-
-def _took(job: Job, step_s: float) -> float:
-    """Hours of the run; without data seconds per token."""
-    return step_s / job.tokens_per_step if job.steps is None else clock_hours(job, job.steps * step_s / 3600.0)
-
-
-def _money(job: Job, took: float, best: Hourly | None) -> float:
-    """USD of the run; without data USD per million tokens. inf: no price is known."""
-    if best is None:
-        return math.inf
-    return best.usd / 3600.0 * took * 1e6 if job.steps is None else best.money(took)
 
 
 def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:

@@ -32,21 +32,26 @@ def test_the_plan_is_complete_and_its_figures_come_out_again():
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "count", "method"), [("h100", 8, "full"), ("a100 80gb", 1, "lora"), ("rtx-4090", 1, None)]
-)
-def test_given_hardware_decides_the_method(accelerator, count, method):
-    found = configured(model=LLAMA, dataset_tokens="10M", accelerator=accelerator, count=count)
-    cluster = found["plan"]["cluster"]
-    assert cluster["count"] == count
-    chosen = found["plan"]["workload"]["method"]
-    assert method is None or chosen == method
+    ("model", "accelerator", "count", "method"),
+    [
+        (LLAMA, "h100", 8, "full"), (LLAMA, "a100 80gb", 1, "full"), (LLAMA, "rtx-4090", 1, "lora"),
+        ("llama-3.1-70b", "rtx-4090", 2, "qlora"), ("llama-3.1-405b", "h100", 8, "lora"),
+        ("qwen3-30b-a3b", "rtx-4090", 1, "qlora"), ("deepseek-v3", "h200", 8, "qlora"),
+    ],
+)  # fmt: skip
+def test_given_hardware_decides_the_method_as_a_verdict_on_it_does(model, accelerator, count, method):
+    """The first of the methods of which `check_fit` says that it fits, on whichever framework and with host memory."""
+    given = {"model": model, "accelerator": accelerator, "count": count}
+    found = configured(**given, dataset_tokens="10M")
+    assert found["plan"]["cluster"]["count"] == count
+    assert found["plan"]["workload"]["method"] == method
     order = ["full", "lora", "qlora"]
-    for easier in order[: order.index(chosen)]:
-        # Where the usual framework has no room, another may have it with fewer bytes of states.
-        tried = {"model": LLAMA, "accelerator": accelerator, "count": count, "method": easier, "offload": "none"}
-        tried["framework"] = found["plan"]["workload"]["framework"]
-        assert not find("check_fit")(tried)["fits"]
-        assert easier in reason(found, "workload.method")["why"]
+    for name in order[: order.index(method)]:
+        assert not find("check_fit")(given | {"method": name})["fits"]
+        assert name in reason(found, "workload.method")["why"]
+    verdict = find("check_fit")(given | {"method": method})
+    assert verdict["fits"]
+    assert verdict["plan"]["workload"]["framework"] == found["plan"]["workload"]["framework"]
 
 
 def test_what_is_given_is_kept():
