@@ -115,8 +115,9 @@ NEXT = "Next:"
 
 
 def capitalised(words: str) -> str:
-    """The words as a sentence begins; names within keep their letters."""
-    return f"{words[:1].upper()}{words[1:]}"
+    """The words as a sentence begins; names keep their letters, and so does one with a digit at the start."""
+    first = words.partition(" ")[0]
+    return words if any(map(str.isdigit, first)) else f"{words[:1].upper()}{words[1:]}"
 
 
 def offered(answer: str) -> list[str]:

@@ -90,7 +90,7 @@ def _published(facts: ModelFacts | None) -> list[str]:
     if facts.gated is not None:
         gate = f"its download is {'' if facts.gated else 'not '}gated ({facts.gate_source})"
     day = f"released {facts.released}" if facts.released else ""
-    doubt = f"of its row: {facts.check}" if facts.check else ""
+    doubt = f"from its source: {facts.check}" if facts.check else ""
     return [note for note in (day, *model_needs(facts.id, chats=True), gate, doubt) if note]
 
 

@@ -317,7 +317,7 @@ class ShardwiseApp(App[None]):
         if done.asked and steps:
             await self.query(Answer).last().without_offers()
             await self.say(choices := Choices(steps))
-            self._offer(choices.focus)
+            self._offer(choices.choose)
 
     async def on_turn_ended(self, message: TurnEnded) -> None:
         if not self.turns.is_of_now(message):
@@ -343,10 +343,11 @@ class ShardwiseApp(App[None]):
         await self.say(self.awaiting)
         self._offer(self.awaiting.choose)
 
-    def _offer(self, focus: Callable[[], object]) -> None:
-        """A list to choose from has the focus, unless the person is typing."""
-        if not self.query_one(Prompt).text:
-            focus()
+    def _offer(self, choose: Callable[[], bool]) -> None:
+        """A list to choose from has the focus, unless the person is typing; Tab in the prompt goes back to it."""
+        prompt = self.query_one(Prompt)
+        prompt.choose = choose
+        prompt.goes_to_choice()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc stops something only while there is something to stop."""
@@ -490,8 +491,7 @@ class ShardwiseApp(App[None]):
 
 
 class BrowserApp(ShardwiseApp):
-    """The app in a page of a browser, which keeps some keys for itself: what those do is said with a slash, or picked
-    from the list of actions."""
+    """The app in a page of a browser, which keeps some keys: what those do is said with a slash, or an action."""
 
     COMMAND_PALETTE_BINDING: ClassVar[str] = palette_key(in_browser=True)
 

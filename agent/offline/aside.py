@@ -134,7 +134,8 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
         return talk.outside(str(reading.own["outside"]))
     edits = reading.edits or reading.options or reading.needs
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
-        return text
+        # A greeting is read as thanks are: where nothing was planned yet, it is one.
+        return talk.HELP if text == talk.WELCOME and not plan else text
     fields = {edit.field for edit in reading.edits}
     likeliest = max(reading.shares, key=lambda name: reading.shares[name], default="")
     nothing = reading.tool is None and likeliest == _NOTHING

@@ -129,7 +129,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     goes_on = supposed and not example and reading.scope != "hypothetical"
-    still = [f"still supposing {label(supposed[0])}"] if goes_on else []
+    still = [f"still the what-if: {label(supposed[0])}"] if goes_on else []
     work |= common(turn, start, reading, [*still, *more, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
     if not supposed:

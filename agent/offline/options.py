@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator.plan.schema import Inference, Training
-from knowledge import figures
+from pages.results.plan import set_words
 from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
 
@@ -16,6 +16,7 @@ _MOST = 8
 # What can be on or off: what it is set beside where the plan does not say.
 _OFF: Mapping[str, Any] = {"recompute": "none", "offload": "none", "weight_dtype": "bf16", "attention": "eager",
                            "compile": False}  # fmt: skip
+NOW = "now"
 _OPEN = ("tp", "pp", "cp", "ep", "zero_stage")
 
 
@@ -57,13 +58,12 @@ def over_of(own: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def label(option: Mapping[str, Any]) -> str:
-    """'16 x h100-sxm, precision fp8'."""
+    """'16 x h100-sxm, fp8, micro-batch 2'; of what sets nothing 'now'."""
     left = {name: value for name, value in option.items() if value is not None}
     device = [str(left.pop("count"))] if left.get("accelerator") and "count" in left else []
     device += [str(left.pop("accelerator"))] if left.get("accelerator") else []
-    told = {name: figures.plain(value) if isinstance(value, float) else value for name, value in left.items()}
-    words = [f"{name.replace('_', ' ')} {value}" for name, value in told.items() if name != "per_node"]
-    return ", ".join([*([" x ".join(device)] if device else []), *words]) or "as it is"
+    words = [set_words(name, value) for name, value in left.items() if name != "per_node"]
+    return ", ".join([*([" x ".join(device)] if device else []), *words]) or NOW
 
 
 def _beside(plan: Mapping[str, Any], option: Changed) -> dict[str, Any]:

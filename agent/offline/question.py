@@ -11,7 +11,7 @@ from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import ALONE, SEARCHES_HARDWARE, of_hardware
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Reading
-from agent.offline.options import Changed, changed, compared, label
+from agent.offline.options import NOW, Changed, changed, compared, label
 from estimator.plan.schema import merge
 from planner.partial import get, is_serving, knows_length
 from planner.requests import ALL_PATHS
@@ -404,7 +404,7 @@ def _apart(*rows: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Two plans to be set side by side, named by what is other in them; as they came where that has no words."""
     (_, first), (_, second) = rows
     words = [label(each) for each in (*changed(second, [first]), *changed(first, [second]))]
-    names = words if all(words) and len(set(words)) == len(rows) else [name for name, _ in rows]
+    names = words if NOW not in words and len(set(words)) == len(rows) else [name for name, _ in rows]
     return [{"name": name, "plan": merge(each, {})} for name, (_, each) in zip(names, rows, strict=True)]
 
 

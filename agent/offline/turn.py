@@ -21,8 +21,9 @@ class AnsweredPart:
 class TurnWork:
     """`start` is the message that the turn begins with; `kind` whose calls and answer it has: each, wish, need, serving
     or training. `lead` and `unread` stand first in the answer, `notes` at its end; `before` is (plan, topic) to go back
-    to where the turn fails, `earlier` the summary of the answer before, and `supposed` whether it is about a plan that
-    was only supposed. `then` is the turn's next question, `answered` the answer to those before this one.
+    to where the turn fails, `earlier` the summary of the answer before, `edited` whether the turn's words set
+    anything, and `supposed` whether it is about a plan that was only supposed. `then` is the turn's next question,
+    `answered` the answer to those before this one.
 
     Of a wish: `wish` (tool, own arguments). Of several calls of one kind: `calls` (tool, arguments), their `names`, and
     `providers` whose prices are asked for. Of a chain: `intents` and the `figures`
@@ -41,6 +42,7 @@ class TurnWork:
     notes: list[str] = field(default_factory=list)
     before: list[dict[str, Any]] = field(default_factory=lambda: [{}, {}])
     earlier: dict[str, Any] = field(default_factory=dict)
+    edited: bool = False
     supposed: bool = False
     then: str = ""
     answered: dict[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from agent.offline.calls import serving as of_serving
 from agent.offline.calls import training as of_training
 from agent.offline.calls.wishes import SEARCHES_HARDWARE
 from agent.offline.catalogue import Catalogue
-from agent.offline.form import Reading
+from agent.offline.form import Edit, Reading
 from agent.offline.options import Changed, label
 from agent.offline.question import TurnQuestion
 from agent.offline.refusing import devices_left, frameworks
@@ -32,8 +32,13 @@ def common(
     last = [note for note in dict.fromkeys(notes) if note not in first]
     return {
         "start": start, "lead": first, "unread": reading.lost, "notes": last, "before": [turn.plan, before],
-        "earlier": {} if reading.new else turn.topic.get("told", {}),
+        "earlier": {} if reading.new else turn.topic.get("told", {}), "edited": any(map(_of_the_run, reading.edits)),
     }  # fmt: skip
+
+
+def _of_the_run(edit: Edit) -> bool:
+    """Whether it sets something of what runs, not a limit that is to be kept."""
+    return not ALL_PATHS.get(edit.field, edit.field).startswith("goal.") and not edit.field.endswith("_slo_ms")
 
 
 def with_more_money(

@@ -213,8 +213,9 @@ def unmeasured(job: Job) -> list[str]:
     if not calibration.time_measured:
         sentences.append(f"no {job.framework.name} speeds measured ({_stand_in(job)}): timing is less certain")
     if job.unmeasured_memory:
-        missing = " or ".join(job.unmeasured_memory)
-        sentences.append(f"no memory peaks measured with {missing}: memory is less certain")
+        named = [text.rpartition(" ") for text in job.unmeasured_memory]
+        missing = " or ".join(value.upper() if what == "stage" else value for what, _, value in named)
+        sentences.append(f"no memory peaks measured for {missing}: memory is less certain")
     return sentences
 
 

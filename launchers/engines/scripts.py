@@ -50,7 +50,7 @@ def serve_file(launch: ServingLaunch, target: str, body: Sequence[str], prepare:
     lines = ["#!/bin/sh", *(f"# {line}" for line in heading(launch, start_command(launch)))]
     key = _key(target)
     guard = f"; {key} is the key that requests must then bring" if key else ""
-    lines.append(f"# It is reached from this machine alone, with HOST=0.0.0.0 from others{guard}.")
+    lines.append(f"# Only this machine can reach it; HOST=0.0.0.0 lets others in{guard}.")
     lines += ["", "set -eu", *prepare, f': "${{PORT:={ENGINE_PORT}}}" "${{HOST:=127.0.0.1}}"']
     if launch.nodes > 1:
         lines += [f': "${{{name}:?set it on every node}}"' for name in _MEETING]

@@ -270,7 +270,7 @@ def _read_scripts(sets: _FileSet) -> None:
         if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
             if len(sets.texts) == 1:
                 raise PlanError("files", f"{name} starts no program that is read here", WHAT_HELPS)
-            formats = formats or ["script of nothing that is read here"]
+            formats = formats or ["script that starts nothing known here"]
         if sbatch and not starts and not setting.written and not _refers_from(findings, name):
             findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
         kind = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"

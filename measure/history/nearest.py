@@ -354,7 +354,7 @@ def _trained(row: dict[str, str], file: Literal["training", "memory"]) -> tuple[
     if not rate:
         return ()
     value = float(estimate.all.tokens_per_s[estimate.best]) / estimate.all.job.machine.count
-    return (RunFigure("tokens/s and device", "tokens/s", rate, value),)
+    return (RunFigure("tokens/s per device", "tokens/s", rate, value),)
 
 
 _METRICS = {

@@ -51,7 +51,10 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
         latency, output = estimate.latency, estimate.throughput.output_tokens_per_s
         ttft = {} if latency.ttft_s is None else {"ttft_s": f"TTFT {figures.seconds(latency.ttft_s)}"}
         tpot = {"tpot_s": f"TPOT {figures.seconds(latency.tpot_s)}"}
-        return ShortAnswer({**ttft, **tpot, "output": f"{figures.rate(output)} output tokens/s", **memory}, settings)
+        paid = estimate.cost.usd_per_hour if estimate.cost else None
+        hourly = {} if paid is None else {"usd_per_hour": f"{figures.usd(paid)} per hour"}
+        speed = {**ttft, **tpot, "output": f"{figures.rate(output)} output tokens/s"}
+        return ShortAnswer({**hourly, **speed, **memory}, settings)
     rate = estimate.throughput
     hours = {"hours": figures.hours(estimate.run.hours)} if estimate.run else {}
     speed = {
@@ -95,7 +98,7 @@ def moved(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[str]:
     keys = [key for key in now.figures if before.figures.get(key, now.figures[key]) != now.figures[key]]
     # What a run gives off goes with its hours: it is told where it was asked for, or moved by itself.
     keys = [key for key in keys if key != "co2_kg" or first in ("co2_kg", "kwh")] or keys
-    return sorted(keys, key=lambda key: key != first)[:_MOST_FIGURES]
+    return sorted(keys, key=lambda key: key != first)[: _MOST_FIGURES + ("usd_per_hour" in keys)]
 
 
 def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Block]:

@@ -7,7 +7,7 @@ from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import LATENCIES, SERVED
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
 from planner.serving.results import BestServing, MlperfProjection, SizedServing
@@ -38,8 +38,8 @@ def best(search: BestServing, why: bool) -> list[Block]:
         head = "Nothing meets your latency limits."
         more = f"The closest for {model} is {what}"
     else:
-        aim = _AIMS.get(search.goal, search.goal)
-        head, more = f"{_reached(search)}: {aim} for {model}, by {what}.", ""
+        aim, where = _AIMS.get(search.goal, search.goal), f"{figures.whole(one.devices)} x {one.accelerator}"
+        head, more = f"{capitalised(aim)} for {model} on {where}: {one.summary}, with {_reached(search)}.", ""
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
     return [
@@ -80,7 +80,7 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
         f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
     )
     text = (
-        f"It runs at {figures.percent(one.utilisation)} of its capacity, which {_limit(one.limited_by)} limits."
+        f"That is {figures.percent(one.utilisation)} of its capacity, limited by {_limit(one.limited_by)}."
         f"{_assumed_limits(sized)}"
     )
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
@@ -94,7 +94,7 @@ def _assumed_limits(sized: SizedServing) -> str:
 
 
 def _limit(name: str) -> str:
-    return (LATENCIES | {"kv memory": "KV cache"}).get(name, name)
+    return LATENCIES.get(name, name)
 
 
 def mlperf(score: MlperfProjection) -> list[Block]:

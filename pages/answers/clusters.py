@@ -192,7 +192,7 @@ def configured(found: AutoConfigured) -> list[Block]:
     head = f"{': '.join(filter(None, (run, _length_and_cost(found))))}."
     head = head if found.satisfied else f"Nothing meets every limit; the closest is this. {head}"
     head = " ".join([*limits.broken, *limits.doubtful, head, *limits.kept])
-    text = f"{option.summary}." if option and option.summary else ""
+    text = f"{option.framework or option.engine}: {option.summary}." if option and option.summary else ""
     if found.per_device_bytes:
         text += f" It needs {figures.gib(found.per_device_bytes)} per device."
     targets = ", ".join(found.launch_targets[:_MOST_TARGETS])

@@ -123,14 +123,14 @@ def _bought(facts: HardwareDescription) -> list[Block]:
     """From how much use on buying costs less than renting."""
     owned = next((row for row in facts.break_even if row.what == "owned"), None)
     if owned is None:
-        return [Prose(f"No price to buy {facts.name} is known, or none to rent it, so what pays is not known.")]
+        return [Prose(f"Whether buying pays is not known: {facts.name} has no known price to buy, or none to rent.")]
     node = f"a node of {facts.per_node} x {facts.id}" if facts.per_node > 1 else facts.id
     text = f"**Rent {node}**: even in constant use renting is cheaper"
     if owned.hours_per_year is not None and owned.share is not None:
         hours = figures.whole(owned.hours_per_year)
         share = figures.percent(owned.share)
         text = f"**Buy {node} if it runs more than {hours} hours a year** ({share} of the time), else rent"
-    text += f": owning costs {figures.shown('usd', owned.usd_per_year)} a year and power, renting is {owned.than}."
+    text += f": owning costs {figures.shown('usd', owned.usd_per_year)} a year plus power, against {owned.than}."
     return [Prose(text), *break_even(facts.break_even, "By hours of use")]
 
 

@@ -24,6 +24,7 @@ WITHHELD = (
     "they are."
 )
 _MOST_CELLS = 12
+_EXPLAINED = 3
 
 
 def written(configs: WrittenConfigs) -> list[Block]:
@@ -68,7 +69,8 @@ def measured(results: MatrixResults) -> list[Block]:
 
 
 def report(page: WrittenReport) -> list[Block]:
-    return [Prose(f"**The report is written**: {page.title}. {page.verdict}"), *_files(page.files)]
+    to = f" to `{page.files[0].path}`" if page.files else ""
+    return [Prose(f"**The report is written**{to}: {page.title}. {page.verdict}"), *_files(page.files)]
 
 
 def added(row: AddedRow) -> list[Block]:
@@ -86,4 +88,6 @@ def plan_text(plan: RenderedScenario) -> list[Block]:
 
 
 def explanation(figure: Explanation) -> list[Block]:
-    return [Prose(figure.text)]
+    """The figure, its formula and the numbers in it at first; where these are from behind them."""
+    lines = figure.text.splitlines()
+    return [Prose("\n".join(lines[:_EXPLAINED])), Folded([Prose("\n".join(lines[_EXPLAINED:]))])]

@@ -73,7 +73,8 @@ def deployment(search: BestServing | SizedServing) -> list[str]:
 
 
 def fit(check: FitCheck) -> list[str]:
-    return [*_memory(check.memory), f"headroom {figures.gib(check.headroom_bytes)}", *_met(check.meets_slo)]
+    left = figures.shown("headroom_bytes", check.headroom_bytes)
+    return [*_memory(check.memory), f"headroom {left}", *_met(check.meets_slo)]
 
 
 def limit(found: Limit) -> list[str]:

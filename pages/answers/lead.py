@@ -14,13 +14,14 @@ from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
+from pages.results.estimate import memory_words
 from pages.results.limits import doubt_words, in_doubt, limit_words
 from planner.money.results import CostEstimate
-from planner.results import FitCheck, MemoryEstimate, Throughput, TrainingEstimate
-from planner.serving.results import ServingEstimate, ServingMemoryEstimate
+from planner.results import FitCheck, Throughput, TrainingEstimate
+from planner.serving.results import ServingEstimate
 
 # Rows of a range, of which no next steps are told: both ends, and what is between them.
-_ROWS_OF_A_RANGE = 4
+_ROWS_OF_A_RANGE = 5
 # Rows of a table and readings that stand at first; the whole is behind them.
 MOST_ROWS, _MOST_READINGS = 3, 2
 # Figures of a run that the answer before was about too.
@@ -52,7 +53,7 @@ def training(
     if not need.fits:
         close = need.per_device_bytes < need.capacity_bytes
         text = "It may not fit" if close else "It does not fit"
-        text = f"{text}: {needs(need)}."
+        text = f"{text}: {memory_words(need)}."
         return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:
@@ -88,21 +89,13 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     fits = f"It fits{', but tightly' * need.tight}"
     good = not (limits.broken or saving or need.host.fits is False)
     wish = wish if good and "fit" not in asked else ""
-    verdict = f"{fits}: {needs(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
+    verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = memory.host_runs_out(need.host)
     more = filter(None, (verdict if wish else "", saving, doubt_words(estimate.warnings, ("host memory",))))
     answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
     text = " ".join([*limits.broken, *limits.doubtful, *answers])
     return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
-
-
-def needs(need: MemoryEstimate | ServingMemoryEstimate) -> str:
-    """'65.0 GiB (55.1–76.7) of 79.7 GiB per device'."""
-    taken = figures.gib(need.per_device_bytes)
-    if isinstance(need, MemoryEstimate):
-        taken = figures.held(need, "per_device_bytes")
-    return f"{taken} of {figures.gib(need.capacity_bytes)} per device"
 
 
 def _mfu(rate: Throughput) -> str:
@@ -155,14 +148,15 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     return {name: values[name] for name in told[: max(most, len(wished))]}
 
 
-def _ways(fit: FitCheck | None) -> list[Block]:
-    """What would make a plan fit, the least slow first."""
+def _ways(fit: FitCheck | None, timed: bool = True) -> list[Block]:
+    """What would make a plan fit, the least slow first; `timed` where what does not fit has a speed to compare with."""
     if fit is None:
         return []
     working = [way for way in fit.remedies if way.fits][:2]
     if not working:
         return [Prose("No change tried makes it fit on these devices: take more or larger ones.")]
-    words = [f"{way.what} ({figures.gib(way.per_device_bytes)}, {_slower(way.slowdown)})" for way in working]
+    slower = [f", {_slower(way.slowdown)}" if timed else "" for way in working]
+    words = [f"{way.what} ({figures.gib(way.per_device_bytes)}{how})" for way, how in zip(working, slower, strict=True)]
     return [Prose(f"It would fit with {' or '.join(words)}.")]
 
 
@@ -178,7 +172,7 @@ def serving(
     """A deployment: its verdict, the limits that it misses, what binds it and its memory."""
     need = estimate.memory
     if not need.fits:
-        return [verdict, *_ways(fit)]
+        return [verdict, *_ways(fit, timed=False)]
     missed = any(not row.met for row in estimate.slo)
     limits = limit_words(complete(estimate.plan).goal, bill)
     told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
@@ -188,13 +182,14 @@ def serving(
     doubt = doubt_words(estimate.warnings, told_of)
     rate = estimate.throughput
     several = rate.output_tokens_per_s_per_device < rate.output_tokens_per_s
-    each = f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device; " if several else ""
+    more = [f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device"] if several else []
+    if "run at once" not in doubt:
+        more.append(f"room for {figures.whole(need.max_concurrency)} requests of full length")
     return [
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
                 good=verdict.good and not limits.broken, beware=bool(estimate.warnings or limits.doubtful)),
         Prose(money.of_all_requests(bill) if bill else ""),
-        Prose(f"Bottleneck: {estimate.bottleneck}. "
-              f"{capitalised(f'{each}room for {figures.whole(need.max_concurrency)} requests at once')}."),
+        Prose(f"Bottleneck: {estimate.bottleneck}." + (f" {capitalised('; '.join(more))}." if more else "")),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from planner.training.concessions import CONCEDED
 # What stops it that is no part of memory.
 _OTHERS = {"catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
            "device_hours": "the device-hours"}  # fmt: skip
-_OF_SERVING = {"kv memory_slo_ms": "KV cache", "kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
+_OF_SERVING = {"kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
                "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
 
 _HOSTED = {"params": "parameters", "optimizer": "optimizer states"}

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from estimator.plan.schema import Inference
 from knowledge import figures
-from pages.answers.lead import needs
 from pages.answers.plan import complete, hardware_words, load_words, replica_words, run_words
 from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
-from pages.results.estimate import lacking, where_time_goes
+from pages.results.estimate import lacking, memory_words, where_time_goes
 from pages.results.overview import latency_limit
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
 
@@ -51,7 +50,7 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequenc
     wished = [name for name in dict.fromkeys(names) if name in told]
     if too_slow or not {*wished, "fit"} & set(names):
         return Headline(head, not too_slow, f"{run}{', '.join(told.values())}.")
-    fits = f"It fits: {needs(memory)}." if "fit" in names else head
+    fits = f"It fits: {memory_words(memory)}." if "fit" in names else head
     if not wished:
         return Headline(fits, True, f"{run}{', '.join(told.values())}.")
     first = ", ".join(told.pop(name) for name in wished).replace("**", "")

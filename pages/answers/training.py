@@ -6,7 +6,7 @@ from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers import lead
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Headline, Prose, Table, capitalised
+from pages.blocks import Block, Headline, Prose, Table
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
@@ -59,25 +59,29 @@ def _goodput(run: RunLength) -> str:
 
 def what_limits(estimate: TrainingEstimate) -> list[Block]:
     """The limit, what the step waits for, the roofline, and what would help."""
-    first = estimate.limits[0]
-    head = (
-        f"**{capitalised(first.limit)}** limits it: {figures.percent(first.share)} of a step of "
-        f"{figures.seconds(estimate.time.step_s)}, at {figures.percent(estimate.throughput.mfu)} MFU."
-    )
     told = [limit for limit in estimate.limits if limit.share >= _LEAST_SHARE]
     none = Prose("No change that fits gains more than a percent.")
     return [
-        Prose(head),
+        Prose(limit_words(estimate)),
         *where_time_goes(told),
         _roofline(estimate.roofline),
         *([] if estimate.improvements is None else improvements(estimate, "why") or [none]),
     ]
 
 
+def limit_words(estimate: TrainingEstimate) -> str:
+    """'Bottleneck: compute, 48 % of a step of 158 s, at 36 % MFU.'"""
+    first = estimate.limits[0]
+    return (
+        f"Bottleneck: {first.limit}, {figures.percent(first.share)} of a step of "
+        f"{figures.seconds(estimate.time.step_s)}, at {figures.percent(estimate.throughput.mfu)} MFU."
+    )
+
+
 def first_limits(estimate: TrainingEstimate) -> list[Block]:
-    """The limit, and the changes that gain most, for the first lines of an answer."""
-    head, *rest = what_limits(estimate)
-    return lead.short([head, *(block for block in rest if isinstance(block, Table) and block.title)])
+    """The changes that gain most, for the first lines of an answer."""
+    _, *rest = what_limits(estimate)
+    return lead.short([block for block in rest if isinstance(block, Table) and block.title], 0)
 
 
 def _roofline(roof: Roofline) -> Prose:

@@ -16,6 +16,8 @@ from pages.rendering.palette import rgb
 from planner.plots import Plot, Series
 
 _HEIGHT = 18
+# Below this a value is told as less than it.
+_LEAST = 0.001
 _LIMIT = (209, 72, 58)
 _PATTERNS = "█▒#░=▓+:*-%o"
 # Without colours curves are told apart by what they are drawn with.
@@ -285,4 +287,6 @@ def _short(value: float) -> str:
     """Three digits, as there is little room: tables have the rest."""
     if abs(value) >= 1e6:
         return count(value)
+    if 0 < abs(value) < _LEAST:
+        return f"<{_LEAST}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{2 if 0 < abs(value) < 0.1 else 3}g}"

@@ -24,7 +24,7 @@ LAYOUTS: list[Column] = [
 MEASURES = {"throughput": "output_tokens_per_s_per_device", "latency": "e2e_s", "cost": "usd_per_million_output_tokens"}
 _LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
 # What holds a deployment back, by its name in a result.
-_HOLDS = {"tpot": "TPOT", "ttft": "TTFT", "kv memory": "KV cache"}
+_HOLDS = {"tpot": "TPOT", "ttft": "TTFT"}
 
 
 def _held_by(row: Any) -> str:

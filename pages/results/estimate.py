@@ -84,7 +84,7 @@ def fit(result: FitCheck) -> list[Block]:
 
 def fit_verdict(result: Estimate | FitCheck) -> Headline:
     """'Late by 2.1 days: 9.1 days of 7.0 days. It fits: 65.0 GiB (55.1–76.7) of 79.7 GiB per device.'"""
-    words = f"{memory_words(result.memory)} per device"
+    words = memory_words(result.memory)
     if result.memory.fits if not isinstance(result, FitCheck) else result.fits:
         missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
         tight = isinstance(result.memory, MemoryEstimate) and result.memory.tight
@@ -111,9 +111,14 @@ def lacking(memory: ServingMemoryEstimate, plan: Plan) -> str:
 
 
 def memory_words(memory: Memory) -> str:
-    """'65.0 GiB (55.1–76.7) of 79.7 GiB': an interval is of 80 %."""
+    """'65.0 GiB (55.1–76.7) of 79.7 GiB per device': an interval is of 80 %. Where its upper end is all that there is
+    and yet it is not tight, why."""
     span = figures.interval(memory, "per_device_bytes")
-    return f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)}"
+    need = f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)} per device"
+    if isinstance(memory, MemoryEstimate) and memory.fits and not memory.tight:
+        gives_way = figures.is_no_room(memory.capacity_bytes - memory.high_bytes)
+        return f"{need}, cached blocks being freed when memory runs short" if gives_way else need
+    return need
 
 
 def estimate_rows(result: Estimate) -> list[Row]:

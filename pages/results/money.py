@@ -115,7 +115,7 @@ def beside_api(api: ApiComparison) -> str:
         other = f"an API ({told}: the one provider known)"
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
-        return f"What this deployment costs is not known; {other} is what it is to be set beside."
+        return f"No price of this deployment is known to set beside {other}."
     if load > 1.0:
         return f"An API is cheaper at any load: {other} costs less than this deployment kept busy."
     volume = f"{whole(tokens / 1e6)} million output tokens a month"

@@ -21,9 +21,11 @@ _UNITS = {"_gib": "GiB", "_gb_per_s": "GB/s", "_us": "µs"}
 _CALLED = {
     "seq_len": "{} tokens", "micro_batch": "micro-batch {}", "input_len": "{} tokens in", "output_len": "{} out",
     "concurrency": "{} clients at once", "request_rate": "{} requests/s", "requests": "{} requests",
-    "speculative_tokens": "{} tokens ahead", "ttft_slo_ms": "TTFT {} ms", "tpot_slo_ms": "TPOT {} ms",
+    "speculative_tokens": "a draft of {} tokens", "ttft_slo_ms": "TTFT {} ms", "tpot_slo_ms": "TPOT {} ms",
     "max_context": "context {}", "max_batch": "batch {}", "objective": "{}", "deadline_h": "done in {} hours",
-    "budget_usd": "at most ${}", "provider": "at {}",
+    "budget_usd": "at most ${}", "provider": "at {}", "count": "{} devices", "weight_dtype": "{} weights",
+    "kv_dtype": "{} cache", "method": "{} fine-tuning", "framework": "{}", "engine": "{}", "stage": "{}",
+    "precision": "{}", "optimizer": "{}", "model": "{}",
 }  # fmt: skip
 
 
@@ -101,9 +103,12 @@ def _words(section: Data, *names: str) -> str:
 def _named(section: Data, *names: str) -> str:
     """'4,096 tokens, micro-batch 1': the fields that have a value, each as it is called."""
     values = [(name, section.get(name)) for name in names]
-    told = [_CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(plain(value))
-            for name, value in values if value is not None]  # fmt: skip
-    return one_line(", ".join(told))
+    return one_line(", ".join(set_words(name, value) for name, value in values if value is not None))
+
+
+def set_words(name: str, value: Any) -> str:
+    """'micro-batch 1', 'sequence parallel yes': a field by its own name, with its value."""
+    return _CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(plain(value))
 
 
 def _plain(value: Any) -> str:

@@ -338,9 +338,9 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     elif is_stale(price.price_date, today()):
         notes.append(f"the price is {age_days(price.price_date, today())} days old: look it up before you rely on it")
     if of_strangers(price.seller):
-        notes.append(f"a price of a {price.seller}: machines of others, that come and go")
+        notes.append(f"a {price.seller} price: machines of others, which come and go")
     if by_device(price) and together > 1:
-        notes.append(f"rented by the device: ask whether they come {together} to a node, {count} in all")
+        notes.append(f"rented per device: ask for {together} in one node, {count} in all")
     if joined and price.network_bandwidth_per_node is None:
         notes.append("the network between nodes is not stated: the usual one of such nodes is taken")
     if price.notes:

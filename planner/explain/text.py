@@ -9,6 +9,8 @@ from knowledge.figures import amount, percent
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
 
 _MOST_TERMS = 5
+# The part of a sum from which on it is told first.
+_MOST = 0.3
 _MOST_IN_TURN = 2
 _MOST_ORIGINS = 4
 Figure = TypeVar("Figure", ExplainedFigure, Explanation)
@@ -31,6 +33,7 @@ def told(
     first = f"**{_capital(explained.name)}: {answer}**"
     if low is not None and high is not None:
         first += f" (80 % interval {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
+    first += _most_of_it(made)
     note = f". {_capital(explained.note)}." if explained.note else ""
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`){note}"]
     if terms := arithmetic(made):
@@ -47,13 +50,23 @@ def told(
         run = nearest[0]
         figures = "; ".join(
             f"{figure.name} measured {amount('', figure.unit, figure.measured)}, "
-            f"estimated {amount('', figure.unit, figure.estimated)} ({figure.error:+.1%})"
+            f"estimated {amount('', figure.unit, figure.estimated)} "
+            f"({percent(abs(figure.error))} {'more' if figure.error > 0 else 'less'})"
             for figure in run.figures
         )
-        sure.append(f"Nearest measured run: `{run.id}` ({run.source}), distance {run.distance:.2f}: {figures}.")
+        sure.append(f"Nearest measured run: `{run.id}` ({run.source}): {figures}.")
     if sure:
         lines.append(f"- {' '.join(sure)}")
     return "\n".join(lines)
+
+
+def _most_of_it(made: ExplainedFigure) -> str:
+    """Of a sum, the term that most of it is."""
+    largest = max(made.terms, key=lambda term: term.value, default=None)
+    if made.check.rule != "sum" or largest is None or not made.check.recomputed:
+        return ""
+    share = largest.value / made.check.recomputed
+    return f", {percent(share)} of it {largest.what}" if _MOST < share < 1.0 else ""
 
 
 def _in_turn(made: ExplainedFigure, steps: Sequence[ExplainedFigure]) -> dict[str, ExplainedFigure]:

@@ -33,7 +33,7 @@ from planner.serving.warnings import warnings_of
 
 # As reasons say them.
 _LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "e2e": "whole request"}
-_ORDER = [*_LATENCIES, "throughput", "kv memory", ""]
+_ORDER = [*_LATENCIES, "throughput", "KV cache", ""]
 _LONGEST = 100_000_000
 # Values tried in each call: memory alone is told of many as soon as of few, latencies are not.
 _POINTS, _TIMED_POINTS = 33, 7

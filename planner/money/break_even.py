@@ -38,7 +38,7 @@ def owned_against(rows: Sequence[ProviderCost], owned: OwnedCost | None) -> list
     """Of owning against each offer by the hour, in their order."""
     own = None if owned is None else _owned(owned)
     return [
-        _even(own, _Way(f"{called('on_demand')} of {row.provider}", 0.0, row.usd_per_hour))
+        _even(own, _Way(f"renting on demand at {row.provider}", 0.0, row.usd_per_hour))
         for row in rows
         if own and row.usd_per_hour is not None
     ]
@@ -64,7 +64,7 @@ def by_hours_of_use(rows: Sequence[ProviderCost], owned: OwnedCost | None, chose
     hours = [HOURS_PER_YEAR * place / _POINTS for place in range(_POINTS + 1)]
     series = [
         Series(
-            name=way.name.partition(" of ")[0],
+            name=way.name.partition(" at ")[0],
             x=[*hours],
             y=[way.usd_per_year + way.usd_per_hour * hour for hour in hours],
         )
@@ -115,5 +115,5 @@ def _offered(rows: Sequence[ProviderCost], kind: PriceKind) -> _Way | None:
     )
     if rate is None:
         return None
-    name = f"{called(kind)} of {row.provider}"
+    name = f"{'renting on demand' if kind == 'on_demand' else called(kind)} at {row.provider}"
     return _Way(name, 0.0, rate) if kind == "on_demand" else _Way(name, rate * HOURS_PER_YEAR, 0.0)

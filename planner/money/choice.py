@@ -18,7 +18,7 @@ _CALLED = {
     "on_demand": "on-demand",
     "spot": "spot",
     "reserved": "reserved",
-    "reserved_3y": "three-year",
+    "reserved_3y": "three years reserved",
     "community": "community or marketplace",
 }
 _OUT = "data transfer out of the cloud"
@@ -196,7 +196,7 @@ def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
         doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
     if of_strangers(row.seller):
         doubts.append(
-            f"{row.provider} {row.instance} is a price of a {row.seller}: machines of others, that come and go; "
+            f"{row.provider} {row.instance} is a {row.seller} price: machines of others, which come and go; "
             "clouds are not compared with it"
         )
     if row.joined is False:

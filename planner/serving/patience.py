@@ -60,8 +60,8 @@ def kept(assumptions: Iterable[Assumption]) -> Assumed:
 def told(assumed: Assumed) -> list[str]:
     """What was assumed of a person's patience, as a sentence to begin with."""
     limits = [_SHORT[field] for field, *_ in assumed if field in _SHORT]
-    named = "latency" if len(limits) > 1 else "a user's speed"
-    return [f"No limit of {named} was named, so it is {' and '.join(limits)}."] if limits else []
+    named = "latency" if len(limits) > 1 else "speed per user"
+    return [f"No limit on {named} was named; taken: {' and '.join(limits)}."] if limits else []
 
 
 def alone(plan: Plan, accelerators: list[str] | None) -> bool:

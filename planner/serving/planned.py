@@ -444,8 +444,7 @@ def summary(pool: Pool, index: int) -> str:
     candidates = estimates.deployments
     split = " ".join(f"{name.upper()} {size}" for name, size in candidates.row(entry).items() if size > 1)
     replicas = int(candidates.replicas[entry])
-    copies = f"{replicas} x {split}" if split else f"{replicas} replicas"
-    names = copies if replicas > 1 else split or "one device"
+    names = f"{replicas} x {split or 'TP 1'}" if replicas > 1 else split or "TP 1"
     clients, rate = float(candidates.concurrency[entry]), _rate(candidates, entry)
     load = (
         f"{rate:.3g} requests/s"

@@ -116,7 +116,7 @@ class ServingEstimate(Result):
     waiting: float | None = Field(description="Requests that wait for room at once; null where all came at once.")
     time: ServingTime
     bottleneck: str = Field(
-        description="weights bandwidth, cache bandwidth, compute, communication, host, prompts or kv memory."
+        description="weights bandwidth, cache bandwidth, compute, communication, host, prompts or KV cache."
     )
     limits: list[TimeLimit] = Field(description="What a step waits for, the most first.")
     meets_slo: bool | None = Field(description="Null where no limit of latency was set.")
@@ -199,7 +199,7 @@ class ServingSize(ServingChoice):
 
     devices_per_replica: int
     replica_limit: float = Field(description="Most load that one replica takes: requests/s, or requests in flight.")
-    limited_by: str = Field(description="ttft, tpot, throughput or kv memory.")
+    limited_by: str = Field(description="ttft, tpot, throughput or KV cache.")
     utilisation: float = Field(description="Load over the most that these replicas take.")
     usd_per_month: float | None
     provider: str | None

@@ -97,8 +97,8 @@ def _beside_measured(pool: Pool, order: Ints, allowed: np.ndarray) -> list[str]:
     device, measured = job.machine.accelerator, pool.job(other).machine.accelerator
     on = "" if measured.id == device.id else f" on {measured.name}"
     return [
-        f"nobody measured {job.engine.name} on {device.name}; the best of what was measured is "
-        f"{summary(pool, other)}{on}, {rate(float(pool.per_device[other]))} output tokens/s per device"
+        f"no {job.engine.name} runs on {device.name} measured; the best deployment with measured runs is "
+        f"{summary(pool, other)}{on}, with {rate(float(pool.per_device[other]))} output tokens/s per device"
     ]
 
 
@@ -163,9 +163,6 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     tried = _different(pool, np.ones(len(pool), dtype=bool))
     if not pool.fits[best]:
         return [*limits, f"None of {tried} deployments fits; the nearest is shown."]
-    if not _served_before(chosen.job):
-        device = chosen.job.machine.accelerator.name
-        limits = [f"Nobody measured {chosen.job.engine.name} on {device}: its figures are those of others.", *limits]
     if not allowed[best]:
         return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
     return [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]

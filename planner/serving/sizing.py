@@ -242,7 +242,7 @@ def serves(job: ServingJob, candidates: Deployments, slo: Slo, clients: float) -
 def _most_held(job: ServingJob, candidates: Deployments) -> tuple[Floats, list[str]]:
     """(The most requests that run at once, what keeps it from being more)."""
     lane = most_running(job, candidates, serving_memory(job, candidates))
-    usual = ["kv memory" if short else "throughput" for short in lane < candidates.max_batch]
+    usual = ["KV cache" if short else "throughput" for short in lane < candidates.max_batch]
     return np.floor(np.minimum(1e7, lane * candidates.lanes)), usual
 
 
@@ -274,7 +274,7 @@ def _met(pool: Pool, slo: Slo, points: int) -> tuple[np.ndarray, list[str]]:
         at = int(fails[0])
         slow = "ttft" if first[at, column] >= between[at, column] else "tpot"
         over = max(first[at, column], between[at, column]) > 1.0
-        reasons.append("kv memory" if not fits[at, column] else slow if over else "throughput")
+        reasons.append("KV cache" if not fits[at, column] else slow if over else "throughput")
     return met, reasons
 
 

@@ -7,7 +7,7 @@ from estimator.serving.estimates import ServingEstimates, most_running
 from estimator.serving.passes import PassTime
 
 WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL, ROOM = (
-    "weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill", "kv memory",
+    "weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill", "KV cache",
 )  # fmt: skip
 _MANY = 1.05
 

@@ -13,7 +13,7 @@ from knowledge.evidence import served_before
 from knowledge.figures import gib, number, percent, seconds
 from knowledge.machines.catalogue import find_accelerator
 from planner.rejected_rows import rejected_rows_of
-from planner.serving.planned import Served, per_replica, slo_rows
+from planner.serving.planned import Served, most_requests, per_replica, slo_rows
 
 _MANY = 1.05
 
@@ -62,14 +62,16 @@ def _load(served: Served) -> list[str]:
     estimates, entry = served.estimates, served.entry
     deployments = estimates.deployments
     room, waiting, by_memory = served.queue
-    why = "for want of KV cache" if by_memory else f"as {served.job.engine.name} runs no more at once"
+    why = f"as {served.job.engine.name} takes no more"
+    if by_memory:
+        why = f"as the KV cache has room for {most_requests(estimates, entry)} of full length"
     if bool(estimates.steady.saturated[entry]):
         wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
         most_told = f"at most {number(most)}, and the queue grows all the time"
         return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
     clients = float(deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:
-        waits = "the others wait, which the time to first token includes"
+        waits = "the others wait, and their time to first token includes that"
         return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; {waits}"]
     return []
 

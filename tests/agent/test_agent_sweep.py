@@ -116,7 +116,7 @@ def test_what_limits_a_run_is_answered_with_what_would_help() -> None:
     )
     assert [call["name"] for call in done["tool_calls"]] == ["estimate_training", "advise"]
     assert done["tool_calls"][0]["arguments"]["improvements"] is True
-    assert "limits it:" in done["answer"]
+    assert done["answer"].startswith("✓ **Bottleneck: ")
     assert "**Roofline**" in done["answer"]
     assert "| no recompute" in done["answer"]
     assert done["ungrounded"] == []

@@ -159,8 +159,7 @@ async def test_an_approval_is_answered_once_and_what_is_said_meanwhile_waits() -
         await settled(app, pilot)
         assert sessions[0].resumed == []
         assert sessions[0].sent == ["write it"]
-        app.query_one(ApprovalCard).choose()
-        await pilot.press("enter", "enter", "escape")
+        await pilot.press("tab", "enter", "enter", "escape")
         await until(pilot, lambda: sessions[0].sent == ["write it", "something else"])
         assert sessions[0].resumed == [True]
 

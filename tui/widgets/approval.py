@@ -104,9 +104,11 @@ class ApprovalCard(Vertical):
     def files(self) -> list[ShownFile]:
         return [file for call in self.calls for file in call.preview.files]
 
-    def choose(self) -> None:
-        """The list has the focus."""
-        self.query_one(OptionList).focus()
+    def choose(self) -> bool:
+        """Whether there is still something to choose; the list then has the focus."""
+        if not self.answered:
+            self.query_one(OptionList).focus()
+        return not self.answered
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

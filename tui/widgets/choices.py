@@ -21,6 +21,10 @@ class Choices(OptionList):
         super().__init__(*answers, markup=False)
         self.answers = list(answers)
 
+    def choose(self) -> bool:
+        """It has the focus."""
+        return bool(self.is_attached and self.focus())
+
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.post_message(self.Chosen(self, self.answers[event.option_index]))

@@ -56,11 +56,17 @@ class Prompt(TextArea):
         self._unsent = ""
         self._steps: list[str] = []
         self._step = 0
+        # Gives the focus to a list that waits for an answer; False where none does any more.
+        self.choose: Callable[[], bool] | None = None
 
     def suggest(self, steps: Sequence[str]) -> None:
         """What may be said next: Tab takes it into the empty prompt, and again the one after it."""
-        self._steps, self._step = list(steps), 0
+        self._steps, self._step, self.choose = list(steps), 0, None
         self.placeholder = f"Tab: {steps[0]}" if steps else _PLACEHOLDER
+
+    def goes_to_choice(self) -> bool:
+        """Whether the list that waits for an answer takes the focus: not while something is typed."""
+        return not self.text and self.choose is not None and self.choose()
 
     def _takes_step(self) -> bool:
         """Whether Tab was for the next step that was offered."""
@@ -97,7 +103,7 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             return
-        if event.key == "tab" and self._takes_step():
+        if event.key == "tab" and (self.goes_to_choice() or self._takes_step()):
             event.stop()
             event.prevent_default()
             return

@@ -61,9 +61,14 @@ def is_told_again(outcomes: Sequence[Outcome], work: TurnWork) -> bool:
 
 
 def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
-    """What a follow-up changed, beside the answer before."""
+    """What a follow-up changed, beside the answer before; where it set what was so already, that."""
     now = summed(outcomes)
-    return changed(ShortAnswer(**work.earlier), now, _first(work)) if now and work.earlier else []
+    if not (now and work.earlier):
+        return []
+    before = ShortAnswer(**work.earlier)
+    if work.edited and before == now:
+        return [Prose("Nothing changes: the answer before had this already.")]
+    return changed(before, now, _first(work))
 
 
 def told_beside(outcomes: Sequence[Outcome], work: TurnWork) -> list[str]:

@@ -65,11 +65,10 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if fit and estimate and estimate.memory.fits and not fit.fits:
         fit = None  # It is of the format that has no room.
     helps = room.serving(fit, "faster" in intents) if fit else []
-    if sized := result_of(outcomes, SizedServing):
-        priced = estimate.cost if estimate and "cost" in intents else None
-        blocks += lead.short(choice.size(sized, priced.usd_per_month if priced else None))
-    elif (search := result_of(outcomes, BestServing)) and "cheaper" not in intents:
-        blocks += lead.short(choice.best(search, bool(intents & {"why", "best"})), 2, 2)
+    sized, search = result_of(outcomes, SizedServing), result_of(outcomes, BestServing)
+    if sized or (search and "cheaper" not in intents):
+        blocks += _searched(sized, search, estimate, intents)
+        blocks[1:1] = changes(outcomes, work)
     elif estimate:
         verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
         head, *rest = lead.serving(estimate, verdict, fit, bill)
@@ -113,6 +112,16 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         rest += helps[:1] if told else helps
     blocks += steps.serving(estimate, bool(intents & {"write", "render"}), bill is not None) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
+
+
+def _searched(
+    sized: SizedServing | None, search: BestServing | None, estimate: ServingEstimate | None, intents: set[str]
+) -> list[Block]:
+    """What a search found: how many devices serve the load, or the best way to."""
+    if sized:
+        priced = estimate.cost if estimate and "cost" in intents else None
+        return lead.short(choice.size(sized, priced.usd_per_month if priced else None))
+    return lead.short(choice.best(search, bool(intents & {"why", "best"})), 2, 2) if search else []
 
 
 def _format_taken(outcomes: list[Outcome]) -> list[Block]:

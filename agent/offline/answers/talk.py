@@ -11,13 +11,11 @@ from pages.blocks import Steps, capitalised
 from planner.partial import get
 
 HELP = (
-    "I plan LLM training and serving: tell me the model, the accelerators and what you want to do, "
-    "and I work out whether it fits, how fast it runs, the best layout and what it costs; of a training run I "
-    "write the launch files too.\n\n"
-    "For example: *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B "
-    "tokens? How long, what does it cost?* Or: *What is the longest context, the biggest batch or "
-    "the largest model that fits? How many GPUs do I need at least?* Or: *How many users can Llama-3.1-70B serve on 8 "
-    "H100s with vLLM, 2k tokens in and 500 out? What does a million tokens cost?*"
+    "I plan LLM training and serving. Name a model, accelerators and what you want to do: I work out whether it fits, "
+    "how fast it runs, the best layout and what it costs, and write the launch files.\n\n"
+    "- *Can I fully fine-tune Llama-3.1-8B on 8 H100s with 4k sequences and 1B tokens? What does it cost?*\n"
+    "- *What is the longest context that fits? How many GPUs do I need at least?*\n"
+    "- *How many users can Llama-3.1-70B serve on 8 H100s with vLLM, 2k tokens in and 500 out?*"
 )
 PLANNED = (
     "I plan the training, fine-tuning and serving of language models (memory, speed, layout, cost and launch files): "

@@ -120,6 +120,9 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
             cheaper = "" if spot else cost.cheaper_first(bill)
             head = replace(head, text=f"{spot or cheaper} {head.text}".strip())
         decisive = _decisive(estimate, bill, work, again, bool(cheaper))
+        if again and decisive and {"why", "faster"} & intents and isinstance(head, Headline) and head.good:
+            # What was asked is what limits it; how fast it is was told before.
+            head, rest = replace(head, text=training.limit_words(estimate)), rest[1:]
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
     else:
@@ -227,7 +230,7 @@ def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> 
     blocks = lead.short(limit.training(extent), 2, 0)
     if extent.value is not None:
         blocks.append(Folded(runs_at(extent, plan, outcomes, "why" in intents)))
-    if {"run", "cost"} & intents and not get(plan, "workload.dataset_tokens"):
+    if {"run", "cost"} & intents and extent.goal != "tokens" and not get(plan, "workload.dataset_tokens"):
         asked.append("workload.dataset_tokens: how many tokens will it train on?")
         blocks.append(Prose("For the length and cost of the run I need the size of the data: how many tokens is it?"))
     rest = [*assumptions.warnings([extent]), *assumptions.assumed([extent], work.notes)]

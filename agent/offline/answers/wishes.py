@@ -73,7 +73,7 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         told = clusters.unchanged(result)
     # Of a row that is shown its text is the answer.
     blocks = lead.short(told, 2 if name.startswith("preview_") and name in ROWS else 1, 0 if stays else lead.MOST_ROWS)
-    if isinstance(result, RecommendedCluster):
+    if isinstance(result, RecommendedCluster) and not stays:
         blocks[1:1] = changes(outcomes, work)
     if work.methods and len(outcomes) > 1 and (taken := method_taken(outcomes)):
         blocks.insert(1, without_method(f"{taken} for all", "not all have room for all weights"))

@@ -167,12 +167,12 @@ def test_at_the_break_even_owning_costs_what_renting_does() -> None:
     (picture,) = found["plots"]
     curves = {curve["name"]: curve["y"] for curve in picture["series"]}
     assert curves["owned"][0] == pytest.approx(own["usd_per_year"])
-    assert curves["on-demand"][-1] == pytest.approx(rent * 8760)
+    assert curves["renting on demand"][-1] == pytest.approx(rent * 8760)
 
 
 def test_a_reservation_pays_from_its_share_of_the_hourly_price_on() -> None:
     rows = cost(providers=["AWS"])["break_even"]
-    (term,) = [row for row in rows if row["what"].startswith("three-year")]
+    (term,) = [row for row in rows if row["what"].startswith("three years")]
     (offer,) = [row for row in cost(providers=["AWS"])["by_provider"] if row["reserved_3y_usd_per_hour"]][:1]
     assert term["share"] == pytest.approx(offer["reserved_3y_usd_per_hour"] / offer["usd_per_hour"])
 

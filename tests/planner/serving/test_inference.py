@@ -174,7 +174,8 @@ def test_clients_beyond_the_cache_wait() -> None:
                                         "concurrency": 400, "weight_dtype": "bf16"})  # fmt: skip
     assert found["bottleneck"] == ROOM
     assert found["waiting"] > 100
-    assert any("run at once, for want of KV cache" in text for text in found["warnings"])
+    room = f"the KV cache has room for {found['memory']['max_concurrency']} of full length"
+    assert any(room in text for text in found["warnings"]), found["warnings"]
 
 
 def test_formats_that_an_engine_does_not_read_are_doubted() -> None:

@@ -132,7 +132,7 @@ def test_bad_arguments_name_the_field_and_what_is_valid(changes: dict[str, Any],
 
 def test_where_no_limit_is_named_people_wait_no_longer_than_they_would() -> None:
     found = size(concurrency=600, ttft_slo_ms=None, tpot_slo_ms=None)
-    assert found["why"][0].startswith("No limit of latency was named, so it is at least 20 tokens/s for each user")
+    assert found["why"][0].startswith("No limit on latency was named; taken: at least 20 tokens/s for each user")
     assert found["best"]["tpot_s"] <= 0.05
     assert found["best"]["ttft_s"] <= 2.0
     limits = {row["field"]: row["value"] for row in found["assumptions"] if row["field"].endswith("slo_ms")}
@@ -156,7 +156,7 @@ def test_limits_that_nobody_named_keep_nobody_from_an_answer() -> None:
     found = size(concurrency=2, ttft_slo_ms=None, tpot_slo_ms=None, **slow)
     assert found["best"]["fits"]
     assert found["best"]["tpot_s"] > 0.05
-    assert not found["why"][0].startswith("No limit of latency")
+    assert not found["why"][0].startswith("No limit on latency")
 
 
 def test_replicas_go_beyond_a_tray_of_a_rack() -> None:
