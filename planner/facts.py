@@ -9,7 +9,6 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
-from estimator.money.ownership import HOURS_PER_YEAR
 from estimator.search.layouts import valid_tp
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
@@ -140,14 +139,7 @@ def _bill(device: Accelerator, request: HardwareQuestion, named: int | None) -> 
     """What so many devices cost for so long, where either is asked."""
     if request.count is None and request.hours is None and request.hours_per_year is None:
         return None
-    hours = request.hours or request.hours_per_year or 1.0
-    yearly = min(hours, request.hours_per_year or HOURS_PER_YEAR)
-    terms = CostTerms.model_validate({
-        "usd_per_kwh": request.usd_per_kwh,
-        "region": request.region,
-        "utilisation": yearly / HOURS_PER_YEAR if request.hours_per_year else None,
-    })  # fmt: skip
-    return hardware_bill(device, request.count or named or 1, hours, yearly, terms)
+    return hardware_bill(device, request.count or named or 1, request)
 
 
 def _bought_or_rented(device: Accelerator) -> list[BreakEven]:

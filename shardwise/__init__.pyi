@@ -57,7 +57,7 @@ class _HardwareQuestion(TypedDict, total=False):
     count: int | None
     """To rent, buy and power so many."""
     hours: float | None
-    """For so long."""
+    """Of use in all."""
     hours_per_year: float | None
     """Of use; all of a year's unless given."""
     usd_per_kwh: float | None

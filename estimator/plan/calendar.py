@@ -19,6 +19,11 @@ class FreeHours:
     def always(self) -> bool:
         return self.hours_per_day == DAY_H and self.days_per_week == WEEK_D
 
+    @property
+    def share(self) -> float:
+        """Of all hours."""
+        return self.hours_per_day * self.days_per_week / (DAY_H * WEEK_D)
+
     def free_h(self, elapsed_h: float) -> float:
         """Hours of work that are done so many hours by the calendar after the start of the first free day of a week."""
         days, hours = divmod(elapsed_h, DAY_H)

@@ -430,6 +430,11 @@ class Goal(PlanPart):
         return None if free.always else free
 
     @property
+    def free_share(self) -> float:
+        """The part of all hours in which machines are free."""
+        return 1.0 if self.free is None else self.free.share
+
+    @property
     def free_h(self) -> float | None:
         """Of the hours until the deadline those in which machines are free."""
         free = self.free

@@ -20,9 +20,10 @@ def ownership_assumptions() -> dict[str, Fact]:
 
 
 def resale_share(years: float) -> Fact:
-    """What accelerators of that age sell for, as a share of their price."""
+    """What accelerators of that age sell for, as a share of their price; what is sold within a year is used all the
+    same."""
     table = document("ownership.yaml")["resale"]
-    return Fact(float(np.interp(years, table["years"], table["share"])), table["source"])
+    return Fact(float(np.interp(max(1.0, years), table["years"], table["share"])), table["source"])
 
 
 @cache

@@ -178,10 +178,7 @@ def first(cost: CostEstimate) -> str:
     per_token, per_month = cost.usd_per_million_output_tokens, cost.usd_per_month
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
-    span = f"an hour, {figures.usd(per_month)} a month"
-    if cost.price == "owned" and cost.owned:
-        # Owned machines are paid for while they rest, and work only some of a month's hours.
-        span = f"an hour of use, {figures.usd(cost.owned.usd_per_year)} a year"
+    span = f"an hour{' of use' if cost.price == 'owned' else ''}, {figures.usd(per_month)} a month"
     return f"{figures.usd(per_token)} per million output tokens: {figures.usd(cost.usd_per_hour)} {span}."
 
 

@@ -134,6 +134,8 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
 def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even: float | None) -> str:
     """Whether to rent or to buy for so long, by the hours of a year from which to own costs less than this offer."""
     bought = f"{usd(owned.capex_usd)}, for {owned.years:.0f} years"
+    if bill.kept_hours is not None:
+        return _for_a_time(bill, owned, row, devices, bill.kept_hours)
     if bill.hours <= 1.0 and even is not None:
         # Nobody said for how long.
         return (
@@ -152,6 +154,19 @@ def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: s
         return f"**Rent {devices} for {span}{yearly}**: {rents}; {pays}."
     every = f"{whole(round(bill.hours_per_year))} hours every year"
     return f"**Buy {devices}, used {every}**: {pays}; renting for {span} costs {rents}."
+
+
+def _for_a_time(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, kept_h: float) -> str:
+    """Whether to rent or to buy what is needed for so long and sold then."""
+    kept = _SPANS.get(kept_h) or hours(kept_h)
+    always = bill.hours_per_year == HOURS_PER_YEAR
+    span = _SPANS.get(bill.hours) or hours(bill.hours) if always else f"{whole(round(bill.hours))} hours of use"
+    span += "" if always else f" in {kept}"
+    owning = f"{usd(owned.usd)} ({usd(owned.capex_usd)}, sold after {kept})"
+    rents = f"{known(row.usd, usd)} at {row.provider}"
+    if row.usd is None or owned.usd < row.usd:
+        return f"**Buy {devices} for {span}**: that comes to {owning}; renting costs {rents}."
+    return f"**Rent {devices} for {span}**: {rents}; buying comes to {owning}."
 
 
 def _rented(row: ProviderCost, devices: str, span: str) -> str:

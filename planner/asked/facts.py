@@ -18,7 +18,7 @@ class HardwareQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
     accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
     count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
-    hours: float | None = Field(default=None, gt=0, le=1e6, description="For so long.")
+    hours: float | None = Field(default=None, gt=0, le=1e6, description="Of use in all.")
     hours_per_year: float | None = Field(
         default=None, gt=0, le=HOURS_PER_YEAR, description="Of use; all of a year's unless given."
     )

@@ -249,7 +249,7 @@ def hourly_rows(ask: Asked, shape: Shape, together: int, joined: bool) -> list[H
     others state theirs. Of machines to buy there is one.
     """
     if ask.buys:
-        return [*filter(None, [bought(shape)])]
+        return [*filter(None, [bought(ask, shape)])]
     best: dict[str, Hourly] = {}
     for price in _joined(ask, shape, together) if joined else offered(shape.accelerator.id, None, together):
         if not _is_of(ask, price) or (shape.sellers is not None and price.provider not in shape.sellers):
@@ -272,10 +272,10 @@ def _is_of(ask: Asked, price: Price) -> bool:
     return ask.providers is None or price.provider in ask.providers
 
 
-def bought(shape: Shape) -> Hourly | None:
+def bought(ask: Asked, shape: Shape) -> Hourly | None:
     """The devices bought, by the hour of use; None where their price or power is not known, or they are sold otherwise
     than in such numbers."""
-    sold, owned = purchase(shape.accelerator), owned_machines(shape)
+    sold, owned = purchase(shape.accelerator), owned_machines(ask, shape)
     if sold is None or owned is None or shape.count % sold.unit:
         return None
     nodes = -(-shape.count // shape.node)
@@ -304,17 +304,17 @@ def beside(ask: Asked, candidate: Candidate, together: int, joined: bool) -> Bes
     """For an option `together` devices of which share a node."""
     shape = candidate.shape
     rows = hourly_rows(replace(ask, providers=None) if ask.buys else ask, shape, together, joined)
-    owned = owned_machines(shape) if ask.buys else None
+    owned = owned_machines(ask, shape) if ask.buys else None
     if owned is None:
         return Beside(others(rows[1:]))
     pays = break_even_hours(owned.fixed_usd_per_year, owned.power_usd_per_hour, rows[0].usd) if rows else None
     return Beside(others(rows), owned.capex_usd, owned.usd_per_year * owned.years, pays)
 
 
-def owned_machines(shape: Shape) -> OwnedCost | None:
+def owned_machines(ask: Asked, shape: Shape) -> OwnedCost | None:
     """By the hour of use."""
     cluster, _ = machine(shape.accelerator, shape.count, shape.per_node)
-    terms = CostTerms.model_validate({})
+    terms = CostTerms.model_validate({"utilisation": ask.busy_share})
     return owned_cost(cluster, terms, place_of(terms), (1.0, 1.0, 1.0))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Accelerator, Price
-from estimator.plan.schema import Plan, Training, merge
+from estimator.plan.schema import Inference, Plan, Training, merge
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.prices.book import prices, providers
@@ -70,6 +70,13 @@ class Asked:
         if not isinstance(workload, Training):
             return False
         return any(each is not None for each in (workload.dataset_tokens, workload.dataset_samples, workload.steps))
+
+    @property
+    def busy_share(self) -> float | None:
+        """The part of all hours that bought machines work; None where nothing goes on for good."""
+        workload = self.plan.workload
+        goes_on = isinstance(workload, Inference) and workload.requests is None
+        return self.plan.goal.free_share if goes_on else None
 
     @property
     def deadline_h(self) -> float | None:

@@ -96,13 +96,22 @@ def cost_accounts(
         if bill.epochs:
             accounts["usd_per_epoch"] = lambda: product(paid, over("run.epochs", float(bill.epochs or 1)))
         return accounts
-    accounts["usd_per_month"] = lambda: product(hour_usd, times("hours_per_month", HOURS_PER_MONTH))
+    accounts["usd_per_month"] = lambda: product(hour_usd, *_month(bill))
     slower = times("interruption_slowdown", _slower(bill, rates))
     for name, key in (("output_tokens", "throughput.output_tokens_per_s"), ("requests", "throughput.requests_per_s")):
         accounts[f"usd_per_million_{name}"] = lambda key=key: product(
             hour_usd, over(key, rates[key]), HOUR, times("million", 1e6), slower
         )
     return accounts
+
+
+def _month(bill: CostEstimate) -> list[Term]:
+    """The hours of a month in which it serves."""
+    share = (bill.usd_per_month or 0.0) / ((bill.usd_per_hour or 1.0) * HOURS_PER_MONTH)
+    return [
+        times("hours_per_month", HOURS_PER_MONTH),
+        *([] if math.isclose(share, 1.0) else [times("served_share", share)]),
+    ]
 
 
 def _slower(bill: CostEstimate, rates: Mapping[str, float]) -> float:
@@ -135,8 +144,7 @@ def _hours(
         )
     }  # fmt: skip
     if requests is None:
-        month = Term("hours_per_month", HOURS_PER_MONTH)
-        return made | {name: lambda: total(month) for name in names}
+        return made | {name: lambda: product(*_month(bill)) for name in names}
     told = times("hours", bill.hours)
     return made | {
         "hours": lambda: product(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from estimator.machine.hardware import Accelerator
+from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import machine
 from knowledge.prices.book import prices
 from knowledge.prices.energy import energy_assumptions
+from knowledge.prices.ownership import ownership_assumptions
+from planner.asked.facts import HardwareQuestion
 from planner.asked.money import CostTerms
 from planner.money.break_even import owned_against
 from planner.money.offers import OfferTerms, in_order, offer, rentable
@@ -14,15 +17,26 @@ from planner.money.results import HardwareBill
 from planner.money.terms import place_of
 from planner.result import Assumption
 
+# Less is the price of an hour, of which nobody says for how long.
+_HOUR_H = 1.0
 
-def hardware_bill(
-    device: Accelerator, count: int, hours: float, hours_per_year: float, terms: CostTerms
-) -> HardwareBill:
-    """Of `count` devices that work for all `hours`, at full load, so many of them a year. Raises PlanError for an
-    unknown region."""
+
+def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> HardwareBill:
+    """Of `count` devices for all hours that are asked about, at full load; of a year's where it is only said how many
+    of them there are. What is needed for a shorter time than machines are usually kept is sold after it. Raises
+    PlanError for an unknown region."""
+    hours, per_year = asked.hours or asked.hours_per_year or _HOUR_H, asked.hours_per_year or HOURS_PER_YEAR
+    timed = asked.hours is not None and asked.hours > _HOUR_H
+    years = min(hours / per_year, ownership_assumptions()["years"].value)
+    terms = CostTerms.model_validate({
+        "usd_per_kwh": asked.usd_per_kwh,
+        "region": asked.region,
+        "utilisation": per_year / HOURS_PER_YEAR if timed or asked.hours_per_year else None,
+        "years": years if timed else None,
+    })  # fmt: skip
     place, facts = place_of(terms), energy_assumptions()
     cluster, _ = machine(device.id, count)
-    asked = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
+    wanted = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
     listed = rentable(prices(device.id), min(cluster.per_node, count))
     usd_per_kwh, kw = place.usd_per_kwh.value if terms.usd_per_kwh is None else terms.usd_per_kwh, owned_kw(device)
     metered = None if kw is None else kw * count * facts["pue"].value
@@ -31,12 +45,13 @@ def hardware_bill(
         assumed.append(Assumption(field="host_share", value=facts["host_share"].value, why=facts["host_share"].source))
     if terms.usd_per_kwh is None:
         assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
-    offers = [offer(price, count, hours, asked) for price in listed if price.usd_per_hour is not None]
+    offers = [offer(price, count, hours, wanted) for price in listed if price.usd_per_hour is not None]
     rented, owned = in_order(offers), owned_cost(cluster, terms, place, (hours, hours, hours))
     return HardwareBill(
         count=count,
         hours=hours,
-        hours_per_year=hours_per_year,
+        hours_per_year=per_year,
+        kept_hours=years * HOURS_PER_YEAR if timed else None,
         rented=rented,
         owned=owned,
         break_even=owned_against(rented, owned),

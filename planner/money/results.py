@@ -55,7 +55,8 @@ class HardwareBill(Result):
 
     count: int
     hours: float
-    hours_per_year: float = Field(description="Of use; no more than hours, of a time shorter than a year.")
+    hours_per_year: float = Field(description="Of use, as long as they are needed.")
+    kept_hours: float | None = Field(description="Until bought machines are sold; null where it is not said.")
     rented: list[ProviderCost] = Field(description="Offers for so many of them, the cheapest on demand first.")
     owned: OwnedCost | None = Field(description="The same bought; null where their price or power is not known.")
     break_even: list[BreakEven] = Field(description="Of owning, against each offer in their order.")
@@ -170,7 +171,7 @@ class CostEstimate(Result):
     usd_per_million_tokens: float | None = Field(description="Of serving: prompt and output tokens alike.")
     usd_per_million_output_tokens: float | None = Field(default=None, description="Of serving.")
     usd_per_million_requests: float | None = Field(default=None, description="Of serving.")
-    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours.")
+    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours, or those of use.")
     region: str | None = Field(default=None, description="Whose electricity the energy figures are of.")
     kwh: float | None
     co2_kg: float | None

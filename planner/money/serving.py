@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from estimator.plan.schema import Plan
+from knowledge.figures import percent
 from planner.asked.money import CostTerms
 from planner.money.apis import compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
 from planner.money.choice import not_included
 from planner.money.credit import credit_use
-from planner.money.offers import OfferTerms, offer, renter
+from planner.money.offers import OfferTerms, PriceKind, offer, renter
 from planner.money.results import CostEstimate
 from planner.money.terms import offer_terms, place_of, serving_interruptions
 from planner.result import Assumption, ProviderCost
@@ -27,7 +28,14 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
     requests, requests_per_s = served.job.inference.requests, float(estimates.requests_per_s[entry])
     run = requests is not None
-    undisturbed = HOURS_PER_MONTH if requests is None else requests / requests_per_s / 3600.0
+    # What serves the whole month leaves its machines idle at no hour.
+    share = goal.free_share
+    if not run and kind == "owned" and terms.utilisation is not None:
+        share = terms.utilisation
+    if not run:
+        terms = terms.model_copy(update={"utilisation": share})
+    month_h = HOURS_PER_MONTH * share
+    undisturbed = month_h if requests is None else requests / requests_per_s / 3600.0
     spread = 1.0 + served.job.factors.throughput_spread if run else 1.0
     interruptions, on_spot = serving_interruptions(terms, undisturbed)
     # A month stays a month: interruptions take tokens from it. Without an end it keeps to no deadline.
@@ -38,8 +46,7 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     work = Work(served, goal, (undisturbed, undisturbed / spread, undisturbed * spread), undisturbed, listed, on_spot,
                 run)  # fmt: skip
     payment = paid(work, kind, terms)
-    month = Assumption(field="hours", value=undisturbed, why="a month, as the plan names no requests")
-    cost = bill(work, payment, terms, [] if run else [month])
+    cost = bill(work, payment, terms, [] if run else _of_a_month(undisturbed, share, kind))
     hourly, row = cost.usd_per_hour, payment.chosen.row
     slower = interruptions.slowdown(row.provider, row.instance) if kind == "spot" and row else 1.0
 
@@ -51,14 +58,23 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     cost.usd_per_million_tokens = per_million(total / slower)
     cost.usd_per_million_output_tokens = per_million(output / slower)
     cost.usd_per_million_requests = per_million(requests_per_s / slower)
-    cost.usd_per_month = None if hourly is None else hourly * HOURS_PER_MONTH
+    cost.usd_per_month = None if hourly is None else hourly * month_h
     cost.credits = credit_use(served.job.plan.goal, cost)
-    month_tokens = output / slower * HOURS_PER_MONTH * 3600.0
+    month_tokens = output / slower * month_h * 3600.0
     inference = served.job.inference
     cost.api = compared(served.job.architecture.id, inference, cost.usd_per_month, month_tokens, api_usd)
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen)
     return cost
+
+
+def _of_a_month(hours: float, share: float, kind: PriceKind) -> list[Assumption]:
+    """What is assumed of a month that goes on."""
+    part = "" if share == 1.0 else f", {percent(share)} of its hours"
+    month = Assumption(field="hours", value=hours, why=f"a month{part}, as the plan names no requests")
+    if kind != "owned":
+        return [month]
+    return [month, Assumption(field="utilisation", value=share, why="the part of all hours that they serve")]
 
 
 def _offers(served: Served, hours: float, terms: OfferTerms) -> list[ProviderCost]:

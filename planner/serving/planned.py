@@ -380,11 +380,12 @@ def money_of(served: Served) -> ServingCost | None:
     devices = int(served.pool.devices[served.index])
     rates = (estimates.output_tokens_per_s[entry], estimates.total_tokens_per_s[entry], estimates.requests_per_s[entry])
     output, total, requests = (float(rate) for rate in rates)
+    share = job.plan.goal.free_share
     if served.own_usd is not None:
-        return cost_of(served.own_usd * devices, output, total, requests, None)
+        return cost_of(served.own_usd * devices, output, total, requests, None, share)
     together = min(job.machine.per_node, per_replica(estimates, entry))
     best = cheapest_hour(job.machine.accelerator.id, job.plan.goal.provider, together, devices)
-    return cost_of(best[1], output, total, requests, best[0]) if best else None
+    return cost_of(best[1], output, total, requests, best[0], share) if best else None
 
 
 def per_replica(estimates: ServingEstimates, entry: int) -> int:

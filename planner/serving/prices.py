@@ -74,16 +74,16 @@ def offers_of(accelerator: str, provider: str | None, together: int, devices: in
 
 def cost_of(
     usd_per_hour: float, output_tokens_per_s: float, total_tokens_per_s: float, requests_per_s: float,
-    price: Price | None,
+    price: Price | None, share: float = 1.0,
 ) -> ServingCost:  # fmt: skip
-    """`price` is the offer behind it; None for the user's own."""
+    """`price` is the offer behind it, None for the user's own; `share` the part of all hours that it serves."""
 
     def per_million(rate: float) -> float:
         return usd_per_hour / (rate * 3600.0 / 1e6)
 
     return ServingCost(
         usd_per_hour=usd_per_hour,
-        usd_per_month=usd_per_hour * HOURS_PER_MONTH,
+        usd_per_month=usd_per_hour * HOURS_PER_MONTH * share,
         usd_per_million_output_tokens=per_million(output_tokens_per_s),
         usd_per_million_tokens=per_million(total_tokens_per_s),
         usd_per_million_requests=per_million(requests_per_s),

@@ -94,7 +94,7 @@ class ServingCost(Result):
     """At the user's own price, or at the cheapest on-demand offer (of the named provider) for these devices."""
 
     usd_per_hour: float
-    usd_per_month: float = Field(description="Of 730 hours.")
+    usd_per_month: float = Field(description="Of 730 hours, or those in which machines are free.")
     usd_per_million_output_tokens: float
     usd_per_million_tokens: float = Field(description="Prompt and output tokens.")
     usd_per_million_requests: float

@@ -330,7 +330,7 @@ def _size(pool: Pool, rows: list[Sized], index: int, slo: Slo, usd_per_device: f
         replica_limit=limit,
         limited_by=row.limited_by[entry],
         utilisation=load / (limit * float(row.replicas[entry])) if limit else 0.0,
-        usd_per_month=None if usd is None else usd * HOURS_PER_MONTH,
+        usd_per_month=None if usd is None else usd * HOURS_PER_MONTH * job.plan.goal.free_share,
         provider=offer[0].provider if offer else None,
         instance=offer[0].instance if offer else None,
     )

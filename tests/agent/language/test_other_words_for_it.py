@@ -233,11 +233,30 @@ def test_a_price_of_ones_own_is_taken_at_that_rate_too() -> None:
 )
 def test_hours_of_use_decide_between_rent_and_purchase(words: str, hours: float) -> None:
     reading = _read(f"rent or buy 8 H100, {words}")
-    assert reading.own["paid_for"]["h100-sxm"]["hours"] == pytest.approx(hours, abs=1)
+    assert reading.own["paid_for"]["h100-sxm"]["hours_per_year"] == pytest.approx(hours, abs=1)
     assert not reading.lost
 
 
 @pytest.mark.parametrize("run", ["to full fine-tune Llama-3.1-8B", "for LoRA of Qwen3-32B", "to pretrain a 7B"])
 def test_hours_of_use_decide_whatever_is_trained_in_them(run: str) -> None:
     reading = _read(f"should I buy or rent 8 H100, 10 hours a day, {run}?")
-    assert reading.own["paid_for"]["h100-sxm"]["hours"] == pytest.approx(3650, abs=1)
+    assert reading.own["paid_for"]["h100-sxm"]["hours_per_year"] == pytest.approx(3650, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "hours", "days"),
+    [
+        ("8 hours a day", 8.0, None),
+        ("8 hours a day on weekdays", 8.0, 5),
+        ("business hours only", 8.0, 5),
+        ("12 hours a day", 12.0, None),
+    ],
+)
+@pytest.mark.parametrize(
+    "run", ["serve llama-3.1-8b on one h100 {}, monthly bill?", "fine-tune llama-3.1-8b on 8 h100, 1B tokens, {}"]
+)
+def test_the_hours_of_a_day_are_when_machines_are_free(run: str, words: str, hours: float, days: int | None) -> None:
+    reading = _read(run.format(words))
+    set_to = {edit.field: edit.value for edit in reading.edits}
+    assert (set_to["hours_per_day"], set_to.get("days_per_week")) == (hours, days)
+    assert not reading.lost

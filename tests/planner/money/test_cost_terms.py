@@ -289,3 +289,28 @@ def test_impossible_terms_are_refused(base: dict[str, Any], terms: dict[str, Any
     with pytest.raises(PlanError) as caught:
         call("estimate_cost", base | terms)
     assert caught.value.field.split(".")[0] == field
+
+
+@pytest.mark.parametrize("window", [{}, {"hours_per_day": 8, "days_per_week": 5}, {"hours_per_day": 12}])
+@pytest.mark.parametrize("utilisation", [None, 0.3])
+def test_a_month_of_owned_machines_is_a_twelfth_of_their_year(
+    window: dict[str, int], utilisation: float | None
+) -> None:
+    terms = {"price": "owned"} | ({} if utilisation is None else {"utilisation": utilisation})
+    found = call("estimate_cost", SERVE | window | terms)
+    owned = found["owned"]
+    free = window.get("hours_per_day", 24) * window.get("days_per_week", 7) / (24 * 7)
+    assert owned["utilisation"] == pytest.approx(utilisation or free)
+    assert found["usd_per_month"] == pytest.approx(owned["usd_per_year"] / 12)
+    fixed, power = owned["fixed_usd_per_year"] / 12, owned["power_usd_per_hour"]
+    assert found["usd_per_month"] == pytest.approx(fixed + power * 730 * (utilisation or free))
+    assert found["usd"] == pytest.approx(found["usd_per_month"])
+    assert said(found)["utilisation"] == pytest.approx(utilisation or free)
+
+
+def test_a_rented_month_is_of_the_hours_that_are_served_in() -> None:
+    whole, office = (call("estimate_cost", SERVE | window) for window in ({}, {"hours_per_day": 8, "days_per_week": 5}))
+    assert office["usd_per_month"] == pytest.approx(whole["usd_per_month"] * 40 / 168)
+    assert office["usd_per_million_tokens"] == pytest.approx(whole["usd_per_million_tokens"])
+    estimated = call("estimate_inference", {"plan": office["plan"]})
+    assert estimated["cost"]["usd_per_month"] == pytest.approx(office["usd_per_month"])

@@ -142,12 +142,13 @@ def _use(page: Page) -> dict[str, float]:
     span, used = _hours(page), page.use_h
     if not used:
         return {"hours": span} if span else {}
-    return {"hours": used * (span or HOURS_PER_YEAR) / HOURS_PER_YEAR, "hours_per_year": used}
+    return {"hours": used * span / HOURS_PER_YEAR, "hours_per_year": used} if span else {"hours_per_year": used}
 
 
 def _hours(page: Page) -> float | None:
     """How long hardware is paid for: 'for a week', 'per month', of which bills count 730 hours."""
     told = page.values("deadline_h")
+    told = told or [number.values[-1] * HOURS_PER_YEAR for number in page.filled if number.field == "years"]
     hours = float(told[-1]) if told else _each(page)
     months = (hours or 0.0) / _OF_THIRTY_DAYS_H
     return HOURS_PER_MONTH * months if months and months == int(months) else hours
@@ -169,11 +170,16 @@ def hours_of_use(page: Page) -> float | None:
 
 
 def _each(page: Page) -> float | None:
-    """The hours of what a price is asked for by: 'per month', 'a year'."""
+    """The hours of what a price is asked for by: 'per month', 'a year'; where buying is weighed 'for a year' alone, as
+    what is paid by the month is so for as many as nobody said."""
+    weighed = "buying" in page.read.asked("topic")
     for at in range(len(page.read.tokens)):
         behind = page.read.found.does(at, "per")
         units = [sense for word in page.read.found.words.get(behind or -1, ()) for sense in word.all("unit")]
         size = next((float(sense.value) for sense in units if sense.name == "time"), 0.0)
+        lasts = any(page.read.found.sense(before, "over") for before in range(max(at - 2, 0), at))
+        if (weighed and not lasts) or page.read.found.has_unit(at - 1, "time"):  # 'How many hours a month?'
+            continue
         if size > _HOUR_S and not any(row.start < at < row.end for row in page.read.rows):
             return size / _HOUR_S
     return None
