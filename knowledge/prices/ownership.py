@@ -19,6 +19,11 @@ def ownership_assumptions() -> dict[str, Fact]:
     return {name: Fact(**row) for name, row in table.items() if name != "resale"}
 
 
+def years_kept() -> Fact:
+    """Years of use, where nobody says for how long machines are bought."""
+    return ownership_assumptions()["years"]
+
+
 def resale_share(years: float) -> Fact:
     """What accelerators of that age sell for, as a share of their price; what is sold within a year is used all the
     same."""

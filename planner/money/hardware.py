@@ -7,7 +7,7 @@ from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import machine
 from knowledge.prices.book import prices
 from knowledge.prices.energy import energy_assumptions
-from knowledge.prices.ownership import ownership_assumptions
+from knowledge.prices.ownership import years_kept
 from planner.asked.facts import HardwareQuestion
 from planner.asked.money import CostTerms
 from planner.money.break_even import owned_against
@@ -27,7 +27,7 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
     PlanError for an unknown region."""
     hours, per_year = asked.hours or asked.hours_per_year or _HOUR_H, asked.hours_per_year or HOURS_PER_YEAR
     timed = asked.hours is not None and asked.hours > _HOUR_H
-    years = min(hours / per_year, ownership_assumptions()["years"].value)
+    years = min(hours / per_year, years_kept().value)
     terms = CostTerms.model_validate({
         "usd_per_kwh": asked.usd_per_kwh,
         "region": asked.region,

@@ -10,7 +10,7 @@ from estimator.money.cost import device_kw
 from estimator.money.ownership import Ownership
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Fact, Place, energy_assumptions
-from knowledge.prices.ownership import ownership_assumptions, resale_share
+from knowledge.prices.ownership import ownership_assumptions, resale_share, years_kept
 from planner.asked.money import CostTerms
 from planner.money.purchase import OWNED, purchase
 from planner.money.results import OwnedCost
@@ -52,7 +52,7 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
     if bought.of == "accelerators":
         host = value("host_capex_share", None, facts["host_capex_share"])
     room, staff = _upkeep(machine, kw)
-    years = value("years", terms.years, facts["years"])
+    years = value("years", terms.years, years_kept())
     owned = Ownership(
         capex_usd=bought.usd,
         host_capex_share=host,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Goal, Plan
 from knowledge.figures import percent
 from planner.asked.money import CostTerms
 from planner.money.apis import compared
@@ -28,10 +28,7 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
     requests, requests_per_s = served.job.inference.requests, float(estimates.requests_per_s[entry])
     run = requests is not None
-    # What serves the whole month leaves its machines idle at no hour.
-    share = goal.free_share
-    if not run and kind == "owned" and terms.utilisation is not None:
-        share = terms.utilisation
+    share = _part_served(goal, run, kind, terms)
     if not run:
         terms = terms.model_copy(update={"utilisation": share})
     month_h = HOURS_PER_MONTH * share
@@ -66,6 +63,12 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen)
     return cost
+
+
+def _part_served(goal: Goal, run: bool, kind: PriceKind, terms: CostTerms) -> float:
+    """Of the hours of a month. What serves the whole of it leaves its machines idle at no hour."""
+    owned = not run and kind == "owned"
+    return goal.free_share if not owned or terms.utilisation is None else terms.utilisation
 
 
 def _of_a_month(hours: float, share: float, kind: PriceKind) -> list[Assumption]:

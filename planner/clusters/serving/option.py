@@ -40,16 +40,13 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
     others = beside(ask, candidate, together, joined)
     memory, latency, speed = memory_of(served), latency_of(served), throughput_of(served)
     run = job.inference.requests is not None
-    hours = (
-        (job.inference.requests or 0) / speed.requests_per_s / 3600.0
-        if run
-        else HOURS_PER_MONTH * ask.plan.goal.free_share
-    )
+    month_h = HOURS_PER_MONTH * goal.free_share
+    hours = (job.inference.requests or 0) / speed.requests_per_s / 3600.0 if run else month_h
     spread = 1.0 + job.factors.throughput_spread if run else 1.0
     usd = None if hourly is None else hourly * hours
     spent_usd, deployments = others.spent(usd), served.estimates.deployments
     rates = (speed.output_tokens_per_s, speed.total_tokens_per_s, speed.requests_per_s)
-    money = cost_of(hourly, *rates, price, ask.plan.goal.free_share) if hourly else None
+    money = cost_of(hourly, *rates, price, goal.free_share) if hourly else None
     return ClusterOption(
         accelerator=machine.accelerator.id,
         count=machine.count,
