@@ -368,13 +368,22 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     # Beside a database that others write, a reader writes too; one that nobody can write is read as it is.
     for address in (place, f"{place}&immutable=1"):
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None)
+        is_newer = False
         try:
+            is_newer = connection.execute("PRAGMA user_version").fetchone()[0] > len(_MIGRATIONS)
             connection.execute("SELECT count(*) FROM turns")
             return connection
         except sqlite3.DatabaseError as failure:
             connection.close()
             error = failure
+        if is_newer:
+            raise _written_by_newer(path)
     raise _refused(path, error) from None
+
+
+def _written_by_newer(path: Path) -> PlanError:
+    problem = f"{path} was written by a newer Shardwise; update this one, or set SHARDWISE_DATA to another folder"
+    return PlanError("SHARDWISE_DATA", problem)
 
 
 def _refused(path: Path, error: Exception | None) -> PlanError:
@@ -428,8 +437,7 @@ def _open() -> sqlite3.Connection:
         raise _refused(path, error) from None
     if version > len(_MIGRATIONS):
         connection.close()
-        problem = f"{path} was written by a newer Shardwise; update this one, or set SHARDWISE_DATA to another folder"
-        raise PlanError("SHARDWISE_DATA", problem)
+        raise _written_by_newer(path)
     return connection
 
 

@@ -155,6 +155,17 @@ def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
     assert (tmp_path / "sessions.db").read_bytes() == before
 
 
+def test_what_a_newer_version_wrote_is_listed_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+    say(open_session(model="offline"), QUESTION)
+    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert len(store.list_sessions()) == 1
+    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        connection.execute("DROP TABLE turns")
+    with pytest.raises(PlanError, match="newer Shardwise"):
+        store.list_sessions()
+
+
 def test_a_damaged_database(tmp_path: Path) -> None:
     (tmp_path / "sessions.db").write_bytes(b"not a database, and longer than its header would be" * 100)
     answered_with("damaged", "move it away")

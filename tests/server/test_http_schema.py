@@ -17,7 +17,7 @@ from tool_calls import FLAT
 
 from tools.registry import registry
 
-EXAMPLES = part(4, 200)
+EXAMPLES = part(10, 200)
 
 
 @pytest.fixture(scope="module")
