@@ -38,7 +38,7 @@ def calibration_file() -> Path:
 
 def own_factors(family: str) -> OwnFactors | None:
     """What was fitted to the user's runs on a family; None where nothing was."""
-    return None if _left_out.get() else _all(str(calibration_file()), calibration_stamp()).get(family)
+    return None if _left_out.get() else _all(calibration_stamp()).get(family)
 
 
 @contextmanager
@@ -52,10 +52,11 @@ def shipped_factors() -> Iterator[None]:
 
 
 @lru_cache(maxsize=8)
-def _all(path: str, state: Stamp) -> dict[str, OwnFactors]:
+def _all(state: Stamp) -> dict[str, OwnFactors]:
     """A file that cannot be used counts as none: an estimate is none the worse for it."""
+    ((path, _, size),) = state
     try:
-        data = parsed(read_text(Path(path)), path) if state else None
+        data = parsed(read_text(Path(path)), path) if size >= 0 else None
     except PlanError:
         return {}
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("families"), dict):

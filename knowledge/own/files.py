@@ -22,7 +22,7 @@ import secrets
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
@@ -244,13 +244,15 @@ def looked_at_once() -> Iterator[None]:
 
 def stamp(kind: str) -> Stamp:
     """Of the files with the user's rows of a kind; () where there are none."""
-    looked = _looked.get()
-    if looked is None:
-        return _stamp_now(kind)
-    surroundings = (kind, database.address() and database.user(), *map(os.environ.get, _PLACES))
-    if surroundings not in looked:
-        looked[surroundings] = _stamp_now(kind)
-    return looked[surroundings]
+    return _once(kind, _stamp_now)
+
+
+def _once(name: str, look: Callable[[str], Stamp]) -> Stamp:
+    """What a look at `name` gives, within `looked_at_once` that of the first."""
+    if (looked := _looked.get()) is None:
+        return look(name)
+    surroundings = (name, database.address() and database.user(), *map(os.environ.get, _PLACES))
+    return looked[surroundings] if surroundings in looked else looked.setdefault(surroundings, look(name))
 
 
 def _stamp_now(kind: str) -> Stamp:
@@ -270,7 +272,7 @@ def stamp_of_all() -> tuple[Stamp, ...]:
 
 def calibration_stamp() -> Stamp:
     """Of the file with factors that were fitted to the user's own runs."""
-    return _stat(user_folder() / CALIBRATION)
+    return _once(CALIBRATION, lambda name: _stat(user_folder() / name))
 
 
 def follow(kind: str, path: Path) -> None:
