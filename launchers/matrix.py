@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Inference, Plan
 from launchers.choice import usual_program
+from launchers.engines.load import PATH as LOAD
 from launchers.launch.names import last_part, one_line, slug
 from launchers.pieces import File, Rendered
-from launchers.predictions import TrainingPrediction
+from launchers.predictions import ServingPrediction, TrainingPrediction
 from launchers.render import render
 from launchers.shell.quoting import AS_WRITTEN, NODE_RANK
 from launchers.site import Site
 
 MANIFEST, SCRIPT, PLAN, RESULT = "matrix.json", "run_all.sh", "plan.json", "result.json"
 NO_SCHEDULER = "none"
-_TARGET = "matrix"
+_TARGET, _CELL = "matrix", "cell.sh"
 _MANIFESTS = {
     "kubernetes-trainjob": "trainjob.yaml",
     "kubernetes-pytorchjob": "pytorchjob.yaml",
@@ -39,6 +40,8 @@ WAITS: dict[str, str] = {
     "skypilot": "sky launch --yes --down skypilot.yaml",
 } | {name: f"manifest {path}" for name, path in _MANIFESTS.items()}
 SCHEDULERS = (NO_SCHEDULER, *WAITS)
+# Engines that come with a program that puts a load on them and says what came of it.
+BENCHED = ("vllm", "sglang", "trtllm")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Cell:
     plan: Plan | None
     why: str | None
     facts: Mapping[str, Any]
-    prediction: TrainingPrediction | None = None
+    prediction: TrainingPrediction | ServingPrediction | None = None
     model_id: str | None = None
     site: Site = field(default_factory=Site)
 
@@ -141,14 +144,60 @@ def _made(cell: Cell, id: str, name: str, scheduler: str) -> Made:
 
 
 def _rendered(
-    plan: Plan, scheduler: str, site: Site, prediction: TrainingPrediction | None = None, model_id: str | None = None
+    plan: Plan,
+    scheduler: str,
+    site: Site,
+    prediction: TrainingPrediction | ServingPrediction | None = None,
+    model_id: str | None = None,
 ) -> tuple[Rendered, tuple[str, ...]]:
     """The launch files of a plan by the usual program of its framework, and their targets. Raises PlanError."""
+    if isinstance(plan.workload, Inference) and scheduler != NO_SCHEDULER:
+        raise PlanError("scheduler", "cells of a served model run on the machine itself", [NO_SCHEDULER])
     wanted = [usual_program(plan)] + ([] if scheduler == NO_SCHEDULER else [scheduler])
     rendered = render(plan, wanted, prediction, model_id, site)
     if scheduler == NO_SCHEDULER and NODE_RANK in rendered.launch_command:
         raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
+    if isinstance(plan.workload, Inference):
+        rendered = _under_load(plan, rendered)
     return rendered, tuple(dict.fromkeys(file.target for file in rendered.files))
+
+
+_UNDER_LOAD = r"""#!/bin/bash
+# Shardwise: starts the engine, waits until it answers, puts the plan's load on one replica, and stops it.
+# READY_S: seconds that it may take to start (1800). Its own words go to serve.log.
+set -uo pipefail
+export HOST="${HOST:-127.0.0.1}" PORT="${PORT:-8000}"
+
+answers() {
+  curl -sf -o /dev/null --max-time 5 "http://$HOST:$PORT/health"
+}
+
+if answers; then
+  echo "something answers on port $PORT already: stop it, or choose another PORT" >&2
+  exit 1
+fi
+setsid sh serve.sh >serve.log 2>&1 &
+engine=$!
+trap 'kill -- "-$engine" 2>/dev/null; wait "$engine" 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
+until answers; do
+  if ! kill -0 "$engine" 2>/dev/null || ((SECONDS > ${READY_S:-1800})); then
+    tail -n 20 serve.log >&2
+    echo "the engine does not answer" >&2
+    exit 1
+  fi
+  sleep 1
+done
+sh bench.sh
+"""
+
+
+def _under_load(plan: Plan, rendered: Rendered) -> Rendered:
+    """The files of an engine with a script that measures it and comes back. Raises PlanError."""
+    if all(file.path != LOAD for file in rendered.files) or plan.inference.engine not in BENCHED:
+        raise PlanError("workload.engine", f"{plan.inference.engine} has no load generator of its own", BENCHED)
+    file = File(_CELL, _TARGET, _UNDER_LOAD, executable=True)
+    return replace(rendered, files=(*rendered.files, file), launch_command=f"bash {_CELL}")
 
 
 def _row(made: Made) -> dict[str, Any]:
@@ -267,7 +316,7 @@ def _script(made: Sequence[Made], scheduler: str, cooldown_s: float) -> str:
         "# Patterns choose cells by their folders: '*/h100-sxm-*', '00-*'. A cell that has failed does not stop the",
         "# others; one that is done is not run again unless its plan has changed or AGAIN=1. COOLDOWN_S=0: no pause.",
         "# matrix_results of Shardwise reads speeds from the logs in each folder (Megatron, torchtitan, MaxText, the",
-        f"# Hugging Face Trainer) or, where it is there, {RESULT}, whose schema is in {MANIFEST}.",
+        f"# Hugging Face Trainer, load generators) or, where it is there, {RESULT}, whose schema is in {MANIFEST}.",
         AS_WRITTEN,
         "set -uo pipefail",
         'cd "$(dirname "$0")" || exit 1',

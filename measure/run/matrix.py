@@ -21,12 +21,12 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Plan, Training
+from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import architecture_row, find_architecture, models
 from knowledge.own.files import read_text
 from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
-from measure.logs import benchmark
+from measure.logs import benchmark, served
 from measure.logs.benchmark import BenchmarkFile, steps_of
 from measure.logs.programs import logged
 
@@ -37,7 +37,8 @@ _MOST_BYTES = 32 * 2**20
 # By how much step time and rate of one result may differ, as one follows from the other.
 _ALIKE = 0.02
 _MOST_CELLS = 10_000
-METRICS = {"step_s": "s", "tokens_per_s_per_device": "tokens/s", "peak_bytes": "B"}
+_SERVED = ("ttft_s", "tpot_s", "output_tokens_per_s")
+METRICS = ("step_s", "tokens_per_s_per_device", "peak_bytes", *_SERVED)
 
 
 class CellResult(BaseModel):
@@ -56,6 +57,9 @@ class CellResult(BaseModel):
         description="Counter of the peak: torch's allocated or reserved; nvidia-smi is all that the device shows.",
     )
     steps: int | None = Field(None, ge=1, description="Optimizer steps that were averaged.")
+    ttft_s: float | None = Field(None, gt=0, description="Of serving: mean time to the first token.")
+    tpot_s: float | None = Field(None, gt=0, description="Of serving: mean time per token after it.")
+    output_tokens_per_s: float | None = Field(None, gt=0, description="Of serving: of the replica under load.")
     date: str | None = Field(None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="Day of the run, 2026-01-31.")
     versions: dict[str, str] = Field(
         default_factory=dict, description="Of the framework and its libraries by name, e.g. {torch: 2.9.0}."
@@ -108,7 +112,7 @@ class Measured:
 
     @property
     def tokens_per_step_and_device(self) -> float | None:
-        if self.plan is None:
+        if self.plan is None or isinstance(self.plan.workload, Inference):
             return None
         training, devices = self.plan.training, self.plan.cluster.count
         if not training.seq_len or not training.global_batch or not devices:
@@ -192,11 +196,8 @@ def table(cells: Sequence[Measured], kind: Kind, source: str = SOURCE) -> str:
 
 def _keys(name: str) -> tuple[str, str, str]:
     """A figure of the manifest and the ends of its interval."""
-    stem, unit = {
-        "step_s": ("step", "_s"),
-        "tokens_per_s_per_device": ("tokens", "_per_s_per_device"),
-        "peak_bytes": ("peak", "_bytes"),
-    }[name]
+    unit = next(unit for unit in ("_per_s_per_device", "_per_s", "_bytes", "_s") if name.endswith(unit))
+    stem = name.removesuffix(unit)
     return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 
@@ -214,6 +215,8 @@ def _said(folder: Path, name: object, plan: Plan | None) -> tuple[CellResult | N
     if (result := _result(folder, name)) is not None:
         return result, str(name)
     place = _inside(folder, name).parent
+    if plan and isinstance(plan.workload, Inference):
+        return _under_load(folder, place)
     tokens = plan and (plan.training.seq_len or 0) * (plan.training.global_batch or 0)
     if plan and tokens and plan.cluster.count and (timed := benchmark.read_benchmark(place)):
         return cell_result(timed, tokens, plan.cluster.count), str((place / benchmark.MEASURED).relative_to(folder))
@@ -223,6 +226,24 @@ def _said(folder: Path, name: object, plan: Plan | None) -> tuple[CellResult | N
         if log := logged(place, current, plan and plan.training.steps):
             return CellResult(**log[0]), str(log[1].relative_to(folder))
     return None, None
+
+
+def _under_load(folder: Path, place: Path) -> tuple[CellResult | None, str | None]:
+    """What a load generator left since the plan is as it is, the last of it."""
+    plan, runs = (place / "plan.json").stat().st_mtime_ns, []
+    for path in place.iterdir():
+        is_log = served.is_named_so(path) or path.name == "run.log"
+        if is_log and path.is_file() and path.stat().st_mtime_ns >= plan:
+            runs += [(path.stat().st_mtime_ns, path.name, run) for run in served.read(path)]
+    if not runs:
+        return None, None
+    _, name, run = max(runs, key=lambda row: row[:2])
+    figures = {metric: run.figures[metric] for metric in _SERVED if run.figures.get(metric)}
+    if not figures:
+        return None, None
+    note = "; ".join(run.findings)[:2000] or None
+    result = CellResult(**figures, date=run.date, versions=run.software, note=note)  # pyright: ignore[reportArgumentType]
+    return result, str((place / name).relative_to(folder))
 
 
 def _inside(folder: Path, name: object) -> Path:
@@ -237,10 +258,7 @@ def _inside(folder: Path, name: object) -> Path:
 
 def _plan(folder: Path, name: object) -> Plan:
     path = _inside(folder, name)
-    plan = Plan.parse(_json(path, folder))
-    if not isinstance(plan.workload, Training):
-        raise PlanError(_FIELD, f"{path.relative_to(folder)} is not of training")
-    return plan
+    return Plan.parse(_json(path, folder))
 
 
 def _result(folder: Path, name: object) -> CellResult | None:
@@ -273,7 +291,7 @@ def _number(value: object) -> float | None:
 def _row(cell: Measured, kind: Kind, source: str) -> dict[str, str] | None:
     """The cell as a transcribed row; None where nothing that belongs into the file was measured."""
     plan, result = cell.plan, cell.result
-    if plan is None or result is None or result.outcome == "failed":
+    if plan is None or isinstance(plan.workload, Inference) or result is None or result.outcome == "failed":
         return None
     if kind == "training":
         if result.outcome != "ran" or not (result.step_s or result.tokens_per_s_per_device):

@@ -32,6 +32,11 @@ def matrix(result: RenderedMatrix | WrittenMatrix) -> list[Block]:
 
 
 def predicted(cells: Sequence[MatrixCell]) -> list[Block]:
+    if any(cell.engine for cell in cells):
+        figures = [("predicted.ttft_s"), ("predicted.tpot_s"), ("predicted.output_tokens_per_s")]
+        of_serving: list[Column] = ["model", "platform", "strategy", "engine", *figures, "runs", ("layout", "summary"),
+                              ("why not", "skip_reason")]  # fmt: skip
+        return table(cells, of_serving, "Predicted")
     columns: list[Column] = [
         "model", "platform", ("strategy", lambda row: row.strategy.replace("_", " ")), "framework",
         "predicted.step_s", "predicted.tokens_per_s_per_device", "predicted.peak_bytes",

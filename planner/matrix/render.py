@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Framework
+from estimator.plan.schema import Framework, Inference, Plan
 from estimator.search.strategies import CUSTOM, STRATEGIES, USUAL, communication_seconds
 from knowledge.machines.catalogue import find_accelerator
 from launchers.launch.names import slug
-from launchers.matrix import RESULT, SCHEDULERS, Cell, matrix_files, refusal
+from launchers.matrix import NO_SCHEDULER, RESULT, SCHEDULERS, Cell, matrix_files, refusal
 from launchers.pieces import Rendered
 from launchers.site import Site
 from launchers.writing import write
@@ -35,8 +35,10 @@ from planner.layouts.strategies import (
     applied,
     strategy_name,
 )
+from planner.matrix.serving import ServedFigures, meanings, served, ways
 from planner.result import Assumption, Evidence, Result
 from planner.results import RenderedFile, WrittenFile
+from planner.serving.warnings import warnings_of as serving_warnings
 from planner.training.planned import Planned, throughput_of, time_of, warnings_of
 
 # Optimizer steps of a cell where the plan says nothing of its length: enough for a steady step time after warm-up.
@@ -68,7 +70,11 @@ class MatrixRequest(SiteArguments, StrategiesRequest):
         """The plan's data; a run of no stated length is a short one, as it is there to be measured."""
         data = super()._data()
         workload = data.get("workload", {})
-        if isinstance(workload, dict) and not any(workload.get(name) for name in _LENGTHS):
+        if (
+            isinstance(workload, dict)
+            and workload.get("kind") != "inference"
+            and not any(workload.get(name) for name in _LENGTHS)
+        ):
             return data | {"workload": workload | {"steps": _STEPS}}
         return data
 
@@ -107,6 +113,7 @@ class MatrixCell(Result):
     platform: str
     strategy: str
     framework: str | None = None
+    engine: str | None = None
     devices: int | None = None
     layout: dict[str, Any] | None = None
     summary: str | None = None
@@ -119,7 +126,7 @@ class MatrixCell(Result):
     passed_over: list[str] = Field(
         default=[], description="Why layouts that might have been better were not taken: no launch file can say them."
     )
-    predicted: CellFigures | None = None
+    predicted: CellFigures | ServedFigures | None = None
     runs: bool = Field(description="Whether the script runs it.")
     skip_reason: str | None
     targets: list[str] = Field(description="Of its launch files.")
@@ -178,41 +185,88 @@ def benchmark_matrix(request: WriteMatrixRequest) -> WrittenMatrix:
 
 def _matrix(request: MatrixRequest) -> _MatrixFiles:
     settings = _settings(request)
+    if isinstance((base := request.to_plan()).workload, Inference):
+        return _serving_matrix(request, base, settings)
     sets = list(_applied(request, settings))
     base, strategies = sets[0].base, {name: words for applied in sets for name, words in applied.strategies.items()}
     choices = [choice for applied_set in sets for group in applied_set.groups for choice in group]
     choices.sort(key=lambda choice: list(strategies).index(choice.strategy))
     _refuse_others(settings, choices)
     cells = [_cell(choice, request, settings.get(choice.accelerator)) for choice in choices]
-    head: dict[str, Any] = {
-        "format": FORMAT,
-        "name": base.name,
-        "made_by": f"Shardwise {version('shardwise')}",
-        "plan": base.given(),
-        "strategies": strategies,
-        "identical_in": {model: names for applied in sets for model, names in applied.identical_in.items()},
-        "cooldown_s": request.cooldown_s,
-        "results": {
-            "file": RESULT,
-            "without_it": "matrix_results reads the programs' own logs: run.log, slurm-*.out, logs/*.log",
-            "schema": CellResult.model_json_schema(),
-        },
-    }
-    rendered, rows = matrix_files(cells, request.scheduler, request.cooldown_s, head)
+    identical_in = {model: names for applied in sets for model, names in applied.identical_in.items()}
+    rendered, rows = _files(request, base, cells, request.scheduler, (strategies, identical_in))
     shown = [choice.outcome for choice in choices if isinstance(choice.outcome, Planned)]
     shared = BenchmarkMatrix(
         plan=base.model_dump(mode="json"),
         cells=[MatrixCell(**row) for row in rows],
         strategies=strategies,
-        identical_in=head["identical_in"],
+        identical_in=identical_in,
         launch_command=rendered.launch_command,
         needs_from_user=list(rendered.needs_from_user),
         assumptions=[*_own_assumptions(request), *common_assumptions(shown)],
         warnings=list(dict.fromkeys(text for planned in shown for text in warnings_of(planned))),
         evidence=union_evidence(planned.job for planned in shown),
     )
+    return _MatrixFiles(rendered, _name(base), shared)
+
+
+def _serving_matrix(request: MatrixRequest, base: Plan, settings: Mapping[str, PlatformSettings]) -> _MatrixFiles:
+    """The same of a served model; its cells run on the machine itself where nothing else is said."""
+    layouts = _custom_layouts(request)
+    sets = ways(base, request.strategies, layouts)
+    models, platforms = request.models or [base.model], request.accelerators or [base.cluster.accelerator]
+    if len(sets) * len(models) * len(platforms) > MOST_ROWS:
+        raise PlanError("models", "that would be too many cells", [f"up to {MOST_ROWS} cells"])
+    names = [str(model) for model in models if isinstance(model, str)]
+    devices = [find_accelerator(name).value.id for name in platforms if name]
+    if len(names) < len(models) or len(devices) < len(platforms):
+        raise PlanError("accelerators", "name the models and the platforms of the matrix", ["models", "accelerators"])
+    if other := next((name for name in settings if name not in devices), None):
+        raise PlanError("platforms", f"{other} is no platform of the matrix", devices)
+    made = list(served(base, names, devices, sets, {name: _site(request, settings.get(name)) for name in devices}))
+    scheduler = request.scheduler if "scheduler" in request.model_fields_set else NO_SCHEDULER
+    strategies = meanings(sets)
+    rendered, rows = _files(request, base, [cell for cell, _ in made], scheduler, (strategies, {}))
+    shown = [outcome for _, outcome in made if outcome is not None]
+    shared = BenchmarkMatrix(
+        plan=base.model_dump(mode="json"),
+        cells=[MatrixCell(**row) for row in rows],
+        strategies=strategies,
+        identical_in={},
+        launch_command=rendered.launch_command,
+        needs_from_user=list(rendered.needs_from_user),
+        assumptions=common_assumptions(shown),
+        warnings=list(dict.fromkeys(text for outcome in shown for text in serving_warnings(outcome))),
+        evidence=union_evidence(outcome.job for outcome in shown),
+    )
+    return _MatrixFiles(rendered, _name(base), shared)
+
+
+def _files(
+    request: MatrixRequest, base: Plan, cells: Sequence[Cell], scheduler: str,
+    words: tuple[Mapping[str, str], Mapping[str, list[str]]],
+) -> tuple[Rendered, list[dict[str, Any]]]:  # fmt: skip
+    """`words` are of the strategies, and by model what is the same on all platforms."""
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "name": base.name,
+        "made_by": f"Shardwise {version('shardwise')}",
+        "plan": base.given(),
+        "strategies": words[0],
+        "identical_in": words[1],
+        "cooldown_s": request.cooldown_s,
+        "results": {
+            "file": RESULT,
+            "without_it": "matrix_results reads the programs' own logs: run.log, slurm-*.out, logs/*.log, *.json",
+            "schema": CellResult.model_json_schema(),
+        },
+    }
+    return matrix_files(cells, scheduler, request.cooldown_s, head)
+
+
+def _name(base: Plan) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name or "").strip(".-")
-    return _MatrixFiles(rendered, f"{name}-matrix" if name else "matrix", shared)
+    return f"{name}-matrix" if name else "matrix"
 
 
 def _settings(request: MatrixRequest) -> dict[str, PlatformSettings]:

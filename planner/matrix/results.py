@@ -21,7 +21,9 @@ class MatrixQuestion(BaseModel):
 
 
 class CellFigure(Result):
-    figure: str = Field(description="step_s, tokens_per_s_per_device or peak_bytes.")
+    figure: str = Field(
+        description="step_s, tokens_per_s_per_device, peak_bytes, ttft_s, tpot_s or output_tokens_per_s."
+    )
     measured: float
     predicted: float | None = Field(description="Of memory as the result's counter would show it.")
     low: float | None = Field(description="Of the 80 % interval.")

@@ -13,12 +13,13 @@ from measure.run.matrix import Measured, read
 from measure.run.queue import CellEvent, QueuedCell, run_queue
 from planner.files.below import inside_root
 
-_STEP = "step_s"
+# Of a cell the figure that a board shows: of training, and of a served model.
+_SHOWN = ("step_s", "tpot_s")
 
 
 @dataclass(frozen=True)
 class BoardRow:
-    """A cell as a board shows it; step times in seconds, None where they are not known."""
+    """A cell as a board shows it; times of a step, or of a token, in seconds, None where they are not known."""
 
     id: str
     state: str
@@ -71,7 +72,7 @@ def _matches(id: str, patterns: Sequence[str]) -> bool:
 
 def _first(cell: Measured) -> BoardRow:
     state = f"left out: {cell.left_out}" if cell.command is None else "waiting"
-    return BoardRow(cell.id, state, predicted_s=cell.predicted(_STEP))
+    return BoardRow(cell.id, state, predicted_s=next(filter(None, map(cell.predicted, _SHOWN)), None))
 
 
 def _queued(place: Path, cell: Measured) -> QueuedCell | None:
@@ -84,6 +85,6 @@ def _queued(place: Path, cell: Measured) -> QueuedCell | None:
 
 
 def _measured(place: Path, id: str) -> float | None:
-    """Seconds of a step as they are on disk now."""
+    """Seconds of a step, or of a token, as they are on disk now."""
     cell = next((cell for cell in read(place / MANIFEST) if cell.id == id), None)
-    return cell.values.get(_STEP) if cell else None
+    return next(filter(None, map(cell.values.get, _SHOWN)), None) if cell else None

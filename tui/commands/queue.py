@@ -15,7 +15,7 @@ from planner.matrix.results import MatrixQuestion, matrix_results
 from planner.matrix.running import BoardRow, run_matrix
 from tui.jsonout import write_json
 
-_HEAD = ("cell", "state", "took", "step, predicted", "step, measured", "error")
+_HEAD = ("cell", "state", "took", "predicted", "measured", "error")
 _MOST_ROWS = 40
 
 
