@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -643,7 +643,11 @@ def _fields_of(model: type[BaseModel], path: tuple[str, ...]) -> Mapping[str, Fi
         if step == "workload" and step in fields:
             fields = Training.model_fields | Inference.model_fields
             continue
+        if step.isdigit():  # Of a list, whose entries' fields these are already.
+            continue
         annotation = fields[step].annotation if step in fields else None
+        if get_origin(annotation) is list:
+            annotation = get_args(annotation)[0]
         fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
     return fields
 

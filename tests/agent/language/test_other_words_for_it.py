@@ -260,3 +260,12 @@ def test_the_hours_of_a_day_are_when_machines_are_free(run: str, words: str, hou
     set_to = {edit.field: edit.value for edit in reading.edits}
     assert (set_to["hours_per_day"], set_to.get("days_per_week")) == (hours, days)
     assert not reading.lost
+
+
+@pytest.mark.parametrize(
+    "words", ["reserved at our own $2.10 an hour per GPU", "at our own price of $2.10 per GPU hour"]
+)
+def test_a_price_of_ones_own_buys_no_machine(words: str) -> None:
+    pricing = _read(f"{words}: what does pretraining llama-3.1-8b on 64 h100 with 200B tokens cost?").pricing
+    assert pricing["usd_per_device_hour"] == 2.1
+    assert pricing.get("price") in (None, "reserved")

@@ -15,6 +15,7 @@ from planner.asked.portfolio import PortfolioRequest
 from planner.money.portfolio import schedule_runs
 from planner.training.planned import plan_training
 from planner.training.run import run_of
+from tools import call
 
 PLAN = {"model": "qwen2.5-7b", "workload": {"kind": "training", "dataset_tokens": 1e8}}
 
@@ -77,3 +78,18 @@ def test_late_runs_say_what_is_enough() -> None:
 def test_what_cannot_be_queued_is_refused(runs: list[dict[str, Any]]) -> None:
     with pytest.raises(PlanError):
         schedule_runs(_asked(runs=runs))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"plan": None}, r"^runs\.0\.plan: is required"),
+        ({"prio": 3}, r"^runs\.0\.prio: there is no such field; valid: priority"),
+        ({"ready_h": "soon"}, r"^runs\.0\.ready_h: got 'soon'"),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_named_with_its_field(changes: dict[str, Any], says: str) -> None:
+    run = {"name": "a", "plan": {"model": "llama-3.1-8b", "workload": {"steps": 10}}} | changes
+    run = {name: value for name, value in run.items() if value is not None}
+    with pytest.raises(PlanError, match=says):
+        call("schedule_runs", {"accelerator": "h100-sxm", "count": 8, "runs": [run]})

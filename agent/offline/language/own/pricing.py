@@ -51,7 +51,8 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if page.use_h:
         found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
     prices = [str(value.value) for value in page.kept if value.field == "price"]
-    if "more_usd" in found:  # What more money buys is no hardware of one's own.
+    # What more money buys is no hardware of one's own, nor is 'our own $2.10 an hour' a machine that is bought.
+    if {"more_usd", *_RATES} & {*found}:
         prices = [price for price in prices if price != "owned"]
     if prices:
         found["price"] = next((price for price in prices if price == "owned"), prices[0])
