@@ -31,6 +31,8 @@ _MARGIN = 1.25
 _TASTED, _FIRST, _OF_EACH, _LEAN = 100, 1_000, 32, 1_000
 # Where memory is the goal, how many of the best layouts that recompute some blocks are tried with every number of them.
 _REFINED = 48
+# A plan that names all of these names its layout.
+_DECISIVE = ("tp", "pp", "cp", "ep", "dp", "zero_stage", "recompute", "micro_batch")
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,10 @@ def spaces(job: Job, space: Space, offload: bool) -> Iterator[Space]:
 
 
 def _leaves_choice(job: Job, space: Space) -> bool:
-    """Whether a plan leaves more than one layout open."""
+    """Whether a plan leaves open how devices are split, what is sharded or recomputed, or the micro-batch."""
     with suppress(PlanError):
-        return len(enumerated(job, space)) > 1
+        layouts = enumerated(job, space).layouts()
+        return any(np.ptp(getattr(layouts, name)) > 0 for name in _DECISIVE)
     return False
 
 
