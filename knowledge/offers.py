@@ -39,6 +39,7 @@ def offers(name: str, training: Training, accelerator: Accelerator, method: str 
         training.stage in limits.stages
         and (method or training.method) in limits.methods_of(training.stage)
         and training.precision in limits.precisions
+        and training.optimizer in limits.optimizers
         and not _lacking(training, framework(name))
         and runs_on(name, accelerator)
     )
@@ -106,6 +107,7 @@ def check_offered(job: Job) -> None:
         ("stage", training.stage, limits.stages),
         ("method", training.method, limits.methods_of(training.stage)),
         ("precision", training.precision, precisions),
+        ("optimizer", training.optimizer, limits.optimizers),
     ):
         if value not in valid:
             others = able_frameworks(training, accelerator)

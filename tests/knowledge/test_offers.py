@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Method, Plan, Precision, Stage, Training
+from estimator.plan.schema import Method, Optimizer, Plan, Precision, Stage, Training
 from knowledge.data_files import rows
 from knowledge.fitted.training import framework, framework_tables, frameworks_known
 from knowledge.jobs.training import job_of
@@ -30,9 +30,12 @@ def test_every_measured_run_is_inside_the_table() -> None:
         precision = row["precision"] or "bf16"
         if (name, device.vendor) in _KIN or name not in frameworks_known() or precision not in get_args(Precision):
             continue
-        run = Training.model_validate({"stage": row["stage"], "method": row["method"], "precision": precision})
+        said = {"stage": row["stage"], "method": row["method"], "precision": precision}
+        if row["optimizer"] in get_args(Optimizer):
+            said["optimizer"] = row["optimizer"]
+        run = Training.model_validate(said)
         if not offers(name, run, device) or not has_precision(device, precision):
-            outside.add((name, device.id, run.stage, run.method, precision))
+            outside.add((name, device.id, run.stage, run.method, precision, run.optimizer))
     assert outside == set()
 
 
@@ -46,6 +49,7 @@ def test_the_table_names_what_there_is() -> None:
         assert set(limits.devices) <= makers
         assert set(limits.stages) <= set(get_args(Stage))
         assert set(limits.methods) <= set(get_args(Method))
+        assert set(limits.optimizers) <= set(get_args(Optimizer))
         assert set(limits.precisions) <= {*get_args(Precision), *tables["precisions"]}
 
 
@@ -56,6 +60,7 @@ _RUNS = st.fixed_dictionaries(
         "stage": st.sampled_from(get_args(Stage)),
         "method": st.sampled_from(get_args(Method)),
         "precision": st.sampled_from(get_args(Precision)),
+        "optimizer": st.sampled_from(get_args(Optimizer)),
     }
 )
 
@@ -69,7 +74,7 @@ def test_a_refusal_names_values_that_are_not_refused_for_the_same(device: str, r
         check_offered(job)
     except PlanError as error:
         field = error.field.removeprefix("workload.")
-        if field not in ("framework", "stage", "method", "precision"):
+        if field not in ("framework", "stage", "method", "precision", "optimizer"):
             return
         for value in error.valid:
             if field == "precision" and value not in get_args(Precision):

@@ -284,6 +284,8 @@ class Limits:
     """Stages of training that it has, by their names in a plan."""
     methods: tuple[str, ...]
     """The same of methods."""
+    optimizers: tuple[str, ...]
+    """The same of optimizers."""
     lacks: tuple[str, ...]
     """Pairs of a stage and a method that it has not, with a blank between."""
     precisions: tuple[str, ...]
