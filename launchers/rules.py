@@ -56,7 +56,7 @@ def _check_features(kind: str, target: str, refusals: Mapping[str, Any], known: 
         ):
             named = f"{feature['name']} ({known[feature['field']]})"
             can = ", ".join(targets_that_say(feature["name"], kind))
-            offer = f"; these can: {can}" if can else ""
+            offer = f"; these can: {can}" if can else f": {feature['why']}" if "why" in feature else ""
             problem = f"{target} files cannot express {named}{offer}"
             raise PlanError(feature["field"], problem, feature.get("valid", ()))
 
