@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.pieces import Rendered
 from launchers.render import render
+from launchers.site import Site
 
 BASE: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -62,12 +64,23 @@ def plans(framework: str, stages: Iterable[int]) -> list[Plan]:
     ]
 
 
+SITES = (Site(), Site(dataset="synthetic", profile="auto:2-3"))
+
+
+def rendered_with(plan: Plan, target: str, site: Site) -> Rendered:
+    """The files of a plan where they are looked at as `site` says, or plain where the program takes none of that."""
+    with suppress(PlanError):
+        return render(plan, [target], site=site)
+    return render(plan, [target])
+
+
 def written(plans: Iterable[Plan], target: str, folder: Path) -> list[tuple[Plan, Rendered, Path]]:
-    """The plans that `target` takes, each with its files in a folder of its own below `folder`."""
+    """The plans that `target` takes, each with its files in a folder of its own below `folder`; every second one runs
+    on random tokens and is profiled."""
     done: list[tuple[Plan, Rendered, Path]] = []
-    for plan in plans:
+    for number, plan in enumerate(plans):
         try:
-            rendered = render(plan, [target])
+            rendered = rendered_with(plan, target, SITES[number % len(SITES)])
         except PlanError:
             continue
         place = folder / str(len(done))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hf_plans import SITES, rendered_with
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from launchers.render import render
 from launchers.tables import table
 
 EXPERTS = "mistralai/Mixtral-8x7B-v0.1"
@@ -38,9 +38,9 @@ def native(framework: str, model: str, layout: dict[str, Any], workload: dict[st
 def made(framework: str, folder: Path, plans: list[Plan]) -> list[tuple[Plan, Path]]:
     """Those that are not refused, written below `folder`."""
     written = []
-    for plan in plans:
+    for number, plan in enumerate(plans):
         try:
-            (file,) = render(plan, [framework]).files
+            file = rendered_with(plan, framework, SITES[number % len(SITES)]).files[0]
         except PlanError:
             continue
         place = folder / f"{len(written)}-{file.path}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +20,7 @@ from launchers.rules import check
 from launchers.shell.quoting import NODE_RANK
 from launchers.site import Site
 from launchers.targets import TARGETS
+from launchers.trial.tried import beside, tried
 
 
 def render(
@@ -39,6 +41,7 @@ def render(
     launch = launch_of(plan, names, prediction, model_id, site)
     for name in names:
         check(launch, name)
+    launch = tried(launch)
     pieces: list[Piece] = []
     start: Start | None = None
     for name in names:
@@ -48,7 +51,9 @@ def render(
             pieces.append(module.render(launch, start, started))
         else:
             pieces.append(module.render(launch))
-            start = pieces[-1].start or start
+            if (own := pieces[-1].start) is not None:
+                start = replace(own, command=launch.before_start + own.command)
+                pieces.append(beside(launch, own))
     assert start is not None, "a set has a program, or a config that names what reads it"
     files = tuple(file for piece in pieces for file in piece.files)
     needs = dict.fromkeys(need for piece in pieces for need in piece.needs_from_user)

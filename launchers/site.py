@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, fields
 
 from estimator.errors import PlanError
+from launchers.trial.profile import ProfiledSteps, profile_of
 
 _WORD = "letters, digits, dots, dashes and underscores"
 # What each may hold: a pattern, and in words.
@@ -16,6 +17,7 @@ _ALLOWED = {
     "namespace": (r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "small letters, digits and dashes, at most 63"),
     "queue": (r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "small letters, digits, dots and dashes, at most 63"),
 }
+SYNTHETIC = "synthetic"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Site:
     """None is marked in the files and asked for. Raises PlanError for a value that no file could carry.
 
     `partition` and `account` are Slurm's; `namespace` and `queue` (Kueue's) Kubernetes'; `image` is a container image,
-    `dataset` the name or path of the data as the program takes it.
+    `dataset` the name or path of the data as the program takes it, or SYNTHETIC for random
+    tokens; `profile` what a profiler looks at.
     """
 
     partition: str | None = None
@@ -33,6 +36,11 @@ class Site:
     queue: str | None = None
     dataset: str | None = None
     time_limit_h: float | None = None
+    profile: str | None = None
+
+    @property
+    def profiled(self) -> ProfiledSteps | None:
+        return None if self.profile is None else profile_of(self.profile)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -44,6 +52,8 @@ class Site:
                     raise PlanError("time_limit_h", f"{value!r} is not a time limit", ["hours, up to a year"])
             elif field.name == "dataset":
                 _check_text(field.name, value)
+            elif field.name == "profile":
+                profile_of(value)
             else:
                 pattern, words = _ALLOWED[field.name]
                 if not re.fullmatch(pattern, value):

@@ -748,11 +748,15 @@ class _SiteArguments(TypedDict, total=False):
     queue: str | None
     """Kueue queue of the Kubernetes cluster."""
     dataset: str | None
-    """Name or path of the data as the training program takes it."""
+    """Name or path of the data as the program takes it, or synthetic."""
     time_limit_h: float | None
     """Time limit of the job, instead of the deadline."""
 
-class _RenderRequest(_SiteArguments, _EitherRequest, total=False):
+class _RunArguments(_SiteArguments, total=False):
+    profile: str | None
+    """Profiler, its steps and ranks: torch:10-12@0, nsys or auto."""
+
+class _RenderRequest(_RunArguments, _EitherRequest, total=False):
     targets: list[str] | None
     """What to write; by default the usual program of the plan's framework or engine, and Slurm. Of: deepspeed,
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
@@ -1032,7 +1036,7 @@ class _MlperfRequest(TypedDict, total=False):
     plan: Mapping[str, Any] | None
     """Other fields of a serving Plan; they win over the above."""
 
-class _MatrixRequest(_SiteArguments, _StrategiesRequest, total=False):
+class _MatrixRequest(_RunArguments, _StrategiesRequest, total=False):
     custom_layouts: Mapping[str, Mapping[str, Any]] | None
     """More strategies, layouts of your own by name: {tp4: {tp: 4}}; strategies may then be []."""
     platforms: Mapping[str, Mapping[str, Any]] | None

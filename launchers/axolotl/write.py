@@ -17,6 +17,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
+from launchers.trial import profiling
 from launchers.yaml_text import Tree, document
 
 PATH = "axolotl.yaml"
@@ -56,6 +57,7 @@ def render(launch: TrainingLaunch) -> Piece:
             **words["warmups"]["simpo" if training.stage == "simpo" else "others"],
             **({"ddp_timeout": table("hf/fields")["reporting"]["ddp_timeout"]} if launch.devices > 1 else {}),
         },
+        "profiler": profiling.settings(launch),
     }
     wanted = ["axolotl==0.19.0", *packages(launch, "axolotl")]
     if training.fused_loss is True:

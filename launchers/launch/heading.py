@@ -18,7 +18,7 @@ _UNITS = {"_gib": "GiB per device", "_gb_per_s": "GB/s", "_us": "us"}
 def heading(launch: Launch, run: str) -> list[str]:
     """What a file says about itself, one plain line each and without comment signs: the plan, what was predicted, and
     how it is run (the set's scheduler, or `run`)."""
-    return scheduler_heading(launch, launch.scheduler_command or run)
+    return scheduler_heading(launch, launch.scheduler_command or launch.before_start + run)
 
 
 def scheduler_heading(launch: Launch, run: str) -> list[str]:

@@ -52,6 +52,7 @@ class ServingLaunch:
     context: int
     spread: float
     kind: Literal["inference"] = "inference"
+    before_start: Literal[""] = ""
 
     @property
     def scheduler_command(self) -> str:

@@ -12,7 +12,7 @@ from launchers.launch.fields import loadable, required
 from launchers.launch.names import last_part, slug
 from launchers.predictions import TrainingPrediction
 from launchers.site import Site
-from launchers.targets import scheduler_command
+from launchers.targets import TARGETS, scheduler_command
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class TrainingLaunch:
     """What the targets of training render. `devices` = `nodes` x `node_devices`; `devices` = `dp` x tp x pp x cp.
 
     global_batch = `micro_batch` x `accumulation` x `dp` sequences. `model` is the name or path to load, None when the
-    plan describes the model inline. `slug` is safe in a file name, a Slurm job name and a YAML value.
+    plan describes the model inline. `slug` is safe in a file name, a Slurm job name and a YAML value. `synthetic`: it
+    runs on random tokens, and `site.dataset` is what stands for them. `before_start` are words before the command that
+    starts a node, which the last of them runs.
     """
 
     plan: Plan
@@ -44,11 +46,19 @@ class TrainingLaunch:
     accumulation: int
     kind: Literal["training"] = "training"
     replicas: Literal[1] = 1
+    synthetic: bool = False
+    before_start: str = ""
 
     @property
     def scheduler_command(self) -> str:
         """The command of the set's scheduler, '' where there is none."""
         return scheduler_command(self.targets, self.kind)
+
+    @property
+    def program(self) -> str:
+        """The program of the set; of a set without one, what one's own script reads."""
+        programs = [name for name in self.targets if TARGETS[name].role == "program"]
+        return programs[0] if programs else self.targets[0]
 
     @property
     def uses_adapters(self) -> bool:

@@ -18,6 +18,7 @@ from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import MASTER_ADDR, MASTER_PORT, NODE_RANK
 from launchers.tables import table
+from launchers.trial import profiling
 from launchers.yaml_text import Value, document
 
 PATH = "llamafactory.yaml"
@@ -49,6 +50,7 @@ def render(launch: TrainingLaunch) -> Piece:
         },
         "memory and speed": _memory_and_speed(launch),
         "run": {**length(launch), **common["run"], **saving(launch), **words["run"], **common["reporting"]},
+        "profiler": profiling.settings(launch),
     }
     _remark(launch, needs, comments)
     comments["learning_rate"] = "a value to start from; yours to choose"
@@ -60,7 +62,7 @@ def render(launch: TrainingLaunch) -> Piece:
     if wanted:
         needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = _command(launch)
-    text = document(heading(launch, command), sections, comments)
+    text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
     # Reward models and PPO in full start over (hparams/parser.py, can_resume_from_checkpoint).
     resumes = training.stage not in ("rm", "ppo") or launch.uses_adapters
     start = Start(command, programs=("llamafactory",), resumes=resumes)
@@ -129,6 +131,8 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     # PPO cuts prompts only; what is generated comes on top (data/processor/unsupervised.py).
     generated = launch.training.response_len or 0 if stage == "ppo" else 0
     fields: dict[str, Value] = {"dataset": launch.site.dataset or DATASET, "cutoff_len": launch.seq_len - generated}
+    if launch.synthetic:
+        fields["dataset_dir"] = launch.site.dataset
     if launch.site.dataset is None:
         content = table("llamafactory/fields")["data"][stage]
         comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"

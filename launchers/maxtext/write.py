@@ -16,6 +16,8 @@ from launchers.launch.placeholders import DATASET, TOKENIZER
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree, document
 
 PATH = "maxtext.yml"
@@ -54,6 +56,7 @@ def render(launch: TrainingLaunch) -> Piece:
             "checkpoint_period": save_steps(launch, words["run"]["checkpoint_period"]),
             "max_num_checkpoints_to_keep": KEPT_NEWEST,
             **_output(launch, needs, comments),
+            **profiling.settings(launch),
         },
     }
     comments["learning_rate"] = "a value to start from; yours to choose"
@@ -140,6 +143,8 @@ def _memory(launch: TrainingLaunch, model: Architecture) -> dict[str, Tree]:
 
 
 def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:
+    if is_own(launch):
+        return {"dataset_type": "synthetic"}
     fields: dict[str, Tree] = {"dataset_type": "hf", "hf_path": launch.site.dataset or DATASET}
     if launch.site.dataset is None:
         comments["hf_path"] = "set this: a data set of the Hugging Face hub, or another dataset_type"

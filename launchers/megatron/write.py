@@ -29,6 +29,8 @@ from launchers.megatron.model import model_arguments
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree
 
 PATH = "megatron.sh"
@@ -55,6 +57,7 @@ def render(launch: TrainingLaunch) -> Piece:
         | {"lr_warmup_fraction": 0.01},
         "data": _data(launch, needs, comments),
         "run": words["run"] | saving(launch),
+        "profiler": profiling.settings(launch),
     }
     comments["lr"] = "a value to start from; yours to choose"
     comments["global_batch_size"] = f"{launch.micro_batch} x {launch.accumulation} x dp {launch.dp}"
@@ -87,6 +90,8 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     if launch.model is None:
         comments["tokenizer_model"] = "set this: a name or folder of a Hugging Face tokenizer"
         needs.append(f"{PATH}: --tokenizer-model, a name or folder of a Hugging Face tokenizer")
+    if is_own(launch):
+        return arguments | {"mock_data": True}
     arguments |= {"data_path": launch.site.dataset or DATASET, "split": "99,1,0"}
     if launch.site.dataset is None:
         what = "a JSON Lines file of messages" if sft else "the prefix of files made by tools/preprocess_data.py"

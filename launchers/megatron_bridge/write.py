@@ -19,6 +19,8 @@ from launchers.megatron.model_fields import mtp_layers
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree
 
 PATH = "megatron_bridge.sh"
@@ -56,8 +58,8 @@ def render(launch: TrainingLaunch) -> Piece:
         fields["model.mtp_num_layers"] = None
         needs.append(f"{PATH}: model.mtp_num_layers, to train the model's own MTP layers, which were not planned with")
     fields["mixed_precision"] = _precision(launch)
-    fields |= _adapter(launch) | _data(launch, needs) | _saving(launch)
-    dataset = "local-jsonl" if mode != "pretrain" else "megatron-indexed"
+    fields |= _adapter(launch) | _data(launch, needs) | _saving(launch) | profiling.settings(launch)
+    dataset = "local-jsonl" if mode != "pretrain" else "mock" if is_own(launch) else "megatron-indexed"
     lines = [*bash_heading(launch, PATH), ""]
     connections = megatron.connections(launch)
     if connections:
@@ -145,7 +147,10 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     """Data, its length, and for fine-tuning the checkpoint to start from. Packed rows are batches of one."""
     tuned = _mode(launch) != "pretrain"
     key = "dataset.dataset_root" if tuned else "dataset.data_path"
-    fields: dict[str, Tree] = {key: launch.site.dataset or DATASET, "dataset.seq_length": launch.seq_len}
+    fields: dict[str, Tree] = {"dataset.seq_length": launch.seq_len}
+    if is_own(launch):
+        return fields
+    fields = {key: launch.site.dataset or DATASET, **fields}
     if launch.site.dataset is None:
         what = "a folder with training.jsonl of input and output" if tuned else "the prefix of Megatron's .bin and .idx"
         needs.append(f"{PATH}: {key}, {what}")

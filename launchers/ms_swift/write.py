@@ -6,9 +6,10 @@ import shlex
 
 from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules
+from launchers.hf.profiler import CALLBACK, IMPORTS, callback
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import learning_rate, length, optimizer, packages, saving
-from launchers.launch.heading import bash_heading
+from launchers.launch.heading import bash_heading, heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -18,6 +19,7 @@ from launchers.tables import table
 from launchers.yaml_text import Tree
 
 PATH = "swift.sh"
+PLUGIN = "swift_profiler.py"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -46,6 +48,9 @@ def render(launch: TrainingLaunch) -> Piece:
         **saving(launch),
         "output_dir": f"saves/{launch.slug}",
     }
+    profiler = _profiler(launch)
+    if profiler:
+        options |= {"external_plugins": PLUGIN, "callbacks": CALLBACK.lower()}
     wanted = [words["package"], *packages(launch)]
     if training.fused_loss is True:
         wanted.append("liger-kernel")
@@ -61,7 +66,18 @@ def render(launch: TrainingLaunch) -> Piece:
     ]
     text = "\n".join([*lines, " \\\n    ".join(command), ""])
     file = File(PATH, "ms-swift", text, executable=True)
-    return Piece((file,), tuple(needs), Start(script_command(launch, PATH), programs=("swift",)))
+    return Piece((file, *profiler), tuple(needs), Start(script_command(launch, PATH), programs=("swift",)))
+
+
+def _profiler(launch: TrainingLaunch) -> tuple[File, ...]:
+    """The plugin that profiles the run, where it is."""
+    lines = callback(launch)
+    if not lines:
+        return ()
+    head = [*(f"# {line}" for line in heading(launch, f"bash {PATH}")), *(f"import {name}" for name in IMPORTS)]
+    head += ["", "from transformers import TrainerCallback", "", "from swift.callbacks.mapping import callbacks_map"]
+    last = f'callbacks_map["{CALLBACK.lower()}"] = lambda args, trainer: {CALLBACK}()'
+    return (File(PLUGIN, "ms-swift", "\n".join([*head, "", "", *lines, "", "", last, ""])),)
 
 
 def _world(launch: TrainingLaunch) -> list[str]:

@@ -17,6 +17,8 @@ from launchers.megatron.model_fields import beyond_dimensions, rotary_base
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree, document
 
 PATH = "nanotron.yaml"
@@ -59,13 +61,14 @@ def render(launch: TrainingLaunch) -> Piece:
         },
         "optimizer": {"optimizer": _optimizer(launch, steps or words["steps"])},
         "data": _data(launch, needs, comments),
+        "profiler": profiling.settings(launch),
     }
     command = f"torchrun {torchrun_options(launch)} run_train.py --config-file {PATH}"
     needs += [
         "environment: nanotron and flash-attn, and run_train.py of huggingface/nanotron (2411b022) beside these files",
         f"{PATH}: nanotron keeps every checkpoint; clear old ones of {_CHECKPOINTS}, and never the one in latest.txt",
     ]
-    text = document(heading(launch, command), sections, comments)
+    text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
     start = Start(command, environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, programs=("nanotron",))
     return Piece((File(PATH, "nanotron", text),), tuple(needs), start)
 
@@ -179,6 +182,6 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
     stage: dict[str, Tree] = {
         "name": "training",
         "start_training_step": 1,
-        "data": {"dataset": dataset, "num_loading_workers": 4, "seed": 42},
+        "data": {"dataset": None if is_own(launch) else dataset, "num_loading_workers": 4, "seed": 42},
     }
     return {"data_stages": [stage], "tokenizer": {"tokenizer_name_or_path": launch.model or TOKENIZER}}

@@ -13,9 +13,11 @@ from launchers.launch.training import TrainingLaunch
 from launchers.megatron.arguments import is_sequence_parallel
 from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, engine_devices, samples_per_prompt
+from launchers.shell.quoting import quoted
 from launchers.shell.ray import ray_in_script
 from launchers.shell.starting import script_command
 from launchers.tables import table
+from launchers.trial import profiling
 from launchers.yaml_text import Tree, document
 
 PATH, SCRIPT = "nemo_rl.yaml", "nemo_rl.sh"
@@ -53,7 +55,8 @@ def render(launch: TrainingLaunch) -> Piece:
     }
     head = heading(launch, f"bash {SCRIPT}")
     start = f"python3 {words['home']}/examples/run_{training.stage}.py --config {PATH}"
-    lines = [*bash_heading(launch, SCRIPT), *ray_in_script(launch), start, ""]
+    profiled = [f"export {name}={quoted([value])}" for name, value in profiling.settings(launch).items()]
+    lines = [*bash_heading(launch, SCRIPT), *profiled, *ray_in_script(launch), start, ""]
     files = (
         File(PATH, "nemo-rl", document(head, sections, comments)),
         File(SCRIPT, "nemo-rl", "\n".join(lines), executable=True),

@@ -17,6 +17,8 @@ from launchers.pieces import File, Piece, Start
 from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 
 PATH = "prime_rl.toml"
 _OFF = "None"  # docs/configuration.md: TOML has no null
@@ -42,6 +44,9 @@ def render(launch: TrainingLaunch) -> Piece:
         "ckpt": {"interval": save_steps(launch), "keep_last": KEPT_NEWEST},
         "resume": {},
     }
+    if profiler := profiling.settings(launch):
+        run |= {"trainer": profiler} if launch.training.stage == "grpo" else {}
+        top |= profiler if launch.training.stage != "grpo" else {}
     lines = [f"# {line}" for line in heading(launch, command)]
     for name, section in {"": top, **sections, **run}.items():
         lines += ["", *([f"[{name}]"] if name else []), *(f"{key} = {_value(part)}" for key, part in section.items())]
@@ -60,7 +65,7 @@ def _supervised(launch: TrainingLaunch, needs: list[str]) -> dict[str, Section]:
     if launch.site.dataset is None:
         needs.append(f"{PATH}: data.name, a Hugging Face data set with a column messages, or prompt and completion")
     data: Section = {
-        "name": launch.site.dataset or DATASET,
+        **({"type": "fake", "input_ids": "random"} if is_own(launch) else {"name": launch.site.dataset or DATASET}),
         "seq_len": launch.seq_len,
         "batch_size": launch.global_batch,
         "micro_batch_size": launch.micro_batch,

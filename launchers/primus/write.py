@@ -17,6 +17,8 @@ from launchers.megatron import arguments as megatron
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import in_environment
 from launchers.tables import table
+from launchers.trial import profiling
+from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "primus.yaml"
@@ -48,7 +50,11 @@ def render(launch: TrainingLaunch) -> Piece:
             "data" if launch.site.dataset else "data: set train_data_path, the prefix of files in Megatron's format"
         )
     ] = ""
-    overrides |= {"mock_data": False, "train_data_path": launch.site.dataset or DATASET}
+    overrides |= (
+        {"mock_data": True}
+        if is_own(launch)
+        else {"mock_data": False, "train_data_path": launch.site.dataset or DATASET}
+    )
     if launch.site.dataset is None:
         needs.append(f"{PATH}: train_data_path, the prefix of files in Megatron's format (or mock_data: true)")
     command = _command(launch)
@@ -91,6 +97,7 @@ def _sections(launch: TrainingLaunch, model: Architecture, needs: list[str]) -> 
             "lr_warmup_iters": 0,
         },
         "run": table("megatron/fields")["run"] | _saving(launch),
+        "profiler": profiling.settings(launch),
     }
 
 

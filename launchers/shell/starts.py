@@ -85,7 +85,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
             while words and (match := re.match(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", words[0].text, re.DOTALL)):
                 environment[match[1]] = Word(match[2], words[0].line)
                 words = words[1:]
-        elif name in ("timeout",):
+        elif _is_handed_on(name, words) or name in ("timeout",):
             words = words[2:]
         elif name in _WRAPPERS and (wrapped := _wrapped(name, words)):
             words = wrapped
@@ -125,9 +125,20 @@ def _inside(text: Word, environment: Mapping[str, Word], setting: ScriptSetting,
     return [start for command in moved for start in peeled(command, setting, depth + 1)]
 
 
+def _is_handed_on(name: str, words: Sequence[Word]) -> bool:
+    """Whether Python runs a script that is given another program to start (python data.py torchrun …)."""
+    return (
+        name.startswith("python")
+        and len(words) > 2
+        and words[1].text.endswith(".py")
+        and (words[2].text == "env" or _is_program(words[2].text))
+    )
+
+
 def _wrapped(name: str, words: Sequence[Word]) -> list[Word]:
     """The program that a wrapper's words name, or the Python source that uv run is given as it is."""
-    place = next((at for at, word in enumerate(words) if at and _is_program(word.text)), len(words))
+    starting = (at for at, word in enumerate(words) if at and (_is_program(word.text) or word.text == "env"))
+    place = next(starting, len(words))
     source = next((at for at, word in enumerate(words[:place]) if word.text.endswith(".py")), None)
     if name in _RUNS_PYTHON and source is not None:
         return [Word("python", words[source].line), *words[source:]]

@@ -26,6 +26,7 @@ from launchers.rollouts import answer_tokens, engine_devices, samples_per_prompt
 from launchers.shell.ray import ray_in_script
 from launchers.shell.starting import script_command
 from launchers.tables import table
+from launchers.trial import profiling
 
 PATH = "slime.sh"
 
@@ -50,6 +51,7 @@ def render(launch: TrainingLaunch) -> Piece:
         **memory(launch, model),
         **_optimizer(launch),
         **words["run"],
+        **profiling.settings(launch),
     }
     # It sets these itself (_set_default_megatron_args), and has no argument of this name.
     for name in ("use_distributed_optimizer", "bf16", "save_retain_interval"):

@@ -11,6 +11,7 @@ from launchers.launch.training import TrainingLaunch
 from launchers.megatron.write import option
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
+from launchers.trial import profiling
 from launchers.yaml_text import Tree
 
 PATH = "torchrun.sh"
@@ -22,7 +23,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "train.py: your training script, which takes the arguments in torchrun.sh (TRAIN_SCRIPT names another), saves "
         "every --save_steps to --output_dir, and goes on from the newest checkpoint there"
     ]
-    groups = {"plan": _plan(launch, needs), "layout": _layout(launch)}
+    groups = {"plan": _plan(launch, needs), "layout": _layout(launch), "profiler": profiling.settings(launch)}
     lines = [*bash_heading(launch, PATH), ""]
     command = [f'exec torchrun {torchrun_in_script(launch)} "${{TRAIN_SCRIPT:-train.py}}"']
     command += [shlex.join(option(name, value)) for group in groups.values() for name, value in group.items()]

@@ -19,6 +19,7 @@ from launchers.megatron.arguments import is_sequence_parallel
 from launchers.pieces import File, Piece, Start
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
+from launchers.trial import profiling
 
 PATH = "torchtitan.sh"
 Options = dict[str, object]
@@ -34,7 +35,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "batch": _batch(launch, needs),
         "parallelism": _sharding(launch) | _pipeline(launch, model),
         "precision and memory": _memory(launch),
-        "data and output": _data(launch, needs),
+        "data and output": _data(launch, needs) | profiling.settings(launch),
     }
     lines = [*bash_heading(launch, PATH), ""]
     command = [
@@ -185,6 +186,9 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> Options:
     if launch.site.dataset is None:
         needs.append(f"{PATH}: --dataloader.dataset_path, your data (the config streams C4 from the Hugging Face hub)")
     else:
+        if launch.synthetic:
+            # A folder with a column text (hf_datasets/text_datasets.py); others have the hub's form.
+            options["dataloader.dataset"] = "c4_test"
         options["dataloader.dataset_path"] = launch.site.dataset
     return options | {
         "dump_folder": f"saves/{launch.slug}",

@@ -19,6 +19,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.shell.quoting import quoted
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
+from launchers.trial import profiling
 from launchers.yaml_text import Tree, document
 
 PATH, SCRIPT = "torchtune.yaml", "torchtune.sh"
@@ -61,6 +62,7 @@ def render(launch: TrainingLaunch) -> Piece:
             },
             "log_every_n_steps": 10,
             "log_peak_memory_stats": True,
+            **profiling.settings(launch),
         },
     }
     if recipe == "full_dpo_distributed":
@@ -208,6 +210,8 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         comments["source"] = f"set this: a Hugging Face data set ({row['content']})"
         needs.append(f"{PATH}: dataset source, your data ({row['content']})")
     fields: dict[str, Tree] = {"_component_": row["component"], "source": launch.site.dataset or DATASET}
+    if launch.synthetic:
+        fields |= {"source": "json", "data_files": "synthetic/train.jsonl"}
     fields |= row["fields"]
     if stage != "dpo":
         fields["packed"] = launch.training.packing

@@ -8,6 +8,7 @@ from __future__ import annotations
 from launchers.accelerate.write import accelerate_launch
 from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf.profiler import CALLBACK, callback
 from launchers.hf.sharding import backend_of, uses_fsdp
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
@@ -86,9 +87,21 @@ def render(launch: TrainingLaunch) -> Piece:
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = accelerate_launch(launch, SCRIPT, stage["script"], "--config", PATH)
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
-    script = "\n".join([*(f"# {line}" for line in heading(launch, command)), _RESUMING.lstrip("\n")])
+    script = "\n".join([*(f"# {line}" for line in heading(launch, command)), _resuming(launch)])
     files = (File(PATH, "trl", text), File(SCRIPT, "trl", script))
     return Piece(files, tuple(needs), Start(command, programs=("trl",)))
+
+
+def _resuming(launch: TrainingLaunch) -> str:
+    """The script that starts TRL's own, with what profiles it."""
+    text = _RESUMING.lstrip("\n")
+    profiler = callback(launch)
+    if not profiler:
+        return text
+    text = text.replace("import sys\n", "import sys\n\nimport torch", 1)
+    text = text.replace("import Trainer\n", "import Trainer, TrainerCallback\n", 1)
+    text = text.replace("train = Trainer.train\n", "\n".join(["", *profiler, "", "", "train = Trainer.train", ""]), 1)
+    return text.replace("    folder =", f"    trainer.add_callback({CALLBACK}())\n    folder =", 1)
 
 
 def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Tree]:

@@ -11,6 +11,7 @@ from typing import Any
 from knowledge.models.catalogue import architecture
 from launchers.families import linear_layers_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf.profiler import CALLBACK, callback
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, REWARDS
@@ -53,6 +54,7 @@ def render(launch: TrainingLaunch) -> Piece:
         wanted += ["vllm"] if launch.training.rollout == "colocated" else []
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = f"python {PATH}" if launch.devices == 1 else f"torchrun {torchrun_options(launch)} {PATH}"
+    profiler = callback(launch)
     lines = [
         *(f"# {line}" for line in heading(launch, command)),
         "import os",
@@ -62,12 +64,15 @@ def render(launch: TrainingLaunch) -> Piece:
         "from datasets import load_dataset",
         "from transformers.trainer_utils import get_last_checkpoint",
         f"from trl import {stage['config']}, {stage['trainer']}",
+        *(["from transformers import TrainerCallback"] if profiler else []),
         *rewards,
         "",
+        *(["", *profiler, "", ""] if profiler else []),
         *body,
         f"trainer = {stage['trainer']}(",
         "    model=model, args=arguments, train_dataset=data, processing_class=tokenizer"
-        + (", reward_funcs=[reward]" if rewards else ""),
+        + (", reward_funcs=[reward]" if rewards else "")
+        + (f", callbacks=[{CALLBACK}()]" if profiler else ""),
         ")",
         "folder = arguments.output_dir",
         "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",

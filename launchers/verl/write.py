@@ -19,6 +19,7 @@ from launchers.rollouts import answer_tokens, engine_devices, samples_per_prompt
 from launchers.shell.ray import ray_in_script
 from launchers.shell.starting import script_command, torchrun_in_script
 from launchers.tables import table
+from launchers.trial import profiling
 from launchers.yaml_text import Tree
 
 PATH = "verl.sh"
@@ -38,6 +39,7 @@ def render(launch: TrainingLaunch) -> Piece:
         before, start = ray_in_script(launch), "python3 -m verl.trainer.main_ppo"
         fields = _reinforced(launch, needs)
         programs = ("ray", "python3") if launch.nodes > 1 else ("python3",)
+    fields |= profiling.settings(launch)
     lines = [*bash_heading(launch, PATH), "export HYDRA_FULL_ERROR=1", *before]
     words = [start, *(shlex.quote(f"{key}={hydra(value)}") for key, value in fields.items())]
     text = "\n".join([*lines, " \\\n    ".join(words), ""])

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from knowledge import figures
-from pages.blocks import Block, Folded, Prose, Text
+from pages.blocks import Block, Folded, Headline, Prose, Text
 from pages.results.basis import notes
 from pages.results.matrix import accuracy, predicted
+from planner.files.expressible import SAYABLE
 from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
 
 if TYPE_CHECKING:
@@ -25,6 +26,16 @@ WITHHELD = (
 )
 _MOST_CELLS = 12
 _EXPLAINED = 3
+
+
+def otherwise(configs: WrittenConfigs | RenderedConfigs) -> list[Block]:
+    """That the files are of another layout than the one that was chosen, which they cannot say."""
+    changes = [assumed for assumed in configs.assumptions if assumed.why.startswith(SAYABLE)]
+    if not changes:
+        return []
+    values = ", ".join(f"{change.field.rpartition('.')[2]} {change.value}" for change in changes)
+    why = changes[0].why.removeprefix(f"{SAYABLE}: ")
+    return [Headline(f"The files are of another layout than the best: {values}, as {why}", None)]
 
 
 def written(configs: WrittenConfigs) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
@@ -19,14 +19,23 @@ class SiteArguments(BaseModel):
     image: str | None = Field(None, description="Container image to run in, e.g. nvcr.io/nvidia/pytorch:25.10-py3.")
     namespace: str | None = Field(None, description="Kubernetes namespace.")
     queue: str | None = Field(None, description="Kueue queue of the Kubernetes cluster.")
-    dataset: str | None = Field(None, description="Name or path of the data as the training program takes it.")
+    dataset: str | None = Field(None, description="Name or path of the data as the program takes it, or synthetic.")
     time_limit_h: float | None = Field(None, gt=0, description="Time limit of the job, instead of the deadline.")
 
     def site(self) -> Site:
-        return Site(**{field.name: getattr(self, field.name) for field in fields(Site)})
+        return Site(**{name: getattr(self, name) for name in SiteArguments.model_fields})
 
 
-class RenderRequest(SiteArguments, EitherRequest):
+class RunArguments(SiteArguments):
+    """The same, and how the run is looked at."""
+
+    profile: str | None = Field(None, description="Profiler, its steps and ranks: torch:10-12@0, nsys or auto.")
+
+    def site(self) -> Site:
+        return replace(super().site(), profile=self.profile)
+
+
+class RenderRequest(RunArguments, EitherRequest):
     targets: list[str] | None = Field(
         None,
         min_length=1,

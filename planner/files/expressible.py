@@ -22,6 +22,8 @@ from planner.training.planned import Planned
 _MOST_CHANGES, _MOST_VALUES = 5, 6
 # Fields that say which program runs: its files name the one that they are for first.
 _PROGRAMS = ("workload.framework", "workload.engine")
+SAYABLE = "what the files can say"
+"""Why a value that was chosen gave way, before the reason."""
 Estimator = Callable[[Plan], PlanEstimate]
 
 
@@ -56,7 +58,7 @@ def expressible(
                 return _by_another_program(stated, refused, render, estimated, known)
             plan, estimate = _other(plan, stated, refused, estimated)
             value = value_at(plan.given(), refused.field)
-            why = f"what the files can say: {refused.problem}"
+            why = f"{SAYABLE}: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
 
 

@@ -21,7 +21,7 @@ from launchers.site import Site
 from launchers.writing import write
 from measure.history.scores import Estimate
 from measure.run.matrix import FORMAT, CellResult
-from planner.asked.files import SiteArguments
+from planner.asked.files import RunArguments
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.estimates import common_assumptions
 from planner.evidence import union_evidence
@@ -47,14 +47,14 @@ _LENGTHS = ("steps", "dataset_tokens", "dataset_samples")
 _MOST_COOLDOWN_S = 3600.0
 
 
-class PlatformSettings(SiteArguments):
+class PlatformSettings(RunArguments):
     """What differs on one platform."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     framework: Framework | None = Field(None, description="Training framework there.")
 
 
-class MatrixRequest(SiteArguments, StrategiesRequest):
+class MatrixRequest(RunArguments, StrategiesRequest):
     custom_layouts: dict[str, dict[str, Any]] | None = Field(
         None, description="More strategies, layouts of your own by name: {tp4: {tp: 4}}; strategies may then be []."
     )

@@ -23,6 +23,8 @@ from launchers.render import render
 from launchers.site import Site
 from tools import call
 
+SITES = [Site(), Site(profile="torch:2-3", dataset="synthetic"), Site(profile="nsys:4-6@0")]
+
 
 @cache
 def parser() -> argparse.ArgumentParser:
@@ -85,16 +87,22 @@ def rules(found: argparse.Namespace, processes: int, connections: str) -> None:
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-@given(models, layouts((0, 1, 3)), workloads, st.sampled_from([1, 4, 12]))
-def test_scripts_say_the_plan_and_keep_the_rules(model, layout, workload, accumulation):
+@given(models, layouts((0, 1, 3)), workloads, st.sampled_from([1, 4, 12]), st.sampled_from(SITES))
+def test_scripts_say_the_plan_and_keep_the_rules(model, layout, workload, accumulation, site):
     assume(layout["vpp"] is None or layout["pp"] > 1)
     plan = native("megatron-lm", model, layout, accumulation, **workload)
-    rendered = attempt(plan, "megatron-lm")
+    rendered = attempt(plan, "megatron-lm", site=site)
     assume(rendered)
     assert rendered
     with tempfile.TemporaryDirectory() as folder:
         processes, connections, found = read(rendered.files[0].text, Path(folder))
     rules(found, processes, connections)
+    profiled = site.profiled
+    assert found.profile == (profiled is not None)
+    assert found.mock_data == (site.dataset == "synthetic")
+    if profiled:
+        assert (found.profile_step_start + 1, found.profile_step_end) == (profiled.first, profiled.last)
+        assert found.profile_ranks == [0]
     training, given_layout = plan.training, plan.layout
     assert processes == plan.cluster.count
     assert found.tensor_model_parallel_size == given_layout.tp

@@ -88,11 +88,11 @@ def test_torchtitan_scripts_say_the_plan(plan):
 
 
 @settings(max_examples=examples(30), deadline=None)
-@given(models, layouts(), workloads)
-def test_primus_overrides_say_the_plan(model, layout, workload):
+@given(models, layouts(), workloads, st.sampled_from([Site(), Site(profile="torch:2-4@0", dataset="synthetic")]))
+def test_primus_overrides_say_the_plan(model, layout, workload, site):
     assume(layout["vpp"] is None or layout["pp"] > 1)
     plan = native("primus", model, layout, 12, **workload)
-    rendered = attempt(plan, "primus")
+    rendered = attempt(plan, "primus", site=site)
     assume(rendered)
     assert rendered
     trainer = yaml.safe_load(rendered.files[0].text)["modules"]["pre_trainer"]

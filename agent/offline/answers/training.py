@@ -199,11 +199,11 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
     if not intents & {"write", "render"}:
         return []
     if made := result_of(outcomes, WrittenConfigs):
-        return files.written(made)
+        return [*files.otherwise(made), *files.written(made)]
     shown = result_of(outcomes, RenderedConfigs)
     head: list[Block] = [Prose(files.WITHHELD)] if withheld and ("write" in intents or shown is None) else []
     if shown:
-        return [*head, *files.rendered(shown)]
+        return [*files.otherwise(shown), *head, *files.rendered(shown)]
     refusals = errors(outcomes)
     for name, refusal in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
         if name in refusals:

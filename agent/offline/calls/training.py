@@ -78,7 +78,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     if open_calls := [name for name in wanted if name not in called]:
         price = payment(work, tools) | {wish: True for wish in ("cheaper", "faster") if wish in intents}
         return [(name, carried | (price if name == "estimate_cost" else {})) for name in open_calls]
-    return _files(work, called, carried, tools)
+    return _files(work, called, (carried, arguments), tools)
 
 
 def has_room(result: Any) -> bool:
@@ -109,17 +109,29 @@ def chosen_framework(outcomes: list[Outcome]) -> str | None:
     return complete(swept.plan).training.framework
 
 
-def _files(work: TurnWork, called: Mapping[str, Outcome], carried: dict[str, Any], tools: Mapping[str, Tool]) -> Calls:
+def _files(
+    work: TurnWork,
+    called: Mapping[str, Outcome],
+    either: tuple[dict[str, Any], dict[str, Any]],
+    tools: Mapping[str, Tool],
+) -> Calls:
+    """Of the run that was estimated; where no file can say its layout, of what the person said, for which another is
+    chosen then. `either`: the arguments of the one and of the other."""
+    carried, arguments = either
     intents = set(work.intents)
     files = next((f"{intent}_configs" for intent in ("write", "render") if intent in intents), None)
-    if files is None or files in called or files not in tools or called["estimate_training"].error:
+    if files is None or files not in tools or called["estimate_training"].error:
         return []
     if _does_not_fit(called) and not work.anyway:
         # What would run out of memory is shown, and written only for who insists.
         files = "render_configs"
-    if files in called or files not in tools:
+    if files not in tools:
         return []
-    return [(files, carried | of_files(work, tools[files]))]
+    if files not in called:
+        return [(files, carried | of_files(work, tools[files]))]
+    refused = (called[files].error or "").partition(":")[0].rpartition(".")[2]
+    again = refused in set(carried) - set(arguments) and refused in called[files].call.arguments
+    return [(files, arguments | of_files(work, tools[files]))] if again else []
 
 
 def of_files(work: TurnWork, tool: Tool) -> dict[str, Any]:

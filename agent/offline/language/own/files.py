@@ -9,6 +9,7 @@ from agent.offline.form import Reading
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.searches import strategies_of
 from knowledge.scenarios import scenarios
+from launchers.site import SYNTHETIC
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -28,7 +29,16 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
         own["targets"] = list(dict.fromkeys(targets))
     if folder := folder_of(page):
         own["folder"] = folder
-    return own | settings(page)
+    return own | settings(page) | _tried(page, refused)
+
+
+def _tried(page: Page, refused: set[int]) -> dict[str, Any]:
+    """Random tokens for data, and a profiler, the program's own unless it is named."""
+    words = [name for at, _, name in page.read.asked_at("tried") if at not in refused]
+    chosen: dict[str, Any] = {"dataset": SYNTHETIC} if "synthetic" in words else {}
+    if tools := sorted((name for name in words if name != "synthetic"), key=lambda name: name == "auto"):
+        chosen["profile"] = tools[0]
+    return chosen
 
 
 def settings(page: Page) -> dict[str, Any]:
