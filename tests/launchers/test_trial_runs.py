@@ -77,16 +77,17 @@ def test_each_stage_is_profiled_and_has_random_tokens_or_says_why_not(target: st
         plain = rendered(plan, target, dataset="x")
         if plain is None:
             continue
-        for name, value in {"profile": "auto", "dataset": "synthetic"}.items():
-            files = rendered(plan, target, **{name: value})
+        wishes: tuple[dict[str, Any], ...] = ({"profile": "auto"}, {"dataset": "synthetic"})
+        for wish in wishes:
+            files = rendered(plan, target, **wish)
             if files is None:
                 with pytest.raises(PlanError) as refused:
-                    render(plan, [target], PREDICTION, site=Site(**{name: value}))
-                assert refused.value.field in (name, "workload.steps")
+                    render(plan, [target], PREDICTION, site=Site(**wish))
+                assert refused.value.field in (*wish, "workload.steps")
                 assert refused.value.valid or "profiler" in refused.value.problem
                 continue
-            assert [file.text for file in files.files] != [file.text for file in plain.files], (stage, name)
-            if name == "dataset":
+            assert [file.text for file in files.files] != [file.text for file in plain.files], (stage, wish)
+            if "dataset" in wish:
                 assert not any("SET_ME_DATASET" in file.text for file in files.files), stage
 
 
