@@ -6,6 +6,7 @@ import re
 
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_truth
+from launchers.reading.formats import Format
 from launchers.shell.options import options
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
@@ -17,6 +18,8 @@ _RENAMED = {"model": "model_name_or_path", "model_id_or_path": "model_name_or_pa
 # DeepSpeed files that come with it, by name.
 _DEEPSPEED = {"zero0": (0, "none"), "zero1": (1, "none"), "zero2": (2, "none"), "zero3": (3, "none"),
               "zero2_offload": (2, "optimizer"), "zero3_offload": (3, "params")}  # fmt: skip
+# Arguments of methods that a run of it has only by name.
+_OTHER_METHODS = ("lora_ga_", "galore_", "vera_", "boft_", "fourier_", "llamapro_", "lisa_", "reft_", "adalora_")
 _STAGES = {"sft": "sft", "pt": "pretrain"}
 
 
@@ -101,5 +104,21 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     return "ms-swift command"
 
 
+def score(keys: Keys) -> int:
+    """args.json, in which a run of it writes down all arguments."""
+    own = ("tuner_type", "tuner_backend", "model_type")
+    return 60 * ("rlhf_type" not in keys and all(name in keys for name in own))
+
+
+def read_arguments(keys: Keys, findings: Findings) -> None:
+    """Of pretraining and fine-tuning: what was not given stands there at its default, which says nothing of a run."""
+    for name, item in list(keys.items.items()):
+        if item.value in (None, [], {}) or name.startswith(_OTHER_METHODS):
+            keys.take(name)
+    item = next(iter(keys.items.values()))
+    read(keys, findings, Item(keys.file, "swift", "sft", item.line))
+
+
+FORMATS = (Format("arguments of an ms-swift run", score, read_arguments, ("json",)),)
 COMMANDS = {"swift": read_command}
 CONSOLES = {"swift": _console}

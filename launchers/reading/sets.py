@@ -261,6 +261,9 @@ def _read_scripts(sets: _FileSet) -> None:
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if _base(other) in setting.sourced}
         sets.scripts = [row for row in sets.scripts if _base(row[0]) not in setting.sourced]
+        sets.scripts = [
+            (other, inner, variables | setting.handed.get(_base(other), {})) for other, inner, variables in sets.scripts
+        ]
         for template in setting.templates:
             sets.drop(template)
         for inner, content in setting.written.items():

@@ -56,6 +56,8 @@ class ScriptSetting:
     """Those that it made others of."""
     sourced: set[str] = field(default_factory=set)
     """Those that it took in."""
+    handed: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Variables that it starts other scripts with, by their names."""
     sources: PythonSources = field(default_factory=lambda: PythonSources())
 
 

@@ -100,7 +100,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
                 return serving
             if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
                 return [_run_train(rest, environment, setting)]
-            _refer_script(rest, setting)
+            _refer_script(rest, environment, setting)
             return []
         elif name == "srun":
             words = after_srun(words[1:], setting)
@@ -210,13 +210,15 @@ def _run_train(words: Sequence[Word], environment: dict[str, Word], setting: Scr
     return Program("torchtitan", [*arguments, *words[1:]], Item(setting.file, "command", words[0].text, words[0].line))
 
 
-def _refer_script(words: Sequence[Word], setting: ScriptSetting) -> None:
-    """The script that a shell is given, or that is a command itself."""
+def _refer_script(words: Sequence[Word], environment: Mapping[str, Word], setting: ScriptSetting) -> None:
+    """The script that a shell is given, or that is a command itself, with the variables that it is started with."""
     named = next((word for word in words if not word.text.startswith("-")), None)
     path = named.text.rpartition(UNKNOWN)[2].lstrip("/") if named is not None else ""
     if named is not None and path.endswith((".sh", ".bash", ".sbatch", ".slurm")):
         item = Item(setting.file, "command", path, named.line)
         setting.findings.refers.setdefault(path, f"{item.origin}: what it starts")
+        variables = {name: word.text for name, word in environment.items() if word.known}
+        setting.handed.setdefault(path.rpartition("/")[2], variables)
 
 
 def _serving(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
@@ -439,9 +441,17 @@ _LAUNCHERS: dict[str, Console] = {
 }
 
 
+def _visible(environment: Mapping[str, Word], setting: ScriptSetting) -> None:
+    """The one device that a process is let see; of several it may take one, or all."""
+    visible = (setting.variables | dict(environment)).get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and re.fullmatch(r"[0-9]+", visible.text):
+        setting.findings.put("per_node", 1, Item(setting.file, "CUDA_VISIBLE_DEVICES", visible.text, visible.line))
+
+
 def _program(name: str, words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     if re.fullmatch(r"python[0-9.]*", name) or (name == UNKNOWN and len(words) > 2 and words[1].text == "-m"):
         # A program that is known only where it runs starts modules as Python does.
+        _visible(environment, setting)
         return _python(words, environment, setting)
     console = _LAUNCHERS.get(name) or consoles().get(name)
     return console(words, environment, setting) if console else _serving(words, environment, setting)

@@ -190,3 +190,45 @@ def test_a_branch_that_an_argument_decides_is_that_of_none():
     inside = "go() {\n" + text + "}\ngo convert\n"
     (command,) = script("run.sh", inside).commands
     assert [word.text for word in command.words] == ["python", "convert.py", "--x", "convert"]
+
+
+_INNER = """
+MODEL=${MODEL:-Qwen/Qwen2.5-0.5B}
+LENGTH=${LENGTH:-1024}
+swift sft --model $MODEL --max_length $LENGTH --deepspeed zero2 --per_device_train_batch_size 1
+"""
+
+
+def test_what_a_script_is_started_with_is_what_it_has():
+    for before, model, length in (
+        ("", "Qwen/Qwen2.5-0.5B", 1024),
+        ("LENGTH=8192 ", "Qwen/Qwen2.5-0.5B", 8192),
+        ("MODEL=Qwen/Qwen2.5-7B LENGTH=$((2 * 4096)) ", "Qwen/Qwen2.5-7B", 8192),
+    ):
+        found = read({"outer.sh": f"{before}bash scripts/inner.sh\n", "inner.sh": _INNER})
+        assert (found.plan["model"], found.plan["workload"]["seq_len"]) == (model, length), before
+
+
+def test_one_device_that_is_visible_is_the_one_that_there_is():
+    train = "python train.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --max_length 512 "
+    train += "--gradient_accumulation_steps 16 --learning_rate 1e-5 --dataset_name x"
+    for before in ("export CUDA_VISIBLE_DEVICES=3\n", "CUDA_VISIBLE_DEVICES=0 "):
+        found = read({"run.sh": before + train})
+        assert found.plan["cluster"]["count"] == 1
+        assert found.plan["workload"]["global_batch"] == 16
+    assert "count" not in read({"run.sh": "export CUDA_VISIBLE_DEVICES=0,1\n" + train}).plan.get("cluster", {})
+
+
+def test_a_config_that_stands_on_another_gives_no_verdict_without_it():
+    text = "training_config:\n  {}per_device_train_batch_size: 2\n  max_length: 512\nmodel_name: Qwen/Qwen2.5-7B\n"
+    assert "workload" not in read({"job.yaml": text.format("")}).blocked
+    assert "workload" in read({"job.yaml": text.format("extends: DEFAULT_SFT\n  ")}).blocked
+
+
+def test_the_engine_of_a_config_of_somebodys_own_is_read_from_its_section():
+    text = "server: {port: 8000}\nvllm:\n  model: Qwen/Qwen2.5-14B-Instruct\n  tensor_parallel_size: 2\n"
+    text += "  max_model_len: 4096\n  max_num_seqs: 64\nlogging: {level: INFO}\n"
+    found = read({"serving.yaml": text})
+    assert found.plan["model"] == "Qwen/Qwen2.5-14B-Instruct"
+    assert (found.plan["layout"]["tp"], found.plan["workload"]["max_batch"]) == (2, 64)
+    assert any("of its own" in warning for warning in found.warnings)

@@ -26,6 +26,28 @@ def score(keys: Keys) -> int:
     return 4 * sum(name in keys for name in markers) if "base_model" not in keys else 0
 
 
+def _section(keys: Keys) -> Keys:
+    """What a config of somebody's own has for the engine, below vllm."""
+    section = Keys(keys.file)
+    for name, item in keys.items.items():
+        if name.startswith("vllm."):
+            section.put(name.removeprefix("vllm."), item.value, item.line)
+    return section
+
+
+def section_score(keys: Keys) -> int:
+    """Less than any program's own: it is taken where nothing else knows the file."""
+    return int("vllm.model" in keys and score(_section(keys)) > 0)
+
+
+def read_section(keys: Keys, findings: Findings) -> None:
+    for name, item in keys.items.items():
+        if not name.startswith("vllm."):
+            findings.leave(item, "is of another part than the engine")
+    findings.warn(f"{keys.file}: a layout of its own, of which the engine's section is read")
+    read(_section(keys), findings)
+
+
 def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     begin(keys, findings, "vllm")
     hf.model(findings, keys.take("model") or keys.take("model_tag") or model)
@@ -92,7 +114,10 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     return "vLLM command"
 
 
-FORMATS = (Format("vLLM YAML", score, read),)
+FORMATS = (
+    Format("vLLM YAML", score, read),
+    Format("vLLM's arguments in a section", section_score, read_section, order=1),
+)
 COMMANDS = {"vllm": read_command, "load": read_load_command}
 CONSOLES = {"vllm": _console}
 MODULES = {"vllm.entrypoints": "vllm", "dynamo.vllm": "vllm"}
