@@ -48,7 +48,9 @@ def _backend(keys: Keys, findings: Findings) -> None:
     if named and engine is not None and engine.value != "megatron":
         findings.block("workload.framework", engine, "is another backend than FSDP and Megatron-core")
     elif named or below:
-        _megatron(keys, findings, engine if engine is not None and named else keys.items[below[0]])
+        _megatron(
+            keys, findings, engine if engine is not None and named else keys.items[below[0]], f"{_ACTOR}.megatron"
+        )
     else:
         _fsdp(keys, findings)
     for field, (value, why) in words["defaults"].items():
@@ -67,22 +69,25 @@ def _fsdp(keys: Keys, findings: Findings) -> None:
     findings.put("workload.framework", "verl", Item(keys.file, "verl", "verl"))
 
 
-def _megatron(keys: Keys, findings: Findings, item: Item) -> None:
+def _megatron(keys: Keys, findings: Findings, item: Item, below: str) -> None:
     """Its layout and recompute; NeMo RL has the same engine and the same way with its samples."""
     words = table("verl/fields")
     for name, field in words["megatron"].items():
-        findings.whole(field, keys.take(f"{_ACTOR}.megatron.{name}"))
-    granularity = keys.take(f"{_ACTOR}.megatron.override_transformer_config.recompute_granularity") or keys.take(
+        findings.whole(field, keys.take(f"{below}.{name}"))
+    granularity = keys.take(f"{below}.override_transformer_config.recompute_granularity") or keys.take(
         f"{_MODEL}.gradient_checkpointing_kwargs.activations_checkpoint_granularity"
     )
     keys.take(f"{_MODEL}.enable_gradient_checkpointing")
     findings.word("layout.recompute", granularity, words["megatron_recompute"])
-    weights = keys.take(f"{_ACTOR}.megatron.param_offload")
-    states = keys.take(f"{_ACTOR}.megatron.optimizer_offload")
+    if granularity is not None:
+        # Of how many layers at a time, of all of them.
+        keys.take(f"{below}.override_transformer_config.recompute_method")
+        keys.take(f"{below}.override_transformer_config.recompute_num_layers")
+    weights, states = keys.take(f"{below}.param_offload"), keys.take(f"{below}.optimizer_offload")
     for switch in (weights, states):
         if is_set(switch) and switch:
             # They leave the device while samples are generated, and are back while it trains.
-            findings.leave(switch, "goes to the host between training and generation only")
+            findings.leave(switch, "goes to the host between steps only")
     findings.put("workload.framework", "nemo-rl", item)
     findings.warn(f"{item.origin}: NeMo RL stands for verl on Megatron-core, so memory and time are less certain")
     for field, (value, why) in words["megatron_defaults"].items():
@@ -216,13 +221,20 @@ def read_sft_command(start: Program, setting: ScriptSetting) -> str:
     keys = Keys(setting.file)
     overrides(keys, start.words)
     _length(keys, setting.findings)
-    _types(keys, setting.findings, "engine", "model")
+    engine = keys.take("engine") or keys.take("model.strategy")
+    is_megatron = engine is not None and engine.value == "megatron"
+    if engine is not None and is_megatron:
+        _megatron(keys, setting.findings, engine, "engine")
+        states = keys.take("optim.override_optimizer_config.optimizer_cpu_offload")
+        if is_set(states) and states:
+            setting.findings.put("layout.offload", "optimizer", states)
+    else:
+        _types(keys, setting.findings, "engine", "model")
+        if engine is not None and engine.value not in ("fsdp", "fsdp2"):
+            setting.findings.block("workload.framework", engine, "is another backend than FSDP and Megatron-core")
     if (as_number(keys.look("model.lora_rank")) or 0) > 0:
         targets(setting.findings, keys.take("model.target_modules"))
-    engine = keys.take("engine") or keys.take("model.strategy")
-    if engine is not None and engine.value not in ("fsdp", "fsdp2"):
-        setting.findings.block("workload.framework", engine, "is another backend than FSDP")
-    read_mapped("verl/sft", keys, setting.findings)
+    read_mapped("verl/sft", keys, setting.findings, "nemo-rl" if is_megatron else None)
     return table("verl/sft/fields")["title"]
 
 

@@ -232,3 +232,17 @@ def test_the_engine_of_a_config_of_somebodys_own_is_read_from_its_section():
     assert found.plan["model"] == "Qwen/Qwen2.5-14B-Instruct"
     assert (found.plan["layout"]["tp"], found.plan["workload"]["max_batch"]) == (2, 64)
     assert any("of its own" in warning for warning in found.warnings)
+
+
+def test_verls_sft_trainer_on_megatron_has_its_layout():
+    text = "torchrun --nnodes=1 --nproc_per_node=16 -m verl.trainer.sft_trainer data.train_batch_size=32 "
+    text += "data.micro_batch_size_per_gpu=1 data.max_length=4096 model.path=Qwen/Qwen3-32B engine=megatron "
+    text += "engine.tensor_model_parallel_size=4 engine.pipeline_model_parallel_size=2 "
+    text += "engine.override_transformer_config.recompute_granularity=full "
+    text += "+optim.override_optimizer_config.optimizer_cpu_offload=true"
+    found = read({"sft.sh": text})
+    assert found.blocked == {}
+    layout = found.plan["layout"]
+    assert (layout["tp"], layout["pp"], layout["recompute"], layout["offload"]) == (4, 2, "full", "optimizer")
+    other = read({"sft.sh": text.replace("engine=megatron", "engine=veomni")})
+    assert "workload.framework" in other.blocked
