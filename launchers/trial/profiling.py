@@ -113,7 +113,7 @@ def _tools(launch: TrainingLaunch, program: str) -> dict[str, Mapping[str, Any]]
     """By tool what is known of it, the program's own first; nsys of any process of a node's on NVIDIA's devices."""
     rows = _rows(program)
     stage = launch.training.stage
-    own = {
+    own: dict[str, Mapping[str, Any]] = {
         name: row
         for name, row in rows.get("tools", {}).items()
         if stage in row.get("stages", [stage]) and (name != "nsys" or maker(launch) == "NVIDIA")
