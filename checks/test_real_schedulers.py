@@ -98,6 +98,7 @@ def test_kubernetes_takes_the_manifests(ask: Ask):
         good.replace("kind: ConfigMap", "kind: ConfigMaps"),
         train.replace("numNodes: 1", "numNodes: one"),
         train.replace("runtimePatches:", "podTemplateOverride:"),
+        train.replace("maxRestarts:", "maximumRestarts:"),
         torch.replace("runPolicy:", "runPolicies:"),
         served.replace("size: 1", 'size: "1"'),
     ]

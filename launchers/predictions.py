@@ -16,6 +16,8 @@ class TrainingPrediction:
     step_s: float
     step_low_s: float
     step_high_s: float
+    host_bytes: float | None = None
+    """Of a node's host, where it is known."""
 
 
 @dataclass(frozen=True)

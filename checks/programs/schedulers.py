@@ -100,6 +100,7 @@ def inference_service(document):
 MODELS = {
     "InferenceService": inference_service,
     "TrainJob": trainer_model("TrainerV1alpha1TrainJob"),
+    "TrainingRuntime": trainer_model("TrainerV1alpha1TrainingRuntime"),
     "JobSet": trainer_model("JobsetV1alpha2JobSet"),
     "PyTorchJob": pytorchjob,
 }

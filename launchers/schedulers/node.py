@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from estimator.machine.hardware import Accelerator
 from launchers.launch.duration import duration
 from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
@@ -13,6 +14,10 @@ from launchers.pieces import File, Start
 
 CORES_PER_DEVICE = 8
 """Host cores for each device's process and its data loaders, where a site says nothing."""
+_ASKED_CORES = 6
+"""Of these what a device's process asks for: the system needs some."""
+# What a host holds besides what is planned for it (assumed): page cache, data loaders, the program itself.
+_BESIDES = 1.25
 PORT = 29500
 """Where the nodes of a run meet, on the first of them: torchrun's usual port."""
 
@@ -35,6 +40,17 @@ def environment_of(launch: Launch, start: Start) -> dict[str, str]:
         return dict(start.environment)
     threads = CORES_PER_DEVICE if launch.offload in ("optimizer", "params") else CORES_PER_DEVICE // 2
     return {"OMP_NUM_THREADS": str(threads)} | dict(start.environment)
+
+
+def host_cores(launch: Launch) -> int:
+    """Cores that a node's part of the run asks for."""
+    return launch.node_devices * _ASKED_CORES
+
+
+def host_bytes(launch: Launch, accelerator: Accelerator) -> float:
+    """Memory of the host that it asks for: as much as its devices have, or what is planned to lie there and more."""
+    planned = 0.0 if launch.kind == "inference" or launch.prediction is None else launch.prediction.host_bytes or 0.0
+    return max(launch.node_devices * accelerator.memory_bytes, _BESIDES * planned)
 
 
 def programs(start: Start) -> str:

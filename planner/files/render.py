@@ -70,6 +70,7 @@ def training_prediction(planned: Planned) -> TrainingPrediction:
         step_s=step.step_s,
         step_low_s=step.low_s,
         step_high_s=step.high_s,
+        host_bytes=memory.host.per_node_bytes,
     )
 
 

@@ -20,7 +20,15 @@ from launchers.launch.of_plan import Launch
 from launchers.launch.serving import replica_load
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers.kubernetes.network import network_resources
-from launchers.schedulers.node import by_name, container_image, plain_name, programs, script
+from launchers.schedulers.node import (
+    by_name,
+    container_image,
+    host_bytes,
+    host_cores,
+    plain_name,
+    programs,
+    script,
+)
 from launchers.shell.quoting import AS_WRITTEN
 from launchers.tables import table
 from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
@@ -29,8 +37,6 @@ SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
 """How long a finished job stays, for its logs."""
 _FILES, _WORK = "/launch", "/work"
-# Host cores that a device's process asks for: nodes have eight and more a device, and the system needs some.
-CORES = 6
 # How long weights may take to come and to load.
 LOADING_S = 3600
 
@@ -134,8 +140,9 @@ def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict
 
 
 def resources(manifest: Manifest) -> dict[str, Tree]:
-    """The devices of one node and its part of the network as limits and (they have to be equal) requests; cores and
-    memory of the host as requests, as much memory as the devices have."""
+    """The devices of one node, its part of the network, cores and memory of the host, as limits and the same requests:
+    devices have to be equal, and pods whose requests are their limits have whole cores and are the last to be put out
+    (Kubernetes documentation, Pod Quality of Service Classes; CPU Manager, static policy)."""
     launch = manifest.launch
     word = word_of(launch, "kubernetes")
     if not word:
@@ -144,22 +151,24 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
         }
     extended: dict[str, Tree] = {word: launch.node_devices}
     extended |= network_resources(launch, manifest.path, manifest.needs)
-    return {"limits": extended, "requests": extended | _host(launch)}
+    held = extended | _host(launch)
+    return {"limits": held, "requests": held}
 
 
 def quoted_resources(launch: Launch) -> dict[str, Tree]:
     """The same for a resource of somebody else's, all as strings: a replica of one node."""
     device: dict[str, Tree] = {str(word_of(launch, "kubernetes")): str(launch.node_devices)}
-    return {"limits": device, "requests": device | {name: str(value) for name, value in _host(launch).items()}}
+    held = device | {name: str(value) for name, value in _host(launch).items()}
+    return {"limits": held, "requests": held}
 
 
 def host_memory(launch: Launch) -> str:
-    """As much memory of the host as the devices of one node have."""
-    return f"{math.ceil(launch.node_devices * accelerator_of(launch).memory_bytes / 2**30)}Gi"
+    """node.host_bytes as a quantity."""
+    return f"{math.ceil(host_bytes(launch, accelerator_of(launch)) / 2**30)}Gi"
 
 
 def _host(launch: Launch) -> dict[str, Tree]:
-    return {"cpu": launch.node_devices * CORES, "memory": host_memory(launch)}
+    return {"cpu": host_cores(launch), "memory": host_memory(launch)}
 
 
 def container(manifest: Manifest, name: str) -> dict[str, Tree]:

@@ -70,6 +70,8 @@ def _on_ray(
 def _pods(part: Data) -> Iterator[tuple[Data, int]]:
     """Pod specs of an object, each with how many pods are made of it."""
     kind, spec = part.get("kind"), mapping_at(part, "spec")
+    if kind in ("TrainingRuntime", "ClusterTrainingRuntime"):
+        return  # what jobs are made by, and none itself
     if kind == "TrainJob":
         trainer = mapping_at(spec, "trainer")
         container = {**trainer, "resources": trainer.get("resourcesPerNode", {})}

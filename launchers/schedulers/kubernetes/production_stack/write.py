@@ -12,8 +12,8 @@ from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import CORES, LOADING_S, host_memory
-from launchers.schedulers.node import container_image, plain_name
+from launchers.schedulers.kubernetes.manifest import LOADING_S, host_memory
+from launchers.schedulers.node import container_image, host_cores, plain_name
 from launchers.tables import table
 from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
@@ -34,7 +34,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "tag": tag,
         "modelURL": options.pop("model"),
         "replicaCount": launch.replicas,
-        "requestCPU": launch.node_devices * CORES,
+        "requestCPU": host_cores(launch),
         "requestMemory": memory,
         "requestGPU": launch.node_devices,
         "requestGPUType": word_of(launch, "kubernetes"),

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from launchers.devices import needs_torch
+from launchers.launch.duration import restarts
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.schedulers.kubernetes.manifest import (
+    Manifest,
     begin,
     command,
     environment,
@@ -26,14 +28,15 @@ from launchers.schedulers.kubernetes.manifest import (
 from launchers.yaml_text import Tree
 
 PATH = "trainjob.yaml"
-_RUNTIME, _NODE = "torch-distributed", "node"
+_RUNTIME, _NODE = "-runtime", "node"
 
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The manifest and what a site must fill in."""
     needs_torch(launch, "kubernetes-trainjob")
     manifest = begin(launch, start, PATH, "kubernetes-trainjob")
-    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": _RUNTIME}
+    runtime = _runtime(manifest)
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": f"{manifest.name}{_RUNTIME}"}
     spec: dict[str, Tree] = {"runtimeRef": reference}
     limit = node.time_limit_s(launch)
     if limit is not None:
@@ -63,4 +66,28 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "MASTER_ADDR": '"$PET_MASTER_ADDR"',
         "MASTER_PORT": '"$PET_MASTER_PORT"',
     }
-    return finish(manifest, files, variables, [document])
+    return finish(manifest, files, variables, [runtime, document])
+
+
+def _runtime(manifest: Manifest) -> dict[str, Tree]:
+    """Kubeflow's own for torch (manifests/base/runtimes/torch_distributed.yaml), which starts the nodes together again
+    when one fails: a TrainJob has no field for that."""
+    launch, start = manifest.launch, manifest.start
+    container = {"name": _NODE, "image": image(manifest)}
+    job = {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+    named = metadata(manifest, _RUNTIME)
+    labels = named["labels"]
+    assert isinstance(labels, dict)
+    jobs = {
+        "failurePolicy": {"maxRestarts": restarts(launch) if start.resumes else 0},
+        "replicatedJobs": [{"name": _NODE, "template": job}],
+    }
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {**named, "labels": {**labels, "trainer.kubeflow.org/framework": "torch"}},
+        "spec": {"mlPolicy": {"numNodes": launch.nodes, "torch": {}}, "template": {"spec": jobs}},
+    }
