@@ -23,7 +23,7 @@ from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.store import last_plan, transcript
 from estimator.errors import PlanError
 from pages.blocks import offered
-from tui.actions import BROWSER_KEYS, Action, bindings, every_action, palette_key
+from tui.actions import Action, bindings, every_action
 from tui.screens import ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
 from tui.slash import PromptContext, split
@@ -488,13 +488,3 @@ class ShardwiseApp(App[None]):
         status.doing = doing
         session = f"session {self.talk.id}" if self.talk.id else "new session"
         status.rest = " · ".join(filter(None, (f"model: {self.talk.model}", session, self.used)))
-
-
-class BrowserApp(ShardwiseApp):
-    """The app in a page of a browser, which keeps some keys: what those do is said with a slash, or an action."""
-
-    COMMAND_PALETTE_BINDING: ClassVar[str] = palette_key(in_browser=True)
-
-    def on_load(self) -> None:
-        for key in BROWSER_KEYS:
-            self._bindings.key_to_bindings.pop(key, None)

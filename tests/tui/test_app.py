@@ -23,7 +23,8 @@ from agent.events import Event, TextPiece
 from agent.store import FileWritten
 from estimator.errors import PlanError
 from tui.actions import ACTIONS, BROWSER_KEYS
-from tui.app import BrowserApp, ShardwiseApp
+from tui.app import ShardwiseApp
+from tui.tab import BrowserApp
 from tui.widgets.approval import ApprovalCard, FileDiff
 from tui.widgets.choices import Choices
 from tui.widgets.conversation import Conversation

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +54,20 @@ def test_the_page_is_ours_and_loads_nothing_from_elsewhere() -> None:
 def test_other_addresses_need_a_clear_word(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["web", "--host", host]) == 2
     assert "--anyone" in capsys.readouterr().err
+
+
+def test_an_app_in_a_tab_ends_with_the_server_that_showed_it(tmp_path: Path) -> None:
+    env = os.environ | {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "SHARDWISE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "tui.cli", "chat", "--model", "offline"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env) as app:
+        assert app.stdin is not None
+        assert app.stdout is not None
+        try:
+            assert app.stdout.readline() == b"__GANGLION__\n"
+            # As where a server is killed, which tells nobody.
+            app.stdin.close()
+            app.stdout.close()
+            assert app.wait(60) is not None
+        finally:
+            app.kill()

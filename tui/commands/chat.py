@@ -7,8 +7,9 @@ import os
 import sys
 
 from agent.store import is_kept
-from tui.app import BrowserApp, ShardwiseApp
+from tui.app import ShardwiseApp
 from tui.commands.sessions import chosen
+from tui.tab import BrowserApp
 
 
 def run(arguments: argparse.Namespace) -> int:
