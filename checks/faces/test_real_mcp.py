@@ -37,6 +37,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
     "size_serving": {"request_rate": 10},
     "project_mlperf": {"benchmark": "llama2-70b"},
     "compare": {"over": {"method": ["full", "lora"]}},
+    "schedule_runs": {"runs": [{"name": "a", "plan": {"model": "gpt2", "workload": {"dataset_tokens": 1e9}}}]},
     "explain": {"figure": "memory"},
     "list_catalogue": {"kind": "hardware"},
     "save_scenario": {"name": "mine"},
@@ -59,7 +60,8 @@ def _arguments(tool: Tool) -> dict[str, Any]:
 
 
 def _inspect(target: list[str], *words: str, fails: bool = False) -> dict[str, Any]:
-    command = [str(installed(_INSPECTOR) / ".bin" / "mcp-inspector"), "--cli", *target, *words]
+    program = str(installed(_INSPECTOR) / ".bin" / "mcp-inspector")
+    command = [program, "--cli", "--connect-timeout", "60000", *target, *words]
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | {"MCP_CATALOG_PATH": f"{folder}/catalog.json", "SHARDWISE_HOME": folder}
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
