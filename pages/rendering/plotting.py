@@ -7,6 +7,7 @@ parts of a bar differ by colour where there is any, and by pattern where there i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ _MARKERS = ("●", "x", "+", "o", "*", "#")
 _TICKS, _MOST_TRIED = 6, 24
 # Values nearer to each other than this lie at one place; a logarithmic axis does not go over more than this.
 _LEAST, _WIDEST = 1e-9, 1e12
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def draw(plot: Plot, width: int, colour: bool = False, places: Sequence[int] = ()) -> str:
@@ -95,16 +97,24 @@ def _stacked(plot: Plot, width: int, colour: bool, places: Sequence[int]) -> str
 
 def _legend(series: Sequence[Series], places: Sequence[int], width: int, values: bool) -> list[str]:
     """Without `places` there are no colours."""
-    lines, used = [""], 0
+    entries = []
     for which, line in enumerate(series):
         mark = _painted("█", places[which], True) if places else _PATTERNS[which % len(_PATTERNS)]
         value = _at(line.y, 0)
         text = one_line(str(line.name).replace("_", " ")) + (f" {_short(value)}" if values and value else "")
-        if used and used + len(text) + 4 > width:
-            lines.append("")
-            used = 0
-        lines[-1] += ("  " if used else "") + f"{mark} {text}"
-        used += len(text) + (4 if used else 2)
+        entries.append(f"{mark} {text}")
+    return _side_by_side(entries, width)
+
+
+def _side_by_side(entries: Sequence[str], width: int) -> list[str]:
+    """In as many lines as they take; what paints a mark takes no room."""
+    lines = [""]
+    for entry in entries:
+        longer = f"{lines[-1]}  {entry}" if lines[-1] else entry
+        if lines[-1] and len(_PAINT.sub("", longer)) > width:
+            lines.append(entry)
+        else:
+            lines[-1] = longer
     return lines
 
 
@@ -175,7 +185,7 @@ def _curves(plot: Plot, width: int, colour: bool) -> str:
         text = plotext.build()
         text = text if colour else plotext.uncolorize(text)
         lines = [line.rstrip() for line in text.rstrip("\n").splitlines()]
-        return "\n".join([*lines, "  ".join([*legend, *([spans] if spans else [])])])
+        return "\n".join([*lines, *_side_by_side([*legend, *filter(None, [spans])], width)])
     finally:
         plotext.clear_figure()
 
