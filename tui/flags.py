@@ -30,6 +30,8 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _COUNTED = re.compile(r"(\d{1,9})\s*x\s*(\S.*)")
 # Names that are the same on every command, whatever its tool calls the field.
 _ALSO = {"top": "--limit", "objective": "--goal"}
+# What people call a value of a field, of serving above all.
+_SPOKEN = {"objective": {"latency": "time"}}
 _SECTIONS = {"cluster": "hardware", "layout": "layout", "goal": "goal", "overrides": "figures of your own"}
 _FILES = (".yaml", ".yml", ".json")
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
@@ -47,6 +49,10 @@ def fields_of(planning: Planning) -> dict[str, Any]:
         for name, info in find(place).request.model_fields.items():
             if name not in apart:
                 fields.setdefault(name, info)
+    if planning.training != planning.serving and "objective" in fields:
+        # What the best way to serve is best at is the plan's objective, as it is of training.
+        own = find(planning.training).request.model_fields if planning.training else fields
+        fields = {name: info for name, info in fields.items() if name != "goal" or name in own}
     return fields
 
 
@@ -209,6 +215,7 @@ def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, An
     for name, value in typed.items():
         values = value if isinstance(value, list) else [value]
         arguments[name] = value if isinstance(value, bool) else _read(name, fields[name].annotation, values)
+        arguments[name] = _SPOKEN.get(name, {}).get(str(arguments[name]), arguments[name])
     if takes_plan(planning):
         arguments = _with_plan(arguments, parsed, fields)
     else:
@@ -230,6 +237,17 @@ def serves(arguments: Mapping[str, Any], planning: Planning) -> bool:
         or any(name in ONLY_SERVING for name in workload)
         or any(name in ONLY_SERVING or name not in trained for name in arguments if name != "plan")
     )
+
+
+def of_tool(arguments: dict[str, Any], place: str) -> dict[str, Any]:
+    """The arguments as the tool calls them: what is best is the plan's objective, and of some tools their own goal."""
+    known = find(place).request.model_fields
+    if "objective" not in arguments or "objective" in known or "goal" not in known:
+        return arguments
+    rest = {name: value for name, value in arguments.items() if name != "objective"}
+    objective = arguments["objective"]
+    spoken = {value: word for word, value in _SPOKEN["objective"].items()}
+    return rest | {"goal": spoken.get(str(objective), objective)}
 
 
 def _with_plan(arguments: dict[str, Any], parsed: argparse.Namespace, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,9 +337,10 @@ def _members(name: str, annotation: Any, parts: list[str]) -> list[Any]:
 
 
 def _mapping(name: str, parts: list[str]) -> dict[str, Any]:
-    """`key=value` pairs, one flag each; a value with commas is a list."""
+    """`key=value` pairs, one flag each or several joined by commas; a value with commas is a list."""
     mapping: dict[str, Any] = {}
-    for part in parts:
+    split = [(whole, whole.split(",")) for whole in parts]
+    for part in (each for whole, pairs in split for each in (pairs if all("=" in pair for pair in pairs) else [whole])):
         if part.startswith("{"):
             mapping |= _json(name, part)
             continue

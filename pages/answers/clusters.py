@@ -177,7 +177,7 @@ def _cheapest(clusters: RecommendedCluster) -> str:
     row = min(others, key=lambda row: row.usd or float("inf"), default=None)
     if row is None or row.usd is None or first.usd is None or row.usd >= first.usd:
         return ""
-    but = "" if row.launch_targets else " Its launch files are not written here."
+    but = "" if row.launch_targets else " Shardwise writes no launch files for it."
     took = "" if row.hours is None else f", {figures.hours(row.hours)}"
     return f"Cheapest of these is {_named(row)} ({figures.usd(row.usd)}{took}).{but}"
 

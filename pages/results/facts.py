@@ -22,7 +22,7 @@ _MOST_PRICES = 12
 _SPANS = {1.0: "an hour", HOURS_PER_MONTH: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
 # Columns of prices that go first where it is narrow.
-_LEAST_OF_PRICES = (*map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "instance", "whose",
+_LEAST_OF_PRICES = (*map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "instance", "seller",
                     label("spot_usd_per_hour"), "price of")  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:
         "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour",
         "reserved_3y_usd_per_hour", ("price of", dated),
     ]  # fmt: skip
-    strange = [("whose", "seller")] if any(of_strangers(row.seller) for row in offers) else []
+    strange = [("seller", "seller")] if any(of_strangers(row.seller) for row in offers) else []
     told = table(offers, [*columns[:2], *strange, *columns[2:]], title)
     return [replace(block, optional=_LEAST_OF_PRICES) if isinstance(block, Table) else block for block in told]
 

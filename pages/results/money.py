@@ -76,7 +76,7 @@ def _by_provider(rows: Sequence[ProviderCost], spot: str) -> list[Block]:
     clouds = [row for row in rows if not of_strangers(row.seller)]
     return [
         *table(clouds, columns, "By provider"),
-        *table(strange, [("whose", "seller"), *columns], "Marketplaces and private machines (they come and go)"),
+        *table(strange, [("seller", "seller"), *columns], "Marketplaces and private machines (they come and go)"),
     ]
 
 
@@ -208,7 +208,7 @@ def _speed(row: ClusterOption) -> str:
     return shown("tokens_per_s", row.tokens_per_s if row.step_s is not None or served is None else served)
 
 
-NOT_WRITTEN = "No launch target here writes such a plan."
+NOT_WRITTEN = "Shardwise writes no launch files for such a plan."
 
 
 def _recommended(result: RecommendedCluster, sentence: str) -> Headline:

@@ -214,7 +214,7 @@ def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:
         )
         if np.isfinite(theirs) and np.isfinite(here) and here > 0.0
     ]  # fmt: skip
-    yield f"{described(other)} {' and '.join(gains)}, but no launch target here writes such a plan."
+    yield f"{described(other)} {' and '.join(gains)}, but Shardwise writes no launch files for it."
 
 
 def _cheapest(ask: Asked) -> ClusterChoice | None:
@@ -360,7 +360,7 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
         yield f"Nothing meets every limit. The closest is {described(options[0])}."
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
-    able = "fits and launch targets here write" if result.ahead else "fits"
+    able = "fits and has launch files" if result.ahead else "fits"
     yield f"First is {described(options[0])}: {words[sort]} of what {able}."
     yield from _never_measured(ask, options, sort)
     priced = [option for option in options if option.usd_per_hour is not None]

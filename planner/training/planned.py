@@ -425,7 +425,7 @@ def warnings_of(planned: Planned) -> list[str]:
         texts.insert(0, f"{planned.plan.layout.offload} are offloaded: {planned.offloads_more}")
     name = planned.job.framework.name
     if is_unstarted(name):
-        texts.insert(0, f"no launch files are written for {name}: how it is started is yours to set up")
+        texts.insert(0, f"Shardwise writes no launch files for {name}: you start it yourself")
     return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 

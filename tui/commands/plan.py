@@ -13,7 +13,7 @@ from pages.rendering import markdown, terminal
 from planner.results import FitCheck
 from tools.registry import find
 from tui.asides import say
-from tui.flags import arguments_of, serves
+from tui.flags import arguments_of, of_tool, serves
 from tui.jsonout import write_json
 from tui.pager import paged
 from tui.planning import MEASURING, PLANNING
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         _refuse_unwritten(request, planning.writes, place)
     assert place is not None
     with working(arguments.planning):
-        result = find(place).run(request)
+        result = find(place).run(of_tool(request, place))
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:

@@ -27,7 +27,7 @@ COLUMNS = (text("TITLE", "title"), text("TOPIC", "topic"))
 _TRIED = (
     COLUMNS[0],
     Column("GAIN", lambda row: getattr(row, "gain", None), change, right=True),
-    Column("OF", lambda row: getattr(row, "objective", None), label),
+    Column("IN", lambda row: getattr(row, "objective", None), label),
     COLUMNS[1],
 )
 

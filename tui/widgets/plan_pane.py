@@ -21,7 +21,7 @@ from textual.widgets import Static
 from estimator.errors import PlanError
 from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
-from pages.results.estimate import step_place
+from pages.results.estimate import component, step_place
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
 from planner.money.results import CostEstimate
@@ -319,9 +319,8 @@ class PlanPane(Vertical):
         self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
         self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
         memory, time = overview.memory, overview.time
-        self.query_one("#memory-bar", Stack).bar = (
-            Bar(parts_of(memory.components), memory.capacity_bytes, gib) if memory else None
-        )
+        held = {component(name): size for name, size in memory.components.items()} if memory else {}
+        self.query_one("#memory-bar", Stack).bar = Bar(parts_of(held), memory.capacity_bytes, gib) if memory else None
         self.query_one("#time-bar", Stack).bar = Bar(_coloured(parts_of(time)), 0.0, seconds) if time else None
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")

@@ -448,8 +448,8 @@ def test_the_first_can_be_launched_and_what_cannot_is_offered_after_it():
     ahead = [row for row in others if row["usd"] < first["usd"]]
     assert ahead
     assert not any(row["launch_targets"] for row in ahead[:1])
-    assert "launch targets here write" in found["why"][0]
-    assert any("% less" in text and "no launch target here writes such a plan" in text for text in found["why"])
+    assert "fits and has launch files" in found["why"][0]
+    assert any("% less" in text and "Shardwise writes no launch files for it" in text for text in found["why"])
 
 
 @pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-70B", "Qwen/Qwen2.5-72B", "google/gemma-2-27b"])
