@@ -145,8 +145,10 @@ def on_usual(
     plan = merge(plan, devices)
     on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
     if DEVICE not in devices:
-        fewest = usual(merge(plan, dict.fromkeys((COUNT, _DEVICE_HOURS))))
-        why = "fewer have no room" if devices == fewest else "they last about a month"
+        # What holds it, whatever it takes.
+        fewest = usual(merge(plan, {COUNT: None, _DEVICE_HOURS: None, "workload.stage": "sft"}))
+        lasts = "they last about a month" if timed else "they pretrain it in about two months"
+        why = "fewer have no room" if devices == fewest else lasts
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
 

@@ -65,7 +65,7 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
             shared = is_serving(plan) and device.personal and get(plan, "overrides.host_gib") is not None
             counts = (
                 _enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")),
-                _that_are_split(plan),
+                _for_all_tokens(plan, device), _that_are_split(plan),
             )  # fmt: skip
             return max(counts, key=lambda taken: taken.get(COUNT, 0))
     except PlanError:
@@ -74,7 +74,9 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
         device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
         return {DEVICE: device}
     enough = _that_hold(need, is_serving(plan))
-    return max(enough, _for_all_tokens(plan), key=lambda taken: taken.get(COUNT, 0))
+    usual_device = find_accelerator(_SIZES[-1][0]).value
+    tokens = _for_all_tokens(plan, usual_device)
+    return max(enough, tokens and {DEVICE: usual_device.id, **tokens}, key=lambda taken: taken.get(COUNT, 0))
 
 
 def _that_hold(need: float, serving: bool) -> dict[str, Any]:
@@ -86,16 +88,17 @@ def _that_hold(need: float, serving: bool) -> dict[str, Any]:
     return {DEVICE: device, COUNT: number * -(-int(need) // int(held))}
 
 
-def _for_all_tokens(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """As many nodes of H100 as pretrain a model in about two months; nothing where what holds it does."""
+def _for_all_tokens(plan: Mapping[str, Any], device: Accelerator) -> dict[str, Any]:
+    """As many nodes as pretrain a model in about two months; nothing where one does."""
     if is_serving(plan) or get(plan, "workload.stage") != "pretrain":
         return {}
     model = architecture(get(plan, "model"))
     tokens = get(plan, "workload.dataset_tokens") or usual_tokens(model.id, model.parameters)[0]
-    device, per_node, _ = _SIZES[-1]
-    rate = _PRETRAIN_MFU * find_accelerator(device).value.peak_flops["bf16"]
-    nodes = 6.0 * model.active_parameters * float(tokens) / rate / 3600.0 / (2 * _MONTH_H) / per_node
-    return {DEVICE: device, COUNT: per_node * 2 ** round(math.log2(nodes))} if nodes >= 1.0 else {}
+    rate = _PRETRAIN_MFU * device.peak_flops.get("bf16", 0.0)
+    if not rate:
+        return {}
+    nodes = 6.0 * model.active_parameters * float(tokens) / rate / 3600.0 / (2 * _MONTH_H) / device.per_node
+    return {COUNT: device.per_node * 2 ** round(math.log2(nodes))} if nodes >= 1.0 else {}
 
 
 def _enough_of(device: Accelerator, need: float, shared: bool) -> dict[str, Any]:

@@ -56,7 +56,8 @@ def _files(files: Iterable[WrittenFile]) -> list[Block]:
 
 def _start(made: WrittenConfigs | RenderedConfigs | WrittenMatrix) -> list[Block]:
     missing = notes("You still have to fill in", made.needs_from_user)
-    open = f" {len(made.needs_from_user)} things are still to fill in." if missing else ""
+    left = len(made.needs_from_user)
+    open = f" {left} thing{'s are' if left > 1 else ' is'} still to fill in." if missing else ""
     return [Prose(f"Start it with `{made.launch_command}`.{open}"), Folded(missing)]
 
 

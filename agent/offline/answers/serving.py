@@ -72,7 +72,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     elif estimate:
         verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
         head, *rest = lead.serving(estimate, verdict, fit, bill)
-        decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits)
+        wanted = not intents & {"write", "render"}
+        decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits) if wanted else []
         if estimate.memory.fits and is_told_again(outcomes, work):
             # The answer before was about the same deployment: only what is asked now is told.
             rest, decisive = rest if intents & {"why", "faster"} else [], []

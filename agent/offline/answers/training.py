@@ -148,6 +148,9 @@ def _decisive(
     `cheaper` says that the first line has the first way to pay less."""
     if bill and bill.savings:
         return cost.first_savings(bill, cheaper)
+    if {"write", "render"} & set(work.intents):
+        # The files are what was asked for.
+        return []
     if again and estimate.memory.fits:
         slow = "faster" in work.intents and not (bill and bill.faster)
         return training.first_limits(estimate) if slow or "why" in work.intents else []
