@@ -30,8 +30,8 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _COUNTED = re.compile(r"(\d{1,9})\s*x\s*(\S.*)")
 # Names that are the same on every command, whatever its tool calls the field.
 _ALSO = {"top": "--limit", "objective": "--goal"}
-# What people call a value of a field, of serving above all.
-_SPOKEN = {"objective": {"latency": "time"}}
+# What people call an objective, of serving above all.
+_SPOKEN = {"latency": "time"}
 _SECTIONS = {"cluster": "hardware", "layout": "layout", "goal": "goal", "overrides": "figures of your own"}
 _FILES = (".yaml", ".yml", ".json")
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
@@ -215,7 +215,8 @@ def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, An
     for name, value in typed.items():
         values = value if isinstance(value, list) else [value]
         arguments[name] = value if isinstance(value, bool) else _read(name, fields[name].annotation, values)
-        arguments[name] = _SPOKEN.get(name, {}).get(str(arguments[name]), arguments[name])
+        if name == "objective":
+            arguments[name] = _SPOKEN.get(str(arguments[name]), arguments[name])
     if takes_plan(planning):
         arguments = _with_plan(arguments, parsed, fields)
     else:
@@ -244,9 +245,9 @@ def of_tool(arguments: dict[str, Any], place: str) -> dict[str, Any]:
     known = find(place).request.model_fields
     if "objective" not in arguments or "objective" in known or "goal" not in known:
         return arguments
-    rest = {name: value for name, value in arguments.items() if name != "objective"}
-    objective = arguments["objective"]
-    spoken = {value: word for word, value in _SPOKEN["objective"].items()}
+    rest = dict(arguments)
+    objective = rest.pop("objective")
+    spoken = {value: word for word, value in _SPOKEN.items()}
     return rest | {"goal": spoken.get(str(objective), objective)}
 
 

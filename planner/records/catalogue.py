@@ -156,7 +156,7 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
 def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
     own, rows = own_models(), list[tuple[ModelEntry, str]]()
     for facts in newest_first(models()):
-        whole, active = _sizes(facts)
+        whole, active = sizes_of(facts)
         entry = ModelEntry(
             id=facts.id,
             family=facts.family,
@@ -171,11 +171,12 @@ def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
     return rows, models_left_out()
 
 
-def _sizes(facts: ModelFacts) -> tuple[float | None, float | None]:
+def sizes_of(facts: ModelFacts) -> tuple[float | None, float | None]:
     """All parameters and those active for a token: counted, else published, else as the config comes to."""
     whole = facts.parameters or facts.published_parameters
     if whole is not None:
-        return whole, facts.active_parameters or facts.published_active_parameters
+        active = facts.active_parameters or facts.published_active_parameters
+        return whole, active if active != whole else None
     with suppress(PlanError):
         built = architecture(facts.id)
         active = built.active_parameters

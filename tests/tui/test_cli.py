@@ -233,6 +233,16 @@ def test_lists_sessions_latest_first(capsys: Capture, agent: Any) -> None:
 
 
 class TestCatalogue:
+    def test_models_whose_size_follows_from_their_config_have_it_as_in_the_app(self, capsys: Capture) -> None:
+        from knowledge.figures import shown
+        from knowledge.models.catalogue import models
+        from planner.asked.lookups import CatalogueQuestion
+        from planner.records.catalogue import list_catalogue
+
+        (name, *_) = [facts.id for facts in models() if facts.parameters is facts.published_parameters is None]
+        (listed,) = list_catalogue(CatalogueQuestion.model_validate({"kind": "models", "query": name})).models
+        assert f" {shown('parameters', listed.parameters)} " in run(capsys, "models", name)[1]
+
     def test_finds_models_whatever_the_punctuation(self, capsys: Capture) -> None:
         code, out, _ = run(capsys, "models", "llama3.1", "8b", "--json")
         rows = json.loads(out)

@@ -19,7 +19,7 @@ from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
 from planner.clock import today
-from planner.records.catalogue import most_offered_first, newest_first
+from planner.records.catalogue import most_offered_first, newest_first, sizes_of
 from tui.jsonout import write_json
 
 
@@ -57,13 +57,14 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             (
                 row.id,
                 row.family,
-                shown("parameters", row.parameters or row.published_parameters or None),
-                shown("active_parameters", row.active_parameters or row.published_active_parameters or None),
+                shown("parameters", whole),
+                shown("active_parameters", active),
                 shown("context", row.context or None),
                 row.license or "–",
                 row.released or "–",
             )
             for row in rows
+            for whole, active in (sizes_of(row),)
         ]
         return _fitted(headers, lines, ("PARAMETERS", "ACTIVE", "CONTEXT"), ("LICENSE", "RELEASED", "FAMILY"))
 
@@ -106,7 +107,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
 def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     def show(rows: list[Any]) -> str:
         headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DATE",
-                   "DAYS", "WHOSE", "REGION")  # fmt: skip
+                   "DAYS", "SELLER", "REGION")  # fmt: skip
         day = today()
         lines = [
             (
@@ -125,7 +126,7 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             for row in rows
         ]  # fmt: skip
         right = ("COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DAYS")
-        return _fitted(headers, lines, right, ("REGION", "WHOSE", "TO BUY", "RESERVED", "SPOT", "DAYS"))
+        return _fitted(headers, lines, right, ("REGION", "SELLER", "TO BUY", "RESERVED", "SPOT", "DAYS"))
 
     listed = list(prices())
     return listed, lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show
