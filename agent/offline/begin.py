@@ -284,18 +284,37 @@ def _offered(
     refused = topic.get("refused", {}).get("accelerator", [])
     offers = [offer for offer in topic.get("offers") or [] if offer.get("cluster.accelerator") not in refused]
     taken = [reference.place for reference in reading.refs if reference.to == "offer"]
-    place = taken[0] if taken else None
+    place = taken[0] if taken and taken[0] is not None else _named_offer(reading, offers, bool(taken))
     open_again = question.wish is not None and question.wish[0] in REPEATED and not taken
     if not offers or open_again or reading.options:
         return {}
     offer = offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
     lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
-    if not (taken or lacks):
+    if not (taken or lacks or place is not None):
         return {}
     # Files are for a program of their own, and what is named now goes before.
-    named = {ALL_PATHS.get(edit.field, edit.field) for edit in reading.edits if edit.op == "set"}
+    named = {ALL_PATHS.get(edit.field, edit.field) for edit in _apart(reading)}
     named |= {"workload.framework"} if reading.own.get("targets") else set()
     return {path: value for path, value in offer.items() if path not in named and get(plan, path) != value}
+
+
+def _apart(reading: Reading) -> list[Edit]:
+    """What is set in words of its own: a machine's name says how many devices it has, not how many there are."""
+    sets = [edit for edit in reading.edits if edit.op == "set"]
+    machines = [edit.span for edit in sets if edit.field == "accelerator"]
+    return [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]
+
+
+def _named_offer(reading: Reading, offers: Sequence[Mapping[str, Any]], taken: bool) -> int | None:
+    """The one of the options before that a turn names by its device or its model, or by whatever it sets where one is
+    taken: 'take the v6e', 'go with fsdp2'."""
+    sets = [edit for edit in _apart(reading) if taken or edit.field in ("model", "accelerator")]
+    named = {ALL_PATHS.get(edit.field, edit.field): edit.value for edit in sets}
+    named = {path: value for path, value in named.items() if any(path in offer for offer in offers)}
+    places = [
+        place for place, offer in enumerate(offers) if all(offer.get(path) == value for path, value in named.items())
+    ]
+    return places[0] if named and len(places) == 1 and len(offers) > 1 else None
 
 
 def _remembered(

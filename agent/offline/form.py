@@ -46,7 +46,7 @@ class Edit:
 class Reference:
     """A span that means something said or answered before: `to` is "before" or "first" (an earlier plan), "offer"
     (`place` counts from 0; None: the best), "supposed" (what was only supposed), "all" (the plans or options of the
-    turns before)."""
+    turns before), "also" (what was compared before, with this beside it)."""
 
     to: str
     span: tuple[int, int] = (0, 0)

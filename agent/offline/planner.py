@@ -72,7 +72,7 @@ def _begun(turn: Turn, words: str, catalogue: Catalogue, read: Read, before: Ans
     """The first step of a question; `before` is what the turn asked before it."""
     start = turn_start(turn.messages)
     reading = read(words, catalogue, turn.plan, turn.topic, turn.now)
-    reading = in_a_row(reading, lambda part: read(part, catalogue, {}, {}, turn.now), turn.plan, catalogue)
+    reading = in_a_row(reading, lambda part: read(part, catalogue, {}, {}, turn.now), turn, catalogue)
     begun = begin(turn, start, reading, catalogue)
     if isinstance(begun, Thought):
         kept = begun.topic if begun.topic is not None else turn.topic

@@ -251,6 +251,8 @@ def _wish(
         tool = "compare"
     if before == "compare" and _of_what_was_compared(reading, kept, plan):
         tool = "compare"
+    if before == "compare" and (added := _added(reading, kept)):
+        return before, _extended(kept, [added])
     if tool is None and reading.tool in _CHAIN and not before and _wants_hardware(reading, plan, topic, limit):
         tool = "recommend_cluster"
     if limit and limit["goal"] == "devices" and (searched := _for_devices(plan, options)):
@@ -318,7 +320,7 @@ def _ends(reading: Reading, tool: str, own: Mapping[str, Any]) -> bool:
         # 'Go with the second one.'
         return True
     fields = {edit.field for edit in reading.edits}
-    swept = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+    swept = _swept(own)
     if fields & swept or (of_hardware(own) and "accelerator" in fields):
         return True
     # "We have two 4090s" is no search any more.
@@ -364,6 +366,19 @@ def _extended(own: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, A
     return {**own, "scenarios": [*own.get("scenarios", ()), *({"name": label(option), **option} for option in options)]}
 
 
+def _swept(own: Mapping[str, Any]) -> set[str]:
+    """The fields that a comparison sets side by side."""
+    return set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+
+
+def _added(reading: Reading, own: Mapping[str, Any]) -> Changed | None:
+    """What is set beside what was compared before: 'throw B200 in as well', 'add qlora to the table'."""
+    fields = _swept(own)
+    edits = [edit for edit in reading.edits if edit.op == "set" and edit.field in fields]
+    also = any(reference.to == "also" for reference in reading.refs) and not reading.options
+    return {edits[0].field: edits[0].value} if also and len(edits) == len(reading.edits) == 1 else None
+
+
 def _devices_alone(options: Sequence[Changed]) -> bool:
     """Whether options are devices without a number: of a search that goes on they restrict it."""
     return bool(options) and all(set(option) <= {"accelerator", "per_node"} for option in options)
@@ -371,7 +386,7 @@ def _devices_alone(options: Sequence[Changed]) -> bool:
 
 def _of_what_was_compared(reading: Reading, own: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
     """'Which is cheaper?' after a comparison that brought what the plan lacks: it is about all that was compared."""
-    fields = set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+    fields = _swept(own)
     lacking = any(name in fields and get(plan, ALL_PATHS[name]) is None for name in ("model", "accelerator"))
     taken = any(reference.to == "offer" for reference in reading.refs)
     return reading.tool in _CHAIN and asks(reading) and lacking and not (reading.edits or taken)

@@ -18,6 +18,7 @@ from agent.offline.language.measures import (
     is_dotted,
     is_minus,
     number_at,
+    often,
     scale_at,
     unit_place,
     units_at,
@@ -135,6 +136,8 @@ def _amount(heard: Found, start: int) -> Amount | None:
         scale, factor, end = behind
         value *= factor
     amount = Amount(value, start, end, end, shown, scale)
+    if often(heard, at):
+        return with_rate(heard, replace(amount, units=(Unit("times", 1.0, at, end),)))
     amount = replace(amount, units=tuple(money)) if money else _counted(heard, amount, at)
     lone = amount.value == 1 and amount.units and heard.does(amount.end, "per")
     if lone and heard.text[amount.end].norm in _PER_BEHIND:
@@ -156,9 +159,11 @@ def _is_purpose(heard: Found, end: int) -> bool:
     return any(unit.name in _PURPOSES or (unit.name == "requests" and rate) for unit in units)
 
 
-def _are_at_once(heard: Found, end: int) -> bool:
-    """Whether what is counted is told to be there at a time, right behind it."""
-    return any(heard.sense(at, "at_once") for at in range(end, min(end + 2, len(heard.text))))
+def _are_at_once(heard: Found, start: int, end: int) -> bool:
+    """Whether what is counted is told to be there at a time, right behind it, or right before: 同時100リクエスト."""
+    near = range(max(start - LONGEST_NAME, 0), start)
+    before = any(word.end == start for at in near for word in heard.words.get(at, ()) if word.get("at_once"))
+    return before or any(heard.sense(at, "at_once") for at in range(end, min(end + 2, len(heard.text))))
 
 
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
@@ -179,7 +184,7 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
         named = range(max(start - LONGEST_NAME, 0), start)
         units = [unit for at in named for unit in units_at(heard, at) if unit.end == start and unit.name in COUNTED]
         units = [replace(unit, start=end, end=end + 1) for unit in units]
-    if any(unit.name == "requests" for unit in units) and _are_at_once(heard, units[0].end):
+    if any(unit.name == "requests" for unit in units) and _are_at_once(heard, start, units[0].end):
         # '40 appels en même temps'
         units = [replace(units[0], name="users")]
     if units and all(unit.name == "times" for unit in units) and _counts_name(heard, units[0].end):

@@ -34,6 +34,8 @@ _MOST_ROWS = 48
 _MOST_DEVICES = 6
 # From here on a share without a sign is one in percent; between that and 1 it is none.
 _LEAST_PERCENT = 5
+# Numbers in millions that are so large are tokens to train on.
+_MILLIONS, _LARGE = ("m", "million", "t", "trillion"), 1e7
 _LIMITS = ("at_most", "at_least")
 # What rates are counted per.
 _RATES = ("time", "tokens", "kwh", "watts")
@@ -73,6 +75,8 @@ class Filled:
     row: Row
     cost: float
     name: tuple[int, int] | None = None
+    refused: bool = False
+    """Whether a word that refuses the number stands between it and the name: 'micro batch not 1 but 8'."""
 
     @property
     def ranged(self) -> bool:
@@ -392,7 +396,14 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
     told = [name for name in per if name not in _RATES]
-    return bool(told) and quantity.each is None and "requests" not in told and (not named or "steps" in told)
+    return (
+        bool(told)
+        and quantity.each is None
+        and "requests" not in told
+        and (
+            not named or "steps" in told or ("devices" in told and "samples" in quantity.of and quantity.name != "seen")
+        )
+    )
 
 
 def _alone(quantity: Quantity, row: Row, cost: float) -> _Cost | None:
@@ -415,7 +426,8 @@ def _unnamed(quantity: Quantity, amount: Amount) -> float:
     """What a number costs that has neither a unit nor the name of its field: little where it is written as a length."""
     if quantity.length:
         return 0.3 if amount.scale in ("k", "ki") else 0.9 if _is_power(amount.value) and amount.value >= 512 else 2.6
-    return 2.2
+    # 'LoRA on 500M'
+    return 0.4 if quantity.name == "dataset_tokens" and amount.scale in _MILLIONS and amount.value >= _LARGE else 2.2
 
 
 def _is_power(value: float) -> bool:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from agent.offline.language.assign import Row
+from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions
 
 _REACH = 4
@@ -16,8 +18,9 @@ _REACH = 4
 _JOINED = 1
 _WEEKEND_H = 48.0
 _NIGHT_H = 12.0
-# Of parts of every week: their days, and the hours of one where none are said.
-_FREE = {"weekdays": (5, 24.0), "office": (5, 8.0), "nights": (7, 10.0), "weekends": (2, 24.0)}
+_WEEK_D, _WEEKEND_D = 7, 2
+# Of parts of every week: their days, and the hours of one, where they say any.
+_FREE = {"weekdays": (5, None), "office": (5, 8.0), "nights": (None, 10.0), "weekends": (_WEEKEND_D, None)}
 # What may stand between a day and its year, and how much of it: '3rd, 2028', '3 de marzo de 2028'.
 _BEFORE_YEAR, _JOINTS = frozenset({",", "st", "nd", "rd", "th", "of", "de", "del"}), 2
 # Years that hardly any other number is near: round ones and the powers of two are none of them.
@@ -50,6 +53,16 @@ def since(read: Mentions, now: datetime) -> str | None:
     if not days:
         return None
     return (days[0] if days[0] <= today else days[0].replace(year=days[0].year - 1)).date().isoformat()
+
+
+def moment(read: Mentions, now: datetime) -> datetime | None:
+    """The day that is named, with the time of it: 'Monday, 8 am'."""
+    days = list(_days(read, now))
+    if not days:
+        return None
+    _, day, end = days[-1]
+    end += end < len(read.tokens) and read.tokens[end].text == ","
+    return _at(read, day, end, whole=False)[0]
 
 
 def _lasting(read: Mentions, days: Sequence[tuple[int, datetime, int]]) -> tuple[float, int, int] | None:
@@ -209,33 +222,82 @@ def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of every week that machines are free in: 'weekdays 9 to 18', `hours` of each of its `days`, in tokens
-    [start, end)."""
+    """The part of every week that machines are free in: `hours` of each of its `days`, None where nothing is said of
+    them; said in tokens [start, end), with numbers at `taken`. `also`: weekends, which may come to what there was."""
 
-    days: int
-    hours: float
+    days: int | None
+    hours: float | None
     start: int
     end: int
+    taken: frozenset[int] = frozenset()
+    also: bool = False
 
 
 def window(read: Mentions) -> Window | None:
-    for at in range(len(read.tokens)):
-        if at in read.named_tokens or not (part := read.found.sense(at, "free")):
-            continue
-        days, hours = _FREE[str(part[0].value)]
-        start, end = at, part[1]
-        clocks = _clocks(read)
-        if clocks and clocks[1] - _REACH <= end and at <= clocks[2] + _REACH:
-            hours, start, end = clocks[0], min(start, clocks[1]), max(end, clocks[2])
-        elif clocks:
-            # 'It idles at night: what can be done between 8pm and 6am?' is of one of them.
-            return None
-        elif bare := _bare_hours(read, max(at - _REACH, 0), min(end + _REACH, len(read.tokens))):
-            # 'Nine to five'
-            hours = bare[0] - (12 if bare[0] > 12 and days == 5 else 0)
-            start, end = min(start, bare[1]), max(end, bare[2])
-        return Window(days, hours, start, end)
-    return None
+    """'Weekdays 9 to 18', 'nights, 10 hours each, and no weekends', '10 hours a day'."""
+    named = [
+        (at, str(part[0].value), part[1])
+        for at in range(len(read.tokens))
+        if at not in read.named_tokens and (part := read.found.sense(at, "free"))
+    ]
+    daily, weekly = _recurring(read, named)
+    if not (named or daily or weekly):
+        return None
+    parts = {name: _WEEK_D - _WEEKEND_D if _refused(read, at, end) else _FREE[name][0] for at, name, end in named}
+    counted = [days for days in parts.values() if days]
+    days = min(sum(counted) if len(counted) == len(set(counted)) else counted[0], _WEEK_D) if counted else None
+    hours = next((_FREE[name][1] for name in parts if _FREE[name][1]), None)
+    spans = [(at, end) for at, _, end in named] + [(row.start, row.end) for row in (*daily, *weekly)]
+    if weekly:
+        days = min(int(weekly[0].amounts[-1].value), _WEEK_D)
+    clocks = _clocks(read) if named else None
+    first, last = min((at for at, _ in spans)), max((end for _, end in spans))
+    if daily:
+        hours = min(daily[0].amounts[-1].value, 24.0)
+    elif clocks and clocks[1] - _REACH <= last and first <= clocks[2] + _REACH:
+        hours, first, last = clocks[0], min(first, clocks[1]), max(last, clocks[2])
+    elif clocks:
+        # 'It idles at night: what can be done between 8pm and 6am?' is of one of them.
+        return None
+    elif bare := _bare_hours(read, max(first - _REACH, 0), min(last + _REACH, len(read.tokens))):
+        # 'Nine to five'
+        hours = bare[0] - (12 if bare[0] > 12 and days == _FREE["office"][0] else 0)
+        first, last = min(first, bare[1]), max(last, bare[2])
+    taken = frozenset(at for row in (*daily, *weekly) for at in range(row.start, row.end))
+    taken = taken if daily or weekly else frozenset(range(first, last))
+    also = parts.get("weekends") == _WEEKEND_D and not read.does("only")
+    return Window(days, hours, first, last, taken, also)
+
+
+def _recurring(read: Mentions, named: Sequence[tuple[int, str, int]]) -> tuple[list[Row], list[Row]]:
+    """Numbers of hours of each day, and of days of each week, that nothing else is told by."""
+    if "buying" in read.asked("topic"):
+        return [], []
+    rows = [row for row in read.rows if len(row.amounts) == 1 and row.amounts[0].value > 0]
+
+    def of(row: Row, unit_s: float, each_s: float) -> bool:
+        amount = row.amounts[0]
+        unit = amount.unit("time")
+        return unit is not None and unit.size == unit_s and any(each.size == each_s for each in amount.per)
+
+    def of_a_night(row: Row) -> bool:
+        behind, unit = read.found.does(row.end, "per"), row.amounts[0].unit("time")
+        return bool(named and behind and unit and unit.size == 3600 and read.found.sense(behind, "clock"))
+
+    return (
+        [row for row in rows if of(row, 3600, DAY_S) or of_a_night(row)],
+        [row for row in rows if of(row, DAY_S, _WEEK_D * DAY_S)],
+    )
+
+
+def _refused(read: Mentions, at: int, end: int) -> bool:
+    """Whether days are ruled out: 'no weekends', 'not on weekends', 'weekends not at all'."""
+    text, passed = read.tokens, read.found.lexicon.articles | read.found.lexicon.placing
+    start = at
+    while start and text[start - 1].norm in passed and text[start - 1].kind == "word":
+        start -= 1
+    before = any(read.found.does(step, "refuse_right") == start for step in range(max(start - _REACH, 0), start))
+    return before or bool(read.found.does(end, "refuse_left", "refuse_right"))
 
 
 def _bare_hours(read: Mentions, start: int, end: int) -> tuple[float, int, int] | None:

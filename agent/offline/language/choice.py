@@ -193,7 +193,8 @@ def control_of(page: Page) -> str | None:
         return wishes.pop()
     rest = [at for at, token in enumerate(read.tokens) if at not in read.courtesies and token.kind != "sign"]
     senses = [sense for at in rest for word in read.found.words.get(at, ()) for sense in word.senses]
-    means = any(not (sense.kind == "stop" or sense.value == "assent" or sense.name == "and_then") for sense in senses)
+    joins = ("and_then", "run_after")
+    means = any(not (sense.kind == "stop" or sense.value == "assent" or sense.name in joins) for sense in senses)
     return "thanks" if read.courtesies and (wishes == {"help"} or not means) else None
 
 

@@ -22,6 +22,9 @@ DAY_S = 86400
 _SPANS_S = (1800, 2 * DAY_S, 3 * DAY_S, 14 * DAY_S)
 # Digits between two dots of thousands.
 _GROUP = 3
+_OFTEN = {"times_double": 2.0, "times_triple": 3.0, "times_quadruple": 4.0}
+# What is counted in millions with the letter apart: '80 M tokens'.
+_DATA = ("tokens", "samples", "requests", "params")
 # Scales of parameters.
 SIZES = ("b", "bn", "billion", "t")
 
@@ -126,6 +129,8 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
     if at >= len(heard.text):
         return None
     token = heard.text[at]
+    if times := often(heard, at):
+        return times
     if token.kind == "number":
         value, end = digits(token.norm), at + 1
         if millions := _dotted_millions(heard.text, at):
@@ -158,6 +163,16 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
         value = value * more[0].value if more[0].value in (100.0, 1000.0) and value < 100 else value + more[0].value
         end = more[1]
     return value, end
+
+
+def often(heard: Found, at: int) -> tuple[float, int] | None:
+    """(How often, token behind) of a word for how often something comes in a time: 'twice a day'."""
+    for name, times in _OFTEN.items():
+        end = heard.does(at, name)
+        each = heard.does(end, "per") if end else None
+        if end and each and any(unit.name == "time" for unit in units_at(heard, each)):
+            return times, end
+    return None
 
 
 def _says_else(heard: Found, at: int, end: int) -> bool:
@@ -249,7 +264,10 @@ def scale_at(heard: Found, at: int) -> tuple[str, float, int] | None:
         # The trn of 'four trn1.32xlarge' is no trillion.
         return None
     token = heard.text[at]
-    apart = token.space and not units_at(heard, at + 1, money=True)
+    # '80 M de tokens'
+    of = at + 1 + (at + 1 < len(heard.text) and heard.text[at + 1].norm in ("de", "of", "d'"))
+    counted = token.text in ("M", "B", "K") and heard.has_unit(of, *_DATA)
+    apart = token.space and not counted and not units_at(heard, at + 1, money=True)
     if len(token.norm) <= 2 and token.norm[0] in _TOUCHING and apart and token.norm not in ("bn", "tn", "mn"):
         return None
     if token.norm == "m" and heard.sense(at + 1, "unit") is None and _is_minutes(heard, at):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agent.offline.language.measures import (
     COUNTED,
+    DAY_S,
     MONEY,
     Amount,
     Found,
@@ -61,10 +62,20 @@ _RECURRING = (*MONEY, "tokens", "samples", "requests")
 _BEFORE, _SIGNS = 3, 8
 
 
+def _in_a(heard: Found, amount: Amount) -> int | None:
+    """Where a time begins in which so many come: '3 times in a day', '12 requests in one minute'."""
+    at = amount.end
+    if not amount.unit("times", "requests") or at >= len(heard.text) or heard.text[at].norm not in ("in", "im", "en"):
+        return None
+    article = at + 1 < len(heard.text) and heard.text[at + 1].norm in heard.lexicon.articles
+    times = [unit.size for unit in units_at(heard, at + 1 + article) if unit.name == "time"]
+    return at + 1 + article if max(times, default=DAY_S + 1) <= DAY_S else None
+
+
 def with_rate(heard: Found, amount: Amount) -> Amount:
     """What the amount is counted per: '/h', 'per million tokens', 'a day'."""
     at = amount.end
-    behind = heard.does(at, "per")
+    behind = heard.does(at, "per") or _in_a(heard, amount)
     if behind is None:
         again = _again(heard, amount)
         behind = max([amount.end, *(unit.end for unit in again if unit.start >= amount.end)])

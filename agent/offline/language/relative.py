@@ -61,7 +61,9 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     # The 'twee' of 'twee keer zoveel' is no number of its own.
     words = list(_worded(read))
     numbers = [row for row in numbers if not any(one.start <= row.start and row.end < one.end for one in words)]
-    changes = [mark for row in numbers if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
+    # '3 times in a day'
+    loose = [row for row in numbers if not (row.amounts[-1].unit("times") and row.amounts[-1].per)]
+    changes = [mark for row in loose if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
     # 'Half a trillion' is a number, 'v-half' a schedule.
     taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
     taken |= {at for row in numbers for at in range(row.start, row.end)}

@@ -18,6 +18,10 @@ _JOINTS = ("or", "and")
 _REACH = 9
 # What a word of a refusal may begin instead.
 _OTHERWISE = ("at_most", "at_least", "correct")
+# Of which a run has one: two that are refused in one breath are none.
+_ONE_OF = frozenset({"value:stage", "value:method", "value:optimizer", "value:precision", "value:schedule"})
+# 'They kill us twice a day'
+_HOW_OFTEN = "number:interruptions_per_day"
 _NAMES = frozenset({"model", "accelerator", "instance", "provider", "path"})
 FACTORS = {"times_half": 0.5, "times_third": 1 / 3, "times_quarter": 0.25, "times_fifth": 0.2, "times_tenth": 0.1,
            "times_two_thirds": 2 / 3, "times_three_quarters": 0.75, "times_half_more": 1.5, "times_double": 2.0,
@@ -94,7 +98,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             # 'Drop to 2', 'drop to tp4' bring them there.
             at = end
             continue
-        if hit and hit.key.startswith("number") and (hit.start > end + 1 or less):
+        if hit and hit.key.startswith("number") and (hit.start > end + 1 or less or hit.key == _HOW_OFTEN):
             hit = None
         hit = hit or _pointed_at(found, at, end, by_end)
         if hit is None and not _of_a_verdict(found, end):
@@ -268,6 +272,8 @@ def _joined(
             ):
                 # 'No offload, 256 GPUs', 'no LoRA, full fine-tuning of Llama': another thought.
                 break
+            if found.text[at].text == "," and _is_put_instead(found, first, thing):
+                break
             refused.add(thing.start)
             at = thing.end
         else:
@@ -282,6 +288,15 @@ def _joined(
             refused.add(thing.start)
             at = thing.start
     return refused
+
+
+def _is_put_instead(heard: Found, first: Thing, thing: Thing) -> bool:
+    """Whether the second of two things of one kind is what is taken: 'not dpo, orpo', 'not 16, 8'."""
+    more = thing.end < len(heard.text) and (
+        heard.text[thing.end].text in (",", "/", "、", "+", "&") or heard.does(thing.end, *_JOINTS)
+    )
+    one_of = first.key.startswith(("number", "named")) or first.key in _ONE_OF
+    return thing.key == first.key and one_of and not more
 
 
 def _closes(found: Found, at: int) -> bool:

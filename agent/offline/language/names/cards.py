@@ -23,6 +23,8 @@ from agent.offline.language.names.known import (
 from agent.offline.language.tokens import Glyphs
 from knowledge.machines.offered import cores_of
 
+# Generations of TPUs that are called as versions of anything are.
+_VERSIONS = ("2", "3", "4")
 _GIGABYTES = ("gb", "g", "gib", "gi")
 
 
@@ -31,6 +33,8 @@ def card_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue,
     ends = [end for end in ends if not runs_on(text, end) or (len(text[end].norm) > 1 and text[end].norm in tails())]
     if not ends:
         return _unknown_accelerator(text, at, known, catalogue, whole)
+    if _is_a_version(text, at, max(ends)):
+        return None
     if text[at].kind == "number" and not _is_card(text, at, max(ends)):
         return None
     stop, said, looked = _card(text, at, max(ends), catalogue, max(walked(known.accelerators, text, at))[1])
@@ -64,14 +68,22 @@ def _card(text: Sequence[Glyphs], start: int, least: int, catalogue: Catalogue, 
 def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catalogue) -> tuple[int, Looked] | None:
     """(Token behind, the card) of 'A100-80' and 'A100 40': a number that is a memory of the card that is named."""
     at = end + (end < len(text) and (text[end].text == "-" or text[end].norm in lexicon().holding))
+    glued = at > end and not (text[end].space or text[min(at, len(text) - 1)].space)
     if at >= len(text) or text[at].kind != "number" or not text[at].norm.isdigit():
         return None
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
-    if counts(text, at) and not plural:
+    if counts(text, at) and not (plural or glued):
         return None
     found = looked_up(catalogue, "accelerator", f"{said} {text[at].norm}gb")
     fits = found[3] is None and f"{text[at].norm}gb" in (found[0] or "".join(found[2][:1]))
     return (at + 1 + plural, found) if fits else None
+
+
+def _is_a_version(text: Sequence[Glyphs], at: int, end: int) -> bool:
+    """Whether 'v3' alone is a version, of a network or a model, since nothing says that it is a TPU's."""
+    bare = text[at].norm == "v" and end == at + 2 and text[at + 1].norm in _VERSIONS
+    sliced = end < len(text) and text[end].text == "-" and not text[end].space
+    return bare and not sliced and all(token.norm not in ("tpu", "tpus") for token in text)
 
 
 def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None, int]:
@@ -115,6 +127,9 @@ def _is_counted(text: Sequence[Glyphs], at: int) -> bool:
         step -= 1
     if step < 0 or not text[at].space:
         return False
+    if any(word.end == at and word.get("number") for word in lexicon().at(text, step)):
+        # 'Due 5090'
+        return True
     return text[step].kind == "number" and text[step].norm.isdigit() and len(text[step].norm) < 4
 
 

@@ -12,6 +12,8 @@ from knowledge.scenarios import scenarios
 
 # Places of a message that are looked at for the name of a saved plan, and words that a plan is kept with.
 _MOST_PLACES, _WORDS = 40, 5
+# Machines of these series are rented card by card, others whole.
+_OF_ONE_CARD, _SHORTEST_SERIES = ("g", "inf"), 2
 _QUOTES = "'\"“”„«»「」"
 
 
@@ -27,13 +29,22 @@ def instance_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Na
     for stop in range(end, at + 1, -1):
         if machine := known.instances.get(said_of(whole, text, at, stop).lower()):
             return Name("instance", at, stop, said_of(whole, text, at, stop), machine.accelerator, instance=machine)
+    return _series_at(text, at, end, known, whole)
+
+
+def _series_at(text: Sequence[Glyphs], at: int, end: int, known: Known, whole: str) -> Name | None:
+    """A series of rentable machines, as its whole machine: 'a3-ultragpu', 'p5', 'p4de'."""
     series = said_of(whole, text, at, end).lower()
-    sizes = [row for name, row in known.instances.items() if name.startswith(f"{series}-")] if "-" in series else []
-    if sizes and len({row.accelerator for row in sizes}) == 1:
-        # 'a3-ultragpu' is its whole machine.
-        whole_machine = max(sizes, key=lambda row: row.count)
-        return Name("instance", at, end, series, whole_machine.accelerator, instance=whole_machine)
-    return None
+    if len(series) < _SHORTEST_SERIES or not (series[0].isalpha() and any(character.isdigit() for character in series)):
+        return None
+    sizes = [row for name, row in known.instances.items() if name.startswith((f"{series}-", f"{series}."))]
+    if len({row.accelerator for row in sizes}) != 1 or sizes[0].accelerator.startswith("cpu"):
+        return None
+    largest = max(sizes, key=lambda row: row.count)
+    if series.startswith(_OF_ONE_CARD) and len(sizes) > 1:
+        note = f"{series!r} read as one of its cards, {largest.accelerator}"
+        return Name("accelerator", at, end, series, largest.accelerator, note)
+    return Name("instance", at, end, series, largest.accelerator, instance=largest)
 
 
 def provider_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:

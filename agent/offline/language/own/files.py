@@ -29,6 +29,8 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
         own["targets"] = list(dict.fromkeys(targets))
     if folder := folder_of(page):
         own["folder"] = folder
+    if limits := page.values("time_limit_h"):
+        own["time_limit_h"] = limits[-1]
     return own | settings(page) | _tried(page, refused)
 
 

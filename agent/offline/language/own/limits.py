@@ -102,8 +102,12 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
 
 
 def _is_ended(page: Page) -> bool:
-    """Whether time or money ends a run before its data do."""
-    of_data = any(page.values(name) or get(page.plan, ALL_PATHS[name]) for name in DATA_SIZES)
+    """Whether time or money ends a run before its data do: those of the plan are asked about anew where a limit is told
+    now, or the most is asked for."""
+    counted = {at for _, end, name in page.read.asked_at("focus") if name == "size" for at in (end, end + 1)}
+    named = any(at in counted for at, _, name in page.read.asked_at("goal") if name == "tokens")
+    anew = named or any(map(page.values, _ENDING)) or bool(page.until) or "most" in page.read.asked("focus")
+    of_data = any(page.values(name) or (not anew and get(page.plan, ALL_PATHS[name])) for name in DATA_SIZES)
     told = any(page.values(name) or get(page.plan, ALL_PATHS[name]) for name in _ENDING)
     return not of_data and bool(told or page.until)
 

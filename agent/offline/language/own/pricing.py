@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.language.asking import asks
-from agent.offline.language.assign import Filled, single
+from agent.offline.language.assign import Filled, fields_named, single
+from agent.offline.language.measures import DAY_S
 from agent.offline.language.reading.currencies import NEAR_DOLLARS
+from agent.offline.language.reading.page import is_reserved_for
 from estimator.money.ownership import HOURS_PER_YEAR
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ _RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 # Tokens between a price and what it is paid for, and what hardly any device costs an hour.
 _NEAR, _DEAR_USD = 5, 6.0
+# Reservations from so long on are those of three years.
+_LONG_TERM_S = 2 * 365 * DAY_S
 # Numbers of devices that are looked at.
 _MOST = 8
 _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
@@ -44,20 +49,15 @@ def pricing_of(page: Page) -> dict[str, Any]:
             page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
                                 "exchange rate is known")  # fmt: skip
             break
-    if not {*_OWNED, "price"} & {*found, *(value.field for value in page.kept)} and not page.asks_money:
+    found |= _share_of_time(page)
+    spoken = {*found, *(value.field for value in page.kept), *page.topic.get("pricing", {})}
+    if not {*_OWNED, "price"} & spoken and not page.asks_money:
         # 'GPU utilization is 35%' is no part of a price.
         page.left += [number.row for number in page.filled if number.field == "utilisation"]
         found.pop("utilisation", None)
     if page.use_h:
         found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
-    prices = [str(value.value) for value in page.kept if value.field == "price"]
-    # What more money buys is no hardware of one's own, nor is 'our own $2.10 an hour' a machine that is bought.
-    if {"more_usd", *_RATES} & {*found}:
-        prices = [price for price in prices if price != "owned"]
-    if prices:
-        found["price"] = next((price for price in prices if price == "owned"), prices[0])
-    elif any(name in found for name in _OWNED):
-        found["price"] = "owned"
+    found |= _price(page, found)
     told = page.read.asked("focus") or page.kept or page.filled or page.read.of("model", "accelerator")
     for name in page.read.of("place") if told or not asks(page.read.found, []) else ():
         # 'What is the weather in Paris?' is about no run.
@@ -66,6 +66,38 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))
     return found
+
+
+def _price(page: Page, terms: Mapping[str, Any]) -> dict[str, str]:
+    """Which price a run is paid at, beside the other terms."""
+    prices = [str(value.value) for value in page.kept if value.field == "price"]
+    # What more money buys is no hardware of one's own, nor is 'our own $2.10 an hour' a machine that is bought.
+    if {"more_usd", *_RATES} & {*terms}:
+        prices = [price for price in prices if price != "owned"]
+    if "reserved" in prices and (spans := _reserved_for(page)):
+        prices = ["reserved_3y" if max(spans) >= _LONG_TERM_S else "reserved"]
+    if prices:
+        return {"price": next((price for price in prices if price == "owned"), prices[0])}
+    return {"price": "owned"} if any(name in terms for name in _OWNED) else {}
+
+
+def _share_of_time(page: Page) -> dict[str, float]:
+    """How much of the time devices work, said as a part: 'busy half of the time'."""
+    named = [name for name in fields_named(page.read.found) if name.field == "utilisation"]
+    for mark in page.marks:
+        near = any(name.start - _NEAR <= mark.end and mark.start <= name.end + _NEAR for name in named)
+        if near and mark.amount is None and mark.factor < 1:
+            page.marks = [other for other in page.marks if other is not mark]
+            page.lost = [span for span in page.lost if span != (mark.start, mark.end)]
+            return {"utilisation": mark.factor}
+    return {}
+
+
+def _reserved_for(page: Page) -> list[float]:
+    """The seconds that devices are reserved for, which stand beside the words; their rows are taken off the page."""
+    rows = [row for row in page.left if row.amounts[-1].unit("time") and is_reserved_for(page.read, row)]
+    page.left = [row for row in page.left if row not in rows]
+    return [row.amounts[-1].value * unit.size for row in rows if (unit := row.amounts[-1].unit("time"))]
 
 
 def _paid_for(page: Page, price: Filled) -> int | None:

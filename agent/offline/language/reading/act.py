@@ -10,6 +10,7 @@ from agent.offline.form import Edit, Reference
 from agent.offline.language.asking import supposing
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
+from knowledge.machines.catalogue import find_accelerator
 
 
 def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
@@ -32,7 +33,7 @@ def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
 
 def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     found: list[Reference] = []
-    said = {edit.span[0] for edit in edits}
+    said, named = {edit.span[0] for edit in edits}, {edit.field for edit in edits}
     for at in page.read.does("back")[:1]:
         end = page.read.found.does(at, "back") or at + 1
         onto = page.read.found.sense(end, "onto")
@@ -43,15 +44,20 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
     for at in page.read.does("other")[:1]:
         found.append(Reference("other", page.read.span(at, at + 1)))
-    offers, place = bool(page.topic.get("offers")), _picked(page)
+    if len(said) == 1 and page.read.does("also", "plus"):
+        found.append(Reference("also"))
+    offers, place = bool(page.offers), _picked(page)
+    if place is None and not page.read.names:
+        place = _of_a_vendor(page)
     for at in page.read.does("take")[:1]:
         found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place))
     picks = any(reference.to == "offer" for reference in found)
-    if offers and place is not None and not (edits or page.marks or picks):
+    if offers and place is not None and not (page.marks or picks) and not {"model", *_OF_DEVICES} & named:
         found.append(Reference("offer", place=place))
     return found
 
 
+_OF_DEVICES = ("accelerator", "count", "nodes", "per_node")
 _PLACES = ("first", "second", "third", "fourth")
 
 
@@ -69,7 +75,35 @@ def _picked(page: Page) -> int | None:
             named = end - at > 1 or alone or bool(read.does("take"))
             if alone if place == 0 else behind and named:
                 return place
+    offers = page.offers
+    return _lettered(page, len(offers)) if offers else None
+
+
+def _lettered(page: Page, offers: int) -> int | None:
+    """The option that is called by its letter, or by where it stands: 'la A entonces', 'B it is', 'the middle one'."""
+    tokens = page.read.tokens
+    if page.read.does("middle") and offers == len(_PLACES) - 1:
+        return 1
+    if page.read.does("latter"):
+        return offers - 1
+    for at, token in enumerate(tokens):
+        place = "ABCDE".find(token.text) if len(token.text) == 1 else -1
+        if not 0 <= place < offers or at in page.read.named_tokens:
+            continue
+        leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.articles or _is_aside(page, at - 1))
+        ends = at + 1 == len(tokens) or tokens[at + 1].kind == "sign" or _is_aside(page, at + 1)
+        if ends and (leads or at == 0 or page.read.found.does(at - 1, "take")):
+            return place
     return None
+
+
+def _of_a_vendor(page: Page) -> int | None:
+    """The one of the devices that were compared whose maker is named: 'the AMD one', 'let's stay on nvidia'."""
+    named = {str(value.value).lower() for value in page.read.values if value.field == "vendors"}
+    devices = [str(offer.get("cluster.accelerator", "")) for offer in page.offers]
+    makers = [find_accelerator(device).value.vendor.lower() if device else "" for device in devices]
+    places = [place for place, maker in enumerate(makers) if maker in named]
+    return places[0] if len(places) == 1 and len(devices) > 1 else None
 
 
 def _is_aside(page: Page, at: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
@@ -60,6 +61,28 @@ def of_the_last(
         values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
         filled = [*(number for number in filled if number.row is not row), Filled(name, values, row, 1.0)]
         left = [one for one in left if one is not row]
+    return filled, left
+
+
+def put_instead(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
+    """A number alone behind one that is refused as what its field is instead: 'micro batch not 1 but 8', 'tp not 4,
+    2'."""
+    heard, turns = read.found, lexicon().turns
+    for index, number in enumerate(filled):
+        start = number.row.start
+        if not any(heard.does(at, "refuse_right") == start for at in range(max(start - 2, 0), start)):
+            continue
+        filled[index] = number = replace(number, refused=True)
+        between = number.row.end
+        while between < len(read.tokens) and (read.tokens[between].text == "," or read.tokens[between].norm in turns):
+            between += 1
+        unsure = [other.row for other in filled if other.row.bare and not other.name]
+        row = next((row for row in [*left, *unsure] if row.start == between > number.row.end and row.bare), None)
+        if row is not None and len(row.amounts) == 1:
+            left = [other for other in left if other is not row]
+            value = value_of(lexicon().quantities[number.field], row.amounts[-1], row.amounts[-1])
+            instead = Filled(number.field, (value,), row, number.cost)
+            return [*(other for other in filled if other.row is not row), instead], left
     return filled, left
 
 

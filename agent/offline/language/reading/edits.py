@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 from agent.offline.beside import MEANT
@@ -10,6 +11,7 @@ from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
 from agent.offline.language.assign import Filled
 from agent.offline.language.names.known import looked_up
+from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.machines import of_devices, of_network, side_by_side
 from agent.offline.language.reading.models import of_models
@@ -30,12 +32,16 @@ _OF_ONE_RUN = ("deadline_h", "budget_usd", "micro_batch", "global_batch", "batch
                "request_rate", "token_rate", "load")  # fmt: skip
 # Of which only one is meant: 'full would be nice, but LoRA will do'.
 _CHOICES = ("method", "framework", "engine")
+_OF_FILES = ("write_configs", "render_configs")
+_SCHEDULERS = ("slurm", "kubernetes", "skypilot", "parallelcluster", "dstack", "xpk", "torchx")
 _DEVICES = ("accelerator", "count", "nodes", "per_node")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
 
 
 def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]]:
     """(What is set, what is set side by side)."""
+    if tool in _OF_FILES:
+        page.filled = _of_jobs(page)
     said = _present(page, _said(page))
     things = [
         thing for thing in things_said(page.read, page.mode, page.filled) if thing.start not in page.refused.things
@@ -75,8 +81,11 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         shared = [edit for edit in options[0][1:] if all(any(_same(edit, one) for one in option) for option in options)]
         edits += shared
         options = [[one for one in option if not any(_same(one, edit) for edit in shared)] for option in options]
+    # '8 H100: A) these 8 H100 or B) 16 MI300X'
+    options = list({str([(edit.field, edit.op, edit.value) for edit in option]): option for option in options}.values())
+    edits, options = ([*edits, *options[0]], []) if len(options) == 1 else (edits, options)
     options, edits = _priced_apart(page, options, edits)
-    edits = _of_form(page, edits)
+    edits = _of_memory(page, _of_form(page, edits))
     changes = factors(page) + exchanged(page)
     # 'Twice the speculative tokens': the words of the value name its field.
     changed = {one.field for one in changes}
@@ -88,6 +97,16 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
     return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+
+
+def _of_jobs(page: Page) -> list[Filled]:
+    """The numbers with a time beside what a scheduler is told as the limit of its jobs: 'sbatch, 48h walltime'."""
+    scheduled = any(name.startswith(_SCHEDULERS) for name in page.read.asked("target")) or settings(page)
+    timed = page.values("deadline_h") and not page.until and scheduled
+    return [
+        replace(number, field="time_limit_h") if timed and number.field == "deadline_h" else number
+        for number in page.filled
+    ]
 
 
 # What a device is told to be apart from its name: 'and if the H100s were PCIe?'
@@ -108,6 +127,30 @@ def _of_form(page: Page, edits: list[Edit]) -> list[Edit]:
         return edits
     other = Edit("accelerator", "set", id, page.read.span(at, at + 1))
     return [*(edit for edit in edits if edit is not named), other]
+
+
+# So few words are about the device alone.
+_FEW_WORDS = 7
+
+
+def _of_memory(page: Page, edits: list[Edit]) -> list[Edit]:
+    """The edits with the plan's device in the size that is said alone: 'sorry, the 80GB ones'."""
+    device = get(page.plan, "cluster.accelerator")
+    if not isinstance(device, str) or any(edit.field == "accelerator" for edit in edits):
+        return edits
+    for row in [*page.left, *(number.row for number in page.filled if number.field == "vram")]:
+        amount = row.amounts[-1]
+        alone = len(page.read.tokens) <= _FEW_WORDS or page.read.found.has_unit(row.end, "devices")
+        if not (alone and amount.unit("bytes") and amount.value == amount.digits == int(amount.digits)):
+            continue
+        named = device.rpartition("-")[0] if device.endswith("gb") else device
+        for kin in (named, device.partition("-")[0]):
+            id, _, _, problem = looked_up(page.catalogue, "accelerator", f"{kin} {amount.digits:g}gb")
+            if id and not problem and id != device and id.endswith(f"{amount.digits:g}gb"):
+                page.left = [each for each in page.left if each is not row]
+                page.filled = [number for number in page.filled if number.row is not row]
+                return [*edits, Edit("accelerator", "set", id, page.read.span(row.start, row.end))]
+    return edits
 
 
 # Characters between a device and the provider that has it: 'on RunPod 4090', '4090 at RunPod'.

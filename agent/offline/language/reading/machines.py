@@ -46,7 +46,7 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             one = replace(one, count=None)
         if _is_one_node(page, one, id):
             one = replace(one, nodes=1)
-        edits += _counted(page, one, id, span)
+        edits += _counted(page, _as_many(page, one), id, span)
         if name.instance:
             edits.append(Edit("provider", "set", name.instance.provider, span))
         racks = next((other for other in page.filled if other.field == "racks"), None)
@@ -68,6 +68,18 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
+
+
+def _as_many(page: Page, device: Devices) -> Devices:
+    """A rentable machine that is named without a number as as many as the plan has machines: 'p4de then'."""
+    count, each = get(page.plan, "cluster.count"), get(page.plan, "cluster.per_node")
+    counted = device.nodes != 1 or page.values("nodes") or page.values("count")
+    if not device.name.instance or counted or not (count and each) or count <= each or count % each:
+        return device
+    alone = page.read.tokens[device.name.start - 1].norm if device.name.start else ""
+    if alone in page.read.found.lexicon.articles or alone in ("one", "single"):
+        return device
+    return replace(device, count=count // each * device.name.instance.count, nodes=count // each)
 
 
 def _is_one_node(page: Page, device: Devices, id: str) -> bool:

@@ -30,7 +30,8 @@ def mode_of(read: Mentions, context: Context) -> str:
     if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
         # What is let go is of what there is.
         return context.plan
-    if verbs := [name for at, _, name in read.asked_at("mode") if not _is_refused(read, at)]:
+    verbs = [name for at, _, name in read.asked_at("mode") if not (_is_refused(read, at) or _is_a_host(read, at))]
+    if verbs:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
     if context.plan == TRAINING and not shows(read, SERVING, beside=_FORMATS):
@@ -61,6 +62,13 @@ def mode_of(read: Mentions, context: Context) -> str:
         mode = alone[0]
     stays = context.plan and (not shows(read, mode) or shows(read, context.plan))
     return context.plan if context.plan and stays else mode
+
+
+def _is_a_host(read: Mentions, at: int) -> bool:
+    """Whether what seems to be a verb is a machine: 'one 8xA100 host'."""
+    before = read.tokens[at - 1] if at else None
+    counted = before is not None and (before.kind == "number" or before.norm in read.found.lexicon.articles)
+    return read.found.has_unit(at, "nodes") and (counted or at - 1 in read.named_tokens)
 
 
 def _is_refused(read: Mentions, at: int) -> bool:

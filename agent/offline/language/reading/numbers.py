@@ -18,6 +18,7 @@ from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
 from agent.offline.language.relative import differences, machines_added
 from estimator.plan.calendar import DAY_H, WEEK_D
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 _BYTES_PER_TOKEN = 4
@@ -131,7 +132,7 @@ def _busy(page: Page) -> tuple[float, int, int] | None:
     spread = next(
         (number for number in page.filled if number.field == "deadline_h" and number.values[-1] <= DAY_H), None
     )
-    told = (page.free.hours, page.free.start, page.free.end) if page.free else page.busy
+    told = (page.free.hours or DAY_H, page.free.start, page.free.end) if page.free else page.busy
     if spread and not page.busy:
         told = spread.values[-1], spread.row.start, spread.row.end
     if told:
@@ -179,9 +180,16 @@ def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) ->
         # 'We nightly summarise …, must be through in six hours'
         return edits
     said, span = page.read.said(free.start, free.end), page.read.span(free.start, free.end)
-    note = f"{said!r} taken as {free.hours:g} hours on {free.days} days of a week"
-    parts = [("hours_per_day", free.hours, DAY_H), ("days_per_week", free.days, WEEK_D)]
-    told = [Edit(name, "set", value, span, note) for name, value, most in parts if value != most]
+    days = WEEK_D if free.also and get(page.plan, ALL_PATHS["days_per_week"]) else free.days
+    parts = [("hours_per_day", free.hours, DAY_H), ("days_per_week", days, WEEK_D)]
+    words = [f"{free.hours:g} hours a day"] if free.hours else []
+    words += [f"{days} days a week"] if days else []
+    note = f"{said!r} taken as {' on '.join(words)}"
+    told = [
+        Edit(name, "set", value, span, note)
+        for name, value, most in parts
+        if value and (value != most or get(page.plan, ALL_PATHS[name]))
+    ]
     return [*edits, (free.start, told)]
 
 

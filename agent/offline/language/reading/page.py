@@ -20,7 +20,7 @@ from agent.offline.language.features.mode import Context
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
-from agent.offline.language.reading.alone import echoed, of_the_last
+from agent.offline.language.reading.alone import echoed, of_the_last, put_instead
 from agent.offline.language.reading.mode import comes_in, is_asked_by_many, mode_of, per_second
 from agent.offline.language.reading.named_files import NamedFiles
 from agent.offline.language.reading.observed import has_sense, is_observed, senses_at
@@ -28,6 +28,7 @@ from agent.offline.language.reading.pictures import sizes
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from agent.offline.language.roles import by_role
+from estimator.plan.calendar import DAY_H
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -38,6 +39,8 @@ _OF_OWNERS = ("years", "capex_usd_per_device")
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
 _PRICE = "usd_per_device_hour"
+# Tokens between a price and the time that it is for.
+_BY_PRICE = 3
 # Tools of a chain by the last of their intents that is no figure.
 _OF_INTENT = {"size": "size_serving", "best": "best_serving", "write": "write_configs", "render": "render_configs"}
 
@@ -127,6 +130,11 @@ class Page:
         return tool, own
 
     @property
+    def offers(self) -> Sequence[Mapping[str, Any]]:
+        """What the answer before offered to choose from, by path."""
+        return self.topic.get("offers") or ()
+
+    @property
     def asks_money(self) -> bool:
         """Whether it is asked what something costs."""
         return bool({"cost", "cheaper"} & set(self.read.asked("focus")))
@@ -175,7 +183,7 @@ def understood(
     read = mentions(text, catalogue, data)
     mode = mode or mode_of(read, context_of(plan, topic))
     free = window(read)
-    dated = iso_tokens(read).union(range(free.start, free.end) if free else ())
+    dated = iso_tokens(read).union(free.taken if free else ())
     fabric = read.network
     dated = dated.union(range(*fabric[1:]) if fabric else ())
     busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
@@ -190,14 +198,15 @@ def understood(
     halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
+    filled, left = put_instead(read, filled, left)
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
     first = Assigned(filled, left)
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
-    filled = sorted(apart(read, filled), key=lambda one: one.row.start)
+    filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
-    filled, machines = (filled, None) if plan else of_those(read, filled)
+    filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
@@ -227,8 +236,9 @@ def _without_told(read: Mentions, filled: list[Filled], left: list[Row]) -> tupl
     ]
     left = [row for row in left if row not in broken]
     lasting = [each for each in filled if any(of(read, each) for of in _OF_NO_LIMIT)]
-    filled, left = [number for number in filled if number not in lasting], [*left, *(one.row for one in lasting)]
-    return filled, left
+    # What a price is asked by is used in asking it.
+    unread = [each.row for each in lasting if not _is_billed(read, each) or is_reserved_for(read, each.row)]
+    return [number for number in filled if number not in lasting], [*left, *unread]
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -329,13 +339,20 @@ def _unit_of(number: Filled) -> int:
 
 
 def _is_told(read: Mentions, number: Filled) -> bool:
-    """Whether money or a time is only told of, without a word that makes it a limit: 'got two for 1,400 bucks'."""
+    """Whether money or a time is only told of, without a word that makes it a limit: 'got two 3090s for 1,400 bucks'.
+    Money that no hardware and no bill is beside is what somebody has."""
     at = number.row.start
     if number.field not in ("budget_usd", "deadline_h") or number.name or at not in read.telling:
         return False
+    sentence = next(token for token in sentences(read.tokens) if at in token)
+    if number.field == "budget_usd":
+        machines = any(read.found.has_unit(step, "nodes") for step in sentence)
+        named = any(name.start in sentence for name in read.of("accelerator", "instance"))
+        billed = bool(number.row.amounts[-1].per) or any(read.found.is_asked(step, "bought") for step in sentence)
+        return machines or named or billed
     # 'We have them for ten days' says how long.
-    bounded = at and number.field == "deadline_h" and any(sense.kind == "stop" for sense in senses_at(read, at - 1))
-    return not bounded
+    bounded = at > 0 and any(sense.kind == "stop" for sense in senses_at(read, at - 1))
+    return not (bounded or any(read.found.sense(step, "owns") for step in sentence))
 
 
 def _broke_off(read: Mentions, steps: Filled) -> bool:
@@ -349,8 +366,42 @@ def _broke_off(read: Mentions, steps: Filled) -> bool:
     return ran or any(at in sentence and name == "fit" for at, _, name in read.asked_at("focus"))
 
 
+def _is_billed(read: Mentions, time: Filled) -> bool:
+    """Whether a time is what a price is for: 'a 3-year reservation', '한 달 비용', 'on 24 hours'."""
+    if time.field != "deadline_h":
+        return False
+    start, end = time.row.start, time.row.end
+    whole_day = time.values == (DAY_H,) and time.row.amounts[-1].digits == DAY_H and not time.name
+    bounded = any(limit_end == start for _, limit_end, _ in read.limits)
+    beside = {at for at, _, name in read.asked_at("focus") if name == "cost"} & {start - 1, end}
+    month = time.row.amounts[-1].value == 1 and bool(beside)
+    return not bounded and (whole_day or month or is_reserved_for(read, time.row))
+
+
+def is_reserved_for(read: Mentions, row: Row) -> bool:
+    """Whether a time stands beside words that devices are reserved."""
+    reserved = [value for value in read.values if value.field == "price" and str(value.value).startswith("reserved")]
+    return any(value.start - _BY_PRICE <= row.end and row.start <= value.end + _BY_PRICE for value in reserved)
+
+
+def _is_of_others(read: Mentions, hours: Filled) -> bool:
+    """Whether device-hours are those that others say they took, or after which one fails."""
+    if hours.field != "budget_device_hours":
+        return False
+    at = hours.row.start
+    sentence = next(token for token in sentences(read.tokens) if at in token)
+    heard = any(read.found.sense(step, "hearsay") for step in sentence)
+    return at in read.past or heard or _fails(read, hours.row)
+
+
+def _is_that_fails(read: Mentions, number: Filled) -> bool:
+    """Whether one device or machine is told of as what fails: 'one GPU dies every two days'."""
+    of_one = number.field in ("count", "nodes") and number.values == (1.0,)
+    return of_one and any(read.found.sense(at, "fails") for at in range(number.row.end, number.row.end + 2))
+
+
 # Why a number that seems to be a limit or a count is none.
-_OF_NO_LIMIT = (_has_lasted, _broke_off, _is_told, _recurs, _is_all_of)
+_OF_NO_LIMIT = (_is_that_fails, _has_lasted, _broke_off, _is_told, _recurs, _is_all_of, _is_billed, _is_of_others)
 
 
 def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:

@@ -52,8 +52,9 @@ def of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
 
 
 def named_span(one: Filled) -> tuple[int, int]:
-    """The tokens of a number with the name of its field, where that stands right before it: 'zero 3', 'tp=8'."""
-    near = one.name is not None and 0 <= one.row.start - one.name[1] <= 1
+    """The tokens of a number with the name of its field, where that stands right before it: 'zero 3', 'tp=8', not
+    'tp not 4'."""
+    near = one.name is not None and 0 <= one.row.start - one.name[1] <= 1 and not one.refused
     return (one.name[0] if near and one.name else one.row.start), one.row.end
 
 

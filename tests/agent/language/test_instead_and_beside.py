@@ -1,0 +1,89 @@
+"""What is put in another's place, what is set beside it, and which of several is picked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scoring import talk
+
+from agent.offline.catalogue import known
+from agent.offline.language import read
+from launchers.targets import TARGETS
+from planner.partial import get
+
+PLAN: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "cluster": {"accelerator": "a100-sxm-80gb", "count": 16, "per_node": 8},
+    "workload": {"method": "full"},
+}
+RUN = "llama 3.1 8b full on 8 h100, 50M tokens"
+_NUMBERS = {"micro batch": "micro_batch", "tp": "tp", "seq len": "seq_len", "global batch": "global_batch"}
+
+
+def _sets(text: str, plan: dict[str, Any] | None = None, topic: dict[str, Any] | None = None) -> dict[str, Any]:
+    reading = read(text, known(), PLAN if plan is None else plan, topic or {})
+    return {edit.field: edit.value for edit in reading.edits if edit.op == "set"}
+
+
+@pytest.mark.parametrize("way", ["what if I swapped {} for {}?", "replace {} with {}", "not {}, {}", "not {} but {}"])
+@pytest.mark.parametrize(
+    ("old", "new", "field", "value"),
+    [("adamw", "adafactor", "optimizer", "adafactor"), ("bf16", "fp8", "precision", "fp8"),
+     ("dpo", "orpo", "stage", "orpo"), ("lora", "dora", "method", "dora")],
+)  # fmt: skip
+def test_the_second_takes_the_place_of_the_first(way: str, old: str, new: str, field: str, value: str) -> None:
+    assert _sets(way.format(old, new))[field] == value
+
+
+@pytest.mark.parametrize("name", _NUMBERS)
+@pytest.mark.parametrize(("old", "new"), [(2, 4), (8, 1)])
+@pytest.mark.parametrize("way", ["{} not {} but {}", "{} not {}, {}"])
+def test_a_number_behind_a_refused_one_is_its_fields(name: str, old: int, new: int, way: str) -> None:
+    scale = 1024 if name == "seq len" else 1
+    assert _sets(f"{RUN}, {way.format(name, old * scale, new * scale)}", {})[_NUMBERS[name]] == new * scale
+
+
+@pytest.mark.parametrize("words", ["sorry, 40GB ones", "the 40gig ones", "40 GB?", "with 40GB cards"])
+def test_a_memory_alone_is_another_variant_of_the_device(words: str) -> None:
+    assert _sets(words)["accelerator"] == "a100-sxm-40gb"
+
+
+@pytest.mark.parametrize(
+    ("words", "device", "count"),
+    [("p4de then", "a100-sxm-80gb", 16), ("just one p5", "h100-sxm", 8), ("p5 boxes, two of em", "h100-sxm", 16),
+     ("on 3 p5en", "h200-sxm", 24)],
+)  # fmt: skip
+def test_a_series_of_machines_is_its_whole_machine(words: str, device: str, count: int) -> None:
+    *_, turn = talk(["llama 3.1 8b lora on 2 nodes of 8 A100 40GB, 4k", words])
+    assert (get(turn.plan, "cluster.accelerator"), get(turn.plan, "cluster.count")) == (device, count)
+
+
+@pytest.mark.parametrize("words", ["8xA100-80 box", "one 8xA100-80 host", "8 A100-80 cards"])
+def test_a_memory_that_is_glued_to_a_card_counts_nothing(words: str) -> None:
+    *_, turn = talk([f"does llama 3.1 8b lora fit on {words}?"])
+    assert get(turn.plan, "cluster.count") == 8
+    assert get(turn.plan, "workload.kind") != "inference"
+
+
+@pytest.mark.parametrize("name", [name for name, row in TARGETS.items() if row.role != "place" and name != "mlperf"])
+def test_every_target_is_called_by_its_name(name: str) -> None:
+    reading = read(f"write the {name} config", known(), PLAN, {})
+    assert name in reading.own.get("targets", ()) or name.startswith("mlx")
+
+
+COMPARED = f"{RUN}: A) 8 h100 or B) 16 mi300x, which is cheaper?"
+
+
+@pytest.mark.parametrize("words", ["B it is", "la B entonces", "the AMD one", "take the mi300x", "the second one"])
+def test_one_of_the_compared_is_picked_with_all_that_it_is(words: str) -> None:
+    *_, turn = talk([COMPARED, f"{words}. what does it cost?"])
+    assert (get(turn.plan, "cluster.accelerator"), get(turn.plan, "cluster.count")) == ("mi300x", 16)
+    assert "estimate_cost" in [call.name for call in turn.calls]
+
+
+@pytest.mark.parametrize("words", ["throw B200 in as well", "add B200 to the table", "B200 too"])
+def test_what_is_added_stands_beside_what_was_compared(words: str) -> None:
+    *_, turn = talk([f"{RUN.replace('8 h100, ', '')}: 8 h200 or 8 mi300x?", words])
+    (call,) = turn.calls
+    assert call.arguments["over"]["accelerator"] == ["h200-sxm", "mi300x", "b200-sxm"]
