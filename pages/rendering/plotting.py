@@ -25,7 +25,7 @@ _PATTERNS = "█▒#░=▓+:*-%o"
 _MARKERS = ("●", "x", "+", "o", "*", "#")
 _TICKS, _MOST_TRIED = 6, 24
 # Values nearer to each other than this lie at one place; a logarithmic axis does not go over more than this.
-_LEAST, _WIDEST = 1e-9, 1e12
+_NEAR, _WIDEST = 1e-9, 1e12
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -213,9 +213,9 @@ def _axes(
         plotext.ylim(math.log10(min(*ys, ticks[0])), math.log10(max(*ys, ticks[-1])))
     else:
         low, high = min(0.0, *ys), max(0.0, *ys)
-        ticks = _ticks(low, high if high - low > _LEAST else low + 1.0, y_log)
+        ticks = _ticks(low, high if high - low > _NEAR else low + 1.0, y_log)
         plotext.ylim(ticks[0], ticks[-1])
-    if max(xs) - min(xs) <= _LEAST:
+    if max(xs) - min(xs) <= _NEAR:
         plotext.xlim(min(xs) - 1.0, max(xs) + 1.0)
     plotext.yticks(ticks, [_short(tick) for tick in ticks])
 
@@ -232,8 +232,8 @@ def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
         return [low]
     if not logarithmic:
         least = (high - low) / (_TICKS - 1)
-        step = next(number for number in _round_from(least) if number >= least * (1 - _LEAST))
-        first, last = math.floor(low / step + _LEAST), math.ceil(high / step - _LEAST)
+        step = next(number for number in _round_from(least) if number >= least * (1 - _NEAR))
+        first, last = math.floor(low / step + _NEAR), math.ceil(high / step - _NEAR)
         return [place * step for place in range(first, last + 1)]
     numbers: list[float] = []
     for number in _round_from(low):
@@ -241,7 +241,7 @@ def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
             break
         if number >= low:
             numbers.append(number)
-    decades = [number for number in numbers if math.log10(number) % 1 < _LEAST]
+    decades = [number for number in numbers if math.log10(number) % 1 < _NEAR]
     kept = numbers if len(numbers) <= _TICKS + 2 or len(decades) < 2 else decades[:: -(-len(decades) // _TICKS)]
     return kept if len(kept) > 1 else _around(low, high)
 

@@ -128,7 +128,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in ("compare", *_CHAIN) and has_row(page, _RANGE) and not page.read.does("compare", "versus", "or"):
         # 'Batch size 1 8 32 64'
         return "sweep"
-    if tool == "project_scaling" and {"pays", "better"} & set(page.read.asked("wish")) and has_model(page):
+    worth = {"pays", "better"} & set(page.read.asked("wish"))
+    if tool == "project_scaling" and worth and has_model(page) and counted:
         # 'Is it worth going from 2 to 4 nodes?'
         return "compare"
     if tool in _CHOOSING and limit_goal(page) == "devices" and not (page.plan or any(map(page.values, LOADS))):

@@ -44,6 +44,24 @@ def test_a_number_behind_a_refused_one_is_its_fields(name: str, old: int, new: i
     assert _sets(f"{RUN}, {way.format(name, old * scale, new * scale)}", {})[_NUMBERS[name]] == new * scale
 
 
+@pytest.mark.parametrize("name", _NUMBERS)
+def test_what_a_number_stands_instead_of_is_not_lost(name: str) -> None:
+    reading = read(f"{name} 2048 instead of 1024", known(), PLAN, {})
+    assert (reading.values(_NUMBERS[name]), reading.lost) == ([2048], [])
+
+
+@pytest.mark.parametrize("words", ["where does it stop being worth it?", "when does adding nodes stop paying off?"])
+def test_where_scaling_stops_paying_is_asked_of_scaling(words: str) -> None:
+    *_, turn = talk([RUN, words])
+    assert [call.name for call in turn.calls] == ["project_scaling"]
+
+
+def test_how_much_faster_a_device_is_counts_none() -> None:
+    reading = read("Is MI300X 1.3x H100 on Llama 3.1 405B inference? 8 gpus, fp8", known(), {}, {})
+    assert not reading.needs
+    assert reading.lost == ["1.3"]
+
+
 @pytest.mark.parametrize("words", ["sorry, 40GB ones", "the 40gig ones", "40 GB?", "with 40GB cards"])
 def test_a_memory_alone_is_another_variant_of_the_device(words: str) -> None:
     assert _sets(words)["accelerator"] == "a100-sxm-40gb"

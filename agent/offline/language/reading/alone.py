@@ -11,6 +11,7 @@ from agent.offline.form import Edit
 from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Filled, Row, single, strange, value_of
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import Found
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.relative import known_fields
 from planner.partial import get, is_serving
@@ -64,13 +65,26 @@ def of_the_last(
     return filled, left
 
 
+def _leads(heard: Found, at: int, start: int) -> bool:
+    """Whether words at a token refuse what begins at another: 'instead of', 'not'."""
+    return heard.does(at, "refuse_right") == start
+
+
 def put_instead(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
     """A number alone behind one that is refused as what its field is instead: 'micro batch not 1 but 8', 'tp not 4,
     2'."""
     heard, turns = read.found, lexicon().turns
+    for row in left:
+        # 'tp 2 instead of 1'
+        before = next((at for at in range(max(row.start - 3, 0), row.start) if _leads(heard, at, row.start)), None)
+        other = next((number for number in filled if number.row.end == before and number.name), None)
+        if other and row.bare and len(row.amounts) == 1:
+            left = [each for each in left if each is not row]
+            value = value_of(lexicon().quantities[other.field], row.amounts[-1], row.amounts[-1])
+            filled = [*filled, replace(other, values=(value,), row=row, name=None)]
     for index, number in enumerate(filled):
         start = number.row.start
-        if not any(heard.does(at, "refuse_right") == start for at in range(max(start - 2, 0), start)):
+        if not any(_leads(heard, at, start) for at in range(max(start - 3, 0), start)):
             continue
         filled[index] = number = replace(number, refused=True)
         between = number.row.end

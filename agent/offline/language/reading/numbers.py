@@ -67,7 +67,9 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
                 edits.append((one.row.start, [Edit(one.field, "drop" if drops else "refuse", refused, span)]))
             continue
         value = one.values[-1]
-        if (problem := _impossible(one.field, value)) and (one.field in _IDIOMS or not _is_bound(page.read, one)):
+        if (problem := _impossible(one.field, value)) and (
+            one.field in _IDIOMS or _is_a_factor(page.read, one) or not _is_bound(page.read, one)
+        ):
             page.left = [*page.left, one.row]
             continue
         if problem:
@@ -242,6 +244,13 @@ def _at_once(page: Page, filled: Sequence[Filled]) -> list[Filled]:
     if len(people) < 2 or not at_once or len(at_once) == len(people):
         return list(filled)
     return [number for number in filled if number not in people or number in at_once]
+
+
+def _is_a_factor(read: Mentions, number: Filled) -> bool:
+    """Whether what seems to count devices says how much faster one is: '1.3x H100'."""
+    behind = number.row.amounts[-1].number
+    sign = behind < len(read.tokens) and read.tokens[behind].norm in ("x", "×")
+    return number.field in ("count", "nodes") and number.values[-1] != int(number.values[-1]) and sign
 
 
 def _is_bound(read: Mentions, filled: Filled) -> bool:
