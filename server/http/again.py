@@ -66,7 +66,7 @@ class Again:
 
     def _asked(self, scope: Scope) -> _Asked | None:
         message = scope.get(MESSAGE)
-        if message is None or message["method"] != "tools/call" or "id" not in message:
+        if message is None or message.get("method") != "tools/call" or "id" not in message:
             return None
         rest = {**(message.get("params") or {})}
         arguments, name = rest.pop("arguments", {}), rest.get("name")

@@ -50,8 +50,9 @@ def test_what_hurts_colours_the_first_line() -> None:
         )
         first = next(line for line in text.splitlines() if line and not line.startswith("I could not place"))
         assert not first.startswith("Assumed"), text
-        # A search and a limit answer with what they found; what was refused beside a run is told before it.
-        refused = first.startswith("I cannot do that")
+        # A search and a limit answer with what they found; what was refused beside a run, and files that are not of the
+        # layout that was chosen, are told before it.
+        refused = first.startswith(("I cannot do that", "⚠ **The files are of another layout"))
         if (
             result is None
             or refused

@@ -63,7 +63,7 @@ def test_what_they_name_is_read_too(folder: Path) -> None:
     assert "It fits" in told["answer"]
     assert told["plan"]["layout"]["zero_stage"] == 3
     (folder / "ds_z3.json").unlink()
-    assert "still need" in turns("check sft.yaml on 8 H100")[0]["answer"]
+    assert "Still needed" in turns("check sft.yaml on 8 H100")[0]["answer"]
 
 
 @pytest.mark.usefixtures("folder")

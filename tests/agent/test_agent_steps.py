@@ -73,7 +73,7 @@ def test_a_question_about_the_same_run_is_not_answered_by_all_of_it_again() -> N
     assert "Best layout" in leads[0]
     assert not any(words in leads[1] for words in ("Best layout", "Most depends"))
     assert len(leads[1].split()) < 0.6 * len(leads[0].split())
-    assert "**Generation** limits it" in leads[2]
+    assert "**Bottleneck: generation" in leads[2]
     assert "a global batch of" in leads[2]
     assert "make it faster" not in leads[2]
 

@@ -52,7 +52,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
                  "does not fit", "bad"),
     "announced": ("project_mlperf", {"benchmark": "llama2-70b", "accelerator": "rubin"}, "is announced", "beware"),
     "not launched": ("recommend_cluster", {"model": "llama-3-8b", "dataset_tokens": "1B", "accelerators": ["h100-sxm"],
-                                           "limit": 1}, "No launch target", "beware"),
+                                           "limit": 1}, "no launch files", "beware"),
 }  # fmt: skip
 
 

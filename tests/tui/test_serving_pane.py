@@ -107,4 +107,4 @@ async def test_every_result_about_serving_is_shown(name: str, more: dict[str, An
         if overview.memory is not None:
             assert fit.startswith("FITS")
             assert "engine claims" in fit
-            assert "kv cache" in app.query_one("#memory-bar", Stack).render().plain
+            assert "KV cache" in app.query_one("#memory-bar", Stack).render().plain
