@@ -253,7 +253,7 @@ def window(read: Mentions) -> Window | None:
     clocks = _clocks(read) if named else None
     first, last = min((at for at, _ in spans)), max((end for _, end in spans))
     if daily:
-        hours = min(daily[0].amounts[-1].value, 24.0)
+        hours = min(_hours(daily[0]), 24.0)
     elif clocks and clocks[1] - _REACH <= last and first <= clocks[2] + _REACH:
         hours, first, last = clocks[0], min(first, clocks[1]), max(last, clocks[2])
     elif clocks:
@@ -270,24 +270,29 @@ def window(read: Mentions) -> Window | None:
 
 
 def _recurring(read: Mentions, named: Sequence[tuple[int, str, int]]) -> tuple[list[Row], list[Row]]:
-    """Numbers of hours of each day, and of days of each week, that nothing else is told by."""
+    """Numbers of hours (or minutes) of each day, and of days of each week, that nothing else is told by."""
     if "buying" in read.asked("topic"):
         return [], []
     rows = [row for row in read.rows if len(row.amounts) == 1 and row.amounts[0].value > 0]
 
-    def of(row: Row, unit_s: float, each_s: float) -> bool:
+    def of(row: Row, units_s: tuple[float, ...], each_s: float) -> bool:
         amount = row.amounts[0]
         unit = amount.unit("time")
-        return unit is not None and unit.size == unit_s and any(each.size == each_s for each in amount.per)
+        return unit is not None and unit.size in units_s and any(each.size == each_s for each in amount.per)
 
     def of_a_night(row: Row) -> bool:
         behind, unit = read.found.does(row.end, "per"), row.amounts[0].unit("time")
         return bool(named and behind and unit and unit.size == 3600 and read.found.sense(behind, "clock"))
 
     return (
-        [row for row in rows if of(row, 3600, DAY_S) or of_a_night(row)],
-        [row for row in rows if of(row, DAY_S, _WEEK_D * DAY_S)],
+        [row for row in rows if of(row, (60, 3600), DAY_S) or of_a_night(row)],
+        [row for row in rows if of(row, (DAY_S,), _WEEK_D * DAY_S)],
     )
+
+
+def _hours(row: Row) -> float:
+    unit = row.amounts[-1].unit("time")
+    return row.amounts[-1].value * unit.size / 3600 if unit else 0.0
 
 
 def _refused(read: Mentions, at: int, end: int) -> bool:

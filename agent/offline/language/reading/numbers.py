@@ -100,25 +100,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             edits.append((start, [Edit("deadline_h", "set", hours, span, note)]))
     if busy:
         return _while_busy(page, *busy, edits)
-    free = _of_a_day(page)
-    return _in_window(page, free, edits) if free else edits
-
-
-def _of_a_day(page: Page) -> Window | None:
-    """When machines are free, with the hours of a day that were said as such: '8 hours a day', 'on weekdays'. Where
-    buying is weighed they are hours of use."""
-    free = page.free
-    if "buying" in page.read.asked("topic"):
-        return free
-    for row in page.left:
-        amount = row.amounts[-1]
-        unit, daily = amount.unit("time"), any(unit.name == "time" and unit.size == DAY_S for unit in amount.per)
-        if unit and daily and unit.size < DAY_S and (hours := amount.value * unit.size * DAY_H / DAY_S) <= DAY_H:
-            page.left = [other for other in page.left if other is not row]
-            if free is None:
-                return Window(WEEK_D, hours, row.start, row.end)
-            return replace(free, hours=hours, start=min(free.start, row.start), end=max(free.end, row.end))
-    return free
+    return _in_window(page, page.free, edits) if page.free else edits
 
 
 def _is_price(page: Page, one: Filled) -> bool:
