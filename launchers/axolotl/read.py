@@ -189,7 +189,7 @@ def _precision(keys: Keys, findings: Findings) -> None:
         findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", single)
     elif bf16 is not None and as_truth(bf16.value) is False:
         if (half := keys.take("float16")) is not None and is_set(half):
-            findings.block("workload.precision", half, "weights all in fp16 have no place in a Plan")
+            findings.block("workload.precision", half, "a Plan does not hold all weights in fp16")
         else:
             findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", bf16)
     else:

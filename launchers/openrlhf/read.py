@@ -66,7 +66,7 @@ def _method(keys: Keys, findings: Findings) -> None:
     rank = keys.items.get("ds.lora.rank") or keys.items.get("lora_rank")
     if rank is not None and (as_number(rank.value) or 0) > 0:
         findings.put("workload.method", "qlora" if is_set(four) else "lora", four if four and is_set(four) else rank)
-        findings.default("workload.lora.quantisation", "nf4", "its 4-bit weights are NF4 with scales quantised too")
+        findings.default("workload.lora.quantisation", "nf4", "its 4-bit weights are NF4 with double quantisation")
         findings.default("workload.lora.alpha", 16.0, "lora.alpha is 16 unless given")
         targets(findings, keys.take("ds.lora.target_modules") or keys.take("target_modules"))
 

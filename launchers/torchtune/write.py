@@ -121,7 +121,7 @@ def _recipe(launch: TrainingLaunch) -> str:
 
 
 def _builder(launch: TrainingLaunch, model: dict[str, Any]) -> dict[str, Tree]:
-    """The model's builder with the adapters. Its four-bit weights are torchao's NF4, whose scales are quantised too."""
+    """The model's builder with the adapters. Its four-bit weights are torchao's NF4 with double quantisation."""
     module, _, name = model["builder"].rpartition(".")
     if not launch.uses_adapters:
         return {"_component_": f"{_MODELS}{module}.{name}"}

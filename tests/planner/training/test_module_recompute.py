@@ -1,4 +1,4 @@
-"""Selective recompute of parts of a layer by their names."""
+"""Selective recompute of named parts of a layer."""
 
 from __future__ import annotations
 
