@@ -31,7 +31,7 @@ from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration, surfaces
 from knowledge.jobs.images import seen
 from knowledge.jobs.unlike import with_parts
-from knowledge.machines.catalogue import machine
+from knowledge.machines.catalogue import machine, no_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
 from knowledge.models.catalogue import checkpoints, facts_of, find_architecture
@@ -70,9 +70,7 @@ def _on_one_kind(plan: Plan) -> ServingJob:
     """The same on accelerators that are all alike."""
     workload = plan.inference
     if plan.cluster.accelerator is None:
-        raise PlanError(
-            "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
-        )
+        raise no_accelerator()
     architecture, said_model = find_architecture(plan.model)
     devices = find_devices(plan.cluster.accelerator)
     accelerator = devices.match.value

@@ -18,7 +18,7 @@ from estimator.rl.generation import STAGES
 from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_rollout
 from knowledge.jobs.images import room, seen
 from knowledge.jobs.serving import serving_job
-from knowledge.machines.catalogue import machine
+from knowledge.machines.catalogue import machine, no_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
@@ -36,9 +36,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     """
     training = plan.training
     if plan.cluster.accelerator is None:
-        raise PlanError(
-            "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
-        )
+        raise no_accelerator()
     architecture, said_model = find_architecture(plan.model)
     devices = find_devices(plan.cluster.accelerator)
     accelerator = devices.match

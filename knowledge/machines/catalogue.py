@@ -66,6 +66,11 @@ def aliases(id: str) -> tuple[str, ...]:
     return tuple(part for column in ("aliases", "readings") for part in _parts(row[column]))
 
 
+def no_accelerator() -> PlanError:
+    """What is asked wherever a plan needs an accelerator and names none."""
+    return PlanError("cluster.accelerator", "which accelerator? e.g. 8xh100")
+
+
 def find_accelerator(name: str) -> Match[Accelerator]:
     """The accelerator that a name means. Raises PlanError(field="cluster.accelerator"), also when memory is open."""
     known = _known()

@@ -13,7 +13,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import number, percent
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, no_accelerator
 from planner.asked.training import ScalingRequest
 from planner.compare.rows import TrainingFigures, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
@@ -101,7 +101,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
 def _nodes(plan: Plan, request: ScalingRequest) -> tuple[list[int], int, list[Assumption]]:
     """(Numbers of nodes in rising order, devices per node, what was assumed). Raises PlanError for what cannot be."""
     if plan.cluster.accelerator is None:
-        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+        raise no_accelerator()
     per_node = plan.cluster.per_node
     usual: list[Assumption] = []
     if per_node is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from knowledge.figures import count, hours
-from knowledge.machines.catalogue import machine
+from knowledge.machines.catalogue import machine, no_accelerator
 from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
 from planner.result import Assumption
 from planner.training.planned import plan_to_fit
@@ -82,6 +82,6 @@ def finishing(plan: Plan, candidates: ModelCandidates) -> ModelCandidates:
 def _most_flops(plan: Plan) -> float:
     """FLOP/s of all devices in the fastest format that they have."""
     if plan.cluster.accelerator is None:
-        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+        raise no_accelerator()
     cluster, _ = machine(plan.cluster.accelerator, plan.cluster.count or 1)
     return cluster.count * max(cluster.accelerator.peak_flops.values())

@@ -20,6 +20,7 @@ from estimator.serving.memory import ServingMemory, serving_memory
 from estimator.serving.space import Deployments, deployments
 from knowledge.figures import gib, seconds
 from knowledge.jobs.serving import serving_job
+from knowledge.machines.catalogue import no_accelerator
 from knowledge.machines.counted import find_devices
 from planner.evidence import evidence_of
 from planner.limits.models import ModelCandidates
@@ -293,7 +294,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     """Parts of a node, then powers of two of whole nodes, until the plan fits and meets its limits of latency."""
     name = plan.cluster.accelerator
     if name is None:
-        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x"])
+        raise no_accelerator()
     node = plan.cluster.per_node or find_devices(name).match.value.per_node
     node = max(node, 1)
     counts = [*divisors(node), *(node * 2**power for power in range(1, 17) if node * 2**power <= _MOST_DEVICES)]

@@ -13,7 +13,7 @@ from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from knowledge.engines import OF_ONE, SERVERS, engine, engines_known, kernels_for
 from knowledge.jobs.serving import offered_formats, serving_job
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, no_accelerator
 from knowledge.models.catalogue import find_architecture
 from planner.asked.serving import BestServingRequest, SizeServingRequest
 from planner.result import Assumption
@@ -64,9 +64,7 @@ def options(
     caches = list(dict.fromkeys(asked.kv_dtypes or [plan.inference.kv_dtype]))
     names = list(dict.fromkeys(accelerators or [plan.cluster.accelerator or ""]))
     if not names[0] and plan.cluster.accelerator is None:
-        raise PlanError(
-            "cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "a100-sxm-80gb", "mi300x"]
-        )
+        raise no_accelerator()
     model, _ = find_architecture(plan.model)
     jobs: list[ServingJob] = []
     skipped: dict[str, PlanError | None] = {}

@@ -19,7 +19,7 @@ from estimator.serving.arrivals import Loads
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of, most_running
 from estimator.serving.memory import serving_memory
 from estimator.serving.space import concurrency, deployments, request_rate, requests
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import find_accelerator, no_accelerator
 from planner.asked.serving import SizeServingRequest
 from planner.evidence import evidence_of
 from planner.named import counted
@@ -137,7 +137,7 @@ def _tried(plan: Plan, request: SizeServingRequest) -> _Trials:
 def _node(plan: Plan, name: str | None) -> int:
     """Devices of one node. Raises PlanError for an accelerator that is not known, or none."""
     if name is None:
-        raise PlanError("cluster.accelerator", "is required: name the accelerator", ["h100-sxm", "mi300x", "b200-sxm"])
+        raise no_accelerator()
     return plan.cluster.per_node or find_accelerator(name).value.per_node
 
 

@@ -21,6 +21,7 @@ from pages.rendering.terminal import screen_width
 from planner.clock import today
 from planner.records.catalogue import most_offered_first, newest_first, sizes_of
 from tui.jsonout import write_json
+from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json([_plain(row) for row in matches])
         return 0
-    print(show(matches))
+    paged(show(matches))
     print(f"{len(matches)} of {len(rows)}", file=sys.stderr)
     return 0
 

@@ -14,6 +14,7 @@ from pages.rendering import terminal
 from planner.matrix.results import MatrixQuestion, matrix_results
 from planner.matrix.running import BoardRow, run_matrix
 from tui.jsonout import write_json
+from tui.pager import paged
 
 _HEAD = ("cell", "state", "took", "predicted", "measured", "error")
 _MOST_ROWS = 40
@@ -26,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(results.model_dump(mode="json"))
     else:
-        terminal.show(page_of(results, terminal.screen_width()))
+        paged(terminal.rendered(page_of(results, terminal.screen_width())))
     return 1 if any(row.state == "failed" for row in rows) else 0
 
 

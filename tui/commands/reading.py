@@ -30,6 +30,7 @@ from tui.commands import repository
 from tui.config_files import LARGEST, WorkingTree, read_whole
 from tui.flags import arguments_of
 from tui.jsonout import write_json
+from tui.pager import paged
 from tui.planning import PLANNING
 
 
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif checks and arguments.md:
         print(markdown.render(blocks_of(result)))
     elif checks:
-        terminal.show(blocks_of(result))
+        paged(terminal.rendered(blocks_of(result)))
     elif isinstance(result, ImportedConfig):
         _print_plan(result, plan(result))
     if not checks:

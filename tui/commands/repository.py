@@ -18,6 +18,7 @@ from planner.results import FitCheck, Remedy
 from tools.registry import find
 from tui.config_files import Folders, Revision, WorkingTree, read_whole
 from tui.jsonout import write_json
+from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
         write_json({"configs": [_plain(row) for row in rows]})
     else:
         page = repository(rows, arguments.against)
-        print(markdown.render(page)) if arguments.md else terminal.show(page)
+        print(markdown.render(page)) if arguments.md else paged(terminal.rendered(page))
     return int(any(row.fails and not row.failed_before for row in rows))
 
 

@@ -16,6 +16,7 @@ from planner.records.scenarios import LoadedScenario
 from tools.registry import find
 from tui.flags import read_plan, saved_plan, settings_of
 from tui.jsonout import write_json
+from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The file alone, to be kept as one.
         terminal.show([Text(file.text) for file in result.files])
     else:
-        terminal.show(blocks_of(result))
+        paged(terminal.rendered(blocks_of(result)))
     return 0
 
 

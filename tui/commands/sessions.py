@@ -15,6 +15,7 @@ from pages.rendering.clean import clean, one_line
 from pages.rendering.prose import BlockPrinter
 from pages.rendering.table import table
 from tui.jsonout import write_json
+from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def _list(query: str, as_json: bool) -> None:
         print(f"No conversation has {one_line(query)!r}." if query else "No conversation yet.", file=sys.stderr)
         return
     shown = [(row.id, row.last_used[:16], str(row.turns), one_line(row.title, 80)) for row in rows]
-    print(table(("ID", "LAST USED", "TURNS", "TITLE"), shown))
+    paged(table(("ID", "LAST USED", "TURNS", "TITLE"), shown))
 
 
 def _show(session_id: str, as_json: bool) -> None:

@@ -153,7 +153,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"second_values": [1]}, "second_field", "is required"),
     ({"field": "tp", "scale_batch": True}, "scale_batch", "count must be swept"),
     ({"model": "no-such"}, "model", "there is no model"),
-    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"accelerator": None}, "cluster.accelerator", "which accelerator"),
     ({"values": [True]}, "cluster.count", "got true"),
     ({"plan": {"workload": {"kind": "inference"}}, "global_batch": 8}, "workload.global_batch", "field of training"),
     ({"plan": {"workload": {"kind": "inference"}}, "scale_batch": True}, "scale_batch", "of training"),

@@ -124,7 +124,7 @@ def test_what_is_given_is_kept() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"accelerator": None}, "cluster.accelerator", "which accelerator"),
     ({"goal": "speed"}, "goal", "valid: throughput, latency, cost"),
     ({"engines": ["vlm"]}, "engines.0", "vllm"),
     ({"accelerators": ["h1000"]}, "cluster.accelerator", "h100"),

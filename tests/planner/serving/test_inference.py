@@ -186,7 +186,7 @@ def test_formats_that_an_engine_does_not_read_are_doubted() -> None:
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"accelerator": "mi300x", "engine": "trtllm"}, "workload.engine", "does not run on"),
     ({"model": None}, "model", "is required"),
-    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"accelerator": None}, "cluster.accelerator", "which accelerator"),
     ({"seq_len": 4096}, "seq_len", "there is no such field"),
     ({"plan": {"workload": {"seq_len": 4096}}}, "workload.seq_len", "the plan is for serving"),
     ({"plan": {"workload": {"kind": "training"}}}, "workload.input_len", "the plan is for training"),
