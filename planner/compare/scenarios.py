@@ -163,13 +163,18 @@ def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
 
 
 def _in_words(path: str, value: Any) -> str:
-    """'lora' for a word, 'tp 4' for a number."""
-    if isinstance(value, str) and path.rpartition(".")[2] not in ("recompute", "offload", "interconnect"):
+    """'lora' for a word, 'tp 4' for a number, 'without fused loss' for a switch."""
+    field = path.rpartition(".")[2]
+    if isinstance(value, str) and field not in ("recompute", "offload", "interconnect"):
         return value
+    words = field.replace("_", " ")
     if isinstance(value, Mapping):
-        return str(value.get("_name_or_path") or value.get("name") or f"{path.rpartition('.')[2]} of its own")
-    text = "open" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{path.rpartition('.')[2]} {text}"
+        return str(value.get("_name_or_path") or value.get("name") or f"{words} of its own")
+    if isinstance(value, bool):
+        return f"{'with' if value else 'without'} {words}"
+    if field == "zero_stage" and value is not None:
+        return f"ZeRO-{value}"
+    return f"{words} {'open' if value is None else value}"
 
 
 def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
@@ -313,8 +318,10 @@ def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | Compare
     baseline, names = request.baseline, [row.name for row in rows]
     if baseline is None:
         return next((place for place, row in enumerate(rows) if row.error is None), None)
-    if isinstance(baseline, str) and baseline in names:
-        return names.index(baseline)
+    # Rows are named in words, and a field's own spelling finds them too.
+    for spelled in (str(baseline), str(baseline).replace("_", " ")) if isinstance(baseline, str) else ():
+        if spelled in names:
+            return names.index(spelled)
     place = int(baseline) if str(baseline).strip().isdecimal() and len(str(baseline)) < 6 else None
     if place is not None and place < len(rows):
         return place

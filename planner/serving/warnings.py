@@ -67,7 +67,7 @@ def _load(served: Served) -> list[str]:
         why = f"as the KV cache has room for {most_requests(estimates, entry)} of full length"
     if bool(estimates.steady.saturated[entry]):
         wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
-        most_told = f"at most {number(most)}, and the queue grows all the time"
+        most_told = f"at most {number(float(f'{most:.3g}'))}, so the queue keeps growing"
         return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
     clients = float(deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:

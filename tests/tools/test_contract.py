@@ -232,7 +232,7 @@ def test_a_complete_plan_put_back_is_the_same_estimate(count: int) -> None:
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": None}, "model", "is required"),
-    ({"accelerator": None}, "cluster.accelerator", "is required"),
+    ({"accelerator": None}, "cluster.accelerator", "which accelerator"),
     ({"tpp": 8}, "tpp", "valid: tp"),
     ({"count": True}, "count", "got true"),
     ({"count": "many"}, "count", "got 'many'"),

@@ -116,7 +116,7 @@ def test_ones_own_price_replaces_the_price_book() -> None:
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({}, "request_rate", "is required, or concurrency"),
     ({"request_rate": 0}, "workload.request_rate", "greater than 0"),
-    ({"request_rate": 1, "accelerator": None}, "cluster.accelerator", "is required"),
+    ({"request_rate": 1, "accelerator": None}, "cluster.accelerator", "which accelerator"),
     ({"request_rate": 1, "accelerators": ["h1000"]}, "cluster.accelerator", "h100"),
     ({"request_rate": 1, "seq_len": 8}, "seq_len", "there is no such field"),
 ]
