@@ -265,7 +265,7 @@ def test_llamacpp_is_told_what_a_processor_holds(tmp_path: Path):
     first_dense = plan("llamacpp", model="deepseek-ai/DeepSeek-V3", weight_dtype="q4_k_m", host_experts=10)
     said = values(run(render(first_dense, ["llamacpp"]), tmp_path)[0])
     assert (said["--n-gpu-layers"], said["--n-cpu-moe"]) == ("999", "13")
-    with pytest.raises(PlanError, match="processor"):
+    with pytest.raises(PlanError, match="host memory"):
         render(plan("vllm", model=MOE, host_experts=4), ["vllm"])
 
 
