@@ -13,18 +13,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import permutations
 from typing import Generic, TypeVar
 
 from estimator.errors import PlanError
 
 T = TypeVar("T")
 _LONGEST = 200
-_SHOWN = 6
-_SHOWN_AT_LEAST = 3
+_SHOWN, _SHOWN_AT_LEAST = 6, 3
 _ALIKE = 60
 """Similarity (0 to 100, and 100 more for each word in common) from which a name is worth suggesting."""
-_SHOWN_WHEN_AMBIGUOUS = 12
-_REMEMBERED = 4096
+_SHOWN_WHEN_AMBIGUOUS, _REMEMBERED = 12, 4096
 
 # What a name leaves open or an entry lacks, in units of one number that was not said. Chosen so that a tuning word is
 # never dropped while an entry has it, and a format is dropped before a tuning word.
@@ -33,7 +32,7 @@ _MARK_LACKING, _FORMAT_LACKING = 2.0, 0.5
 # What another owner made of it in that format: more than to take the original as held so.
 _ANOTHERS = 0.75
 _ONE_SCALE = 1.05
-"""Sizes that differ by less are one size: what differs is the version."""
+"""Sizes that differ by less are one size."""
 PLAIN = "base"
 """The mark of an untuned model: people leave it out."""
 _UNTOLD = frozenset({PLAIN, "instruct"})
@@ -125,7 +124,7 @@ class _Candidate:
         return self.cost, not self.says(wanted)
 
     def says(self, wanted: Form) -> bool:
-        """Whether the words and numbers are those of the form, attributes and all."""
+        """Whether words and numbers are those of the form."""
         return (self.form.words, self.form.numbers) == (wanted.words, wanted.numbers)
 
     @property
@@ -374,7 +373,7 @@ class NameCatalogue:
 
     def _wider(self, wanted: Form) -> list[str]:
         """Ids that have the words said and more, and every number said; copies of others left out."""
-        if not wanted.words and self._size is not None:
+        if not wanted.words and (self._size is not None or not wanted.numbers):
             return []
         return [
             entry.id
@@ -398,16 +397,18 @@ class NameCatalogue:
         return [entry.id for entry in near if any(could_be(entry, form) for form in self._forms_of(entry))]
 
     def _corrections(self, wanted: Form) -> list[Form]:
-        """The form with its one unknown word replaced by the two known words that it is made of, or by each known word
-        that is a single slip away."""
+        """The form with two of its words as the one known word that they make, in either order; or with its one unknown
+        word replaced by the two known words that it is made of, or by each known word that is a single slip away."""
         known = {word for _, forms in self.forms for form in forms for word in form.words}
         known |= {word for entry in self.entries.values() for word in entry.attributes if word.isalpha()}
+        if pairs := [pair for pair in permutations(wanted.words, 2) if "".join(pair) in known]:
+            return [replace(wanted, words=wanted.words - set(pair) | {"".join(pair)}) for pair in pairs]
         unknown = [word for word in wanted.words if word not in known]
         if len(unknown) != 1 or len(unknown[0]) < 3:
             return []
         rest = wanted.words - {unknown[0]}
-        joined = [(unknown[0][:cut], unknown[0][cut:]) for cut in range(2, len(unknown[0]) - 1)]
-        if pairs := [pair for pair in joined if known.issuperset(pair)]:
+        joined = [(unknown[0][:cut], unknown[0][cut:]) for cut in range(2, len(unknown[0]))]
+        if pairs := [pair for pair in joined if any(form.words.issuperset(pair) for _, f in self.forms for form in f)]:
             return [replace(wanted, words=rest | set(pair)) for pair in pairs]
         close = [word for word in sorted(known) if _one_slip(unknown[0], word)]
         return [replace(wanted, words=rest | {word}) for word in close]
@@ -452,7 +453,7 @@ def accelerator_form(name: str) -> Form:
 def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
     text = re.sub(r"\bmac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
-    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|g)\b", r"\1gb", text)
+    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
     text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)

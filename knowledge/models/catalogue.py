@@ -214,16 +214,27 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
 def _named(known: _KnownModels, name: str) -> Match[str]:
     try:
         match = known.names.find(name)
-        if "moe" in words_of(name) and not _of_catalogue(known, match.value).is_moe:
-            raise PlanError(
-                "model", f"there is no model {name!r} in the catalogue: {match.value} is dense", [match.value]
-            )
-        return match
+        kinds = words_of(name) & {"moe", "dense"}
+        if not kinds or kinds == {"moe" if _of_catalogue(known, match.value).is_moe else "dense"}:
+            return match
+        if "moe" in kinds and (id := _with_word(known, name, "moe")):
+            return Match(id, f"{name!r} read as {id}")
+        kind = "dense" if "moe" in kinds else "a mixture of experts"
+        problem = f"there is no model {name!r} in the catalogue: {match.value} is {kind}"
+        raise PlanError("model", problem, [match.value])
     except PlanError as error:
         refuse_lost(name, known.left_out, "model")
         if id := _of_told_size(known, name, error.valid):
             return Match(id, f"{name!r} read as {id}")
         raise
+
+
+def _with_word(known: _KnownModels, name: str, word: str) -> str | None:
+    """The one model whose id says `word` as well, and all that the name does."""
+    wanted = model_form(name)
+    named = {id: model_form(id) for id in known.names.entries if word in words_of(id) and not known.facts(id).shares}
+    fits = [id for id, form in named.items() if wanted.words <= form.words and wanted.numbers <= form.numbers]
+    return fits[0] if len(fits) == 1 else None
 
 
 _SIZED = re.compile(r"(?i)(.+?)[-_ ]+(\d+(?:\.\d+)?)([mb])\b")

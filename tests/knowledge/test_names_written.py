@@ -82,3 +82,18 @@ def test_a_version_may_have_a_dash_for_its_point() -> None:
         if re.search(r"(?<![\d.])\d\.\d(?![\d.a-z_])", tail.lower()) and "_" not in tail:
             name = re.sub(r"(?<![\d.])(\d)\.(\d)(?![\d.a-z_])", r"\1-\2", tail.lower())
             assert _architecture(name) == architecture_row(id), name
+
+
+@pytest.mark.parametrize(
+    ("apart", "joined"), [("tiny llama", "tinyllama"), ("star coder 2 15b", "starcoder2 15b"), ("gptj", "gpt-j")]
+)
+def test_words_may_be_parted_or_joined(apart: str, joined: str) -> None:
+    assert find_model(apart).value.id == find_model(joined).value.id
+
+
+def test_dense_and_moe_are_never_taken_for_one_another() -> None:
+    assert find_model("phi 3.5 moe").value.id == "microsoft/Phi-3.5-MoE-instruct"
+    assert find_model("granite3.1-dense:8b").value.id == "ibm-granite/granite-3.1-8b-instruct"
+    for name in ("mixtral 8x7b dense", "llama 8b moe"):
+        with pytest.raises(PlanError, match=r"is (dense|a mixture of experts)"):
+            find_model(name)
