@@ -34,7 +34,7 @@ from planner.training.planned import Planned
 _SORTS: dict[str, Sort] = {"cost": "cost", "time": "time", "throughput": "time", "memory": "cost"}
 
 
-# Options whose launch files are tried: more than a person takes.
+# Options whose launch files are tried beside the cheapest and the quickest: more than a person takes.
 _WRITTEN = 3
 
 
@@ -75,7 +75,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
     sort = request.sort or sort_of(ask)
     result = recommended(ask, sort, request.limit)
     options = [choice.option for choice in result.choices]
-    for choice in result.choices[:_WRITTEN]:
+    for choice in _named(result.choices):
         choice.option.launch_targets = choice.launched_by
     first = result.choices[0] if result.choices else None
     return RecommendedCluster(
@@ -96,6 +96,12 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         warnings=list(_warnings(ask, options, result)),
         evidence=evidence_of(first.estimate.job) if first else [],
     )
+
+
+def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
+    """Those that an answer may name: the first, the cheapest and the quickest."""
+    ends = [min(choices, key=lambda each: of(each.option)) for of in (cost_of, duration_of)] if choices else []
+    return [*choices[:_WRITTEN], *ends]
 
 
 def sort_of(ask: Asked) -> Sort:
