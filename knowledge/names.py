@@ -159,7 +159,7 @@ class NameCatalogue:
             return Match(id)
         shown = name if len(name) <= 60 else name[:57] + "..."
         if not name.strip():
-            raise PlanError(self.place, f"the name of the {self.kind} is needed", self._some())
+            raise PlanError(self.place, f"the name of the {self.kind} is needed", list(self.entries)[:_SHOWN])
         if len(name) > _LONGEST:
             raise PlanError(self.place, f"{shown!r} is too long for a name")
         wanted = self.read(name)
@@ -425,9 +425,6 @@ class NameCatalogue:
         scores = {entry.id: likeness(entry, forms) for entry, forms in self.forms if not entry.base}
         ranked = sorted(scores, key=lambda id: -scores[id])[:_SHOWN]
         return [id for i, id in enumerate(ranked) if i < _SHOWN_AT_LEAST or scores[id] >= _ALIKE]
-
-    def _some(self) -> list[str]:
-        return list(self.entries)[:_SHOWN]
 
 
 def _mark_cost(wanted: Form, form: Form) -> float:
