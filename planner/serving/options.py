@@ -21,6 +21,8 @@ from planner.serving.warnings import engine_doubts
 
 # What is tried of a device where no number is said: as much as a box has, in a rack whose links join more too.
 _MOST_DEVICES = 8
+# The cache beside weights of so few bits each, scales of their blocks among them.
+_NARROW, _NARROW_BITS = "fp8", 9.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def options(
 
     What is listed stands before what the plan names. Left open are the servers that run on a device, and the formats
     that they have kernels for there: the checkpoint's own, or 16 bits, 8 and 4. The cache is the plan's unless formats
-    of it are listed.
+    of it are listed; where neither is, `_with_usual_cache`.
     """
     engines, weight_dtypes = asked.engines, asked.weight_dtypes
     caches = list(dict.fromkeys(asked.kv_dtypes or [plan.inference.kv_dtype]))
@@ -68,8 +70,6 @@ def options(
     model, _ = find_architecture(plan.model)
     jobs: list[ServingJob] = []
     skipped: dict[str, PlanError | None] = {}
-    tried_engines: dict[str, None] = {}
-    tried_formats: dict[str, None] = {}
     for name in names:
         device = find_accelerator(name).value
         able = _engines(plan, engines, model, device)
@@ -80,29 +80,55 @@ def options(
             changes = {"workload.engine": engine_name, "workload.weight_dtype": dtype}
             changes |= {"workload.kv_dtype": cache} if asked.kv_dtypes else {}
             try:
-                job = serving_job(plan.patch(changes | {"cluster.accelerator": device.id, "cluster.count": count}))
+                job = _with_usual_cache(
+                    serving_job(plan.patch(changes | {"cluster.accelerator": device.id, "cluster.count": count})),
+                    listed=bool(asked.kv_dtypes),
+                )
             except PlanError as error:
                 skipped[f"{engine_name} {dtype} on {device.id}: {error}"] = error
                 continue
             if doubts := engine_doubts(job):
                 skipped |= dict.fromkeys(doubts)
                 continue
-            tried_engines[engine_name], tried_formats[dtype] = None, None
             jobs.append(job)
     if not jobs:
         errors = [error for error in skipped.values() if error]
         if errors:
             raise errors[0]
         raise PlanError("engines", "; ".join(skipped) or "none runs on these accelerators", engines_known())
-    assumptions = []
-    if not engines and "engine" not in plan.inference.model_fields_set:
-        why = "servers that run on the devices; name engines to try others"
-        assumptions.append(Assumption(field="engines", value=list(tried_engines), why=why))
-    if not weight_dtypes and "weight_dtype" not in plan.inference.model_fields_set:
-        why = "formats that the engines have kernels for there; fewer bits can cost quality"
-        assumptions.append(Assumption(field="weight_dtypes", value=list(tried_formats), why=why))
     several = bool(accelerators) and _counts_open(plan)
-    return Options(jobs, assumptions, list(skipped), parts and several)
+    return Options(jobs, _assumptions(plan, asked, jobs), list(skipped), parts and several)
+
+
+def _assumptions(plan: Plan, asked: SearchLists, jobs: Sequence[ServingJob]) -> list[Assumption]:
+    """What is tried of what nobody named."""
+    named, tried = plan.inference.model_fields_set, [job.inference for job in jobs]
+    rows = []
+    if not asked.engines and "engine" not in named:
+        why = "servers that run on the devices; name engines to try others"
+        rows.append(("engines", [serving.engine for serving in tried], why))
+    if not asked.weight_dtypes and "weight_dtype" not in named:
+        why = "formats that the engines have kernels for there; fewer bits can cost quality"
+        rows.append(("weight_dtypes", [serving.weight_dtype for serving in tried], why))
+    if (
+        plan.inference.kv_dtype == "auto"
+        and any(serving.kv_dtype == _NARROW for serving in tried)
+        and not asked.kv_dtypes
+    ):
+        why = "as narrow as weights of 8 bits and fewer, where the engine keeps serving; name kv_dtypes to try others"
+        rows.append(("kv_dtypes", [_NARROW], why))
+    return [Assumption(field=field, value=list(dict.fromkeys(values)), why=why) for field, values, why in rows]
+
+
+def _with_usual_cache(job: ServingJob, listed: bool) -> ServingJob:
+    """The job with a cache in eight bits where none is named or `listed`, the weights are in no more and the engine
+    keeps one: so every engine is asked for the same. It degrades answers "only minimally" (vLLM,
+    quantization/fp8_e4m3_kvcache), and holds twice the requests; checkpoints of that kind by NVIDIA and AMD come with
+    its scales."""
+    open_cache = job.inference.kv_dtype == "auto" and not listed
+    if not open_cache or job.weights.bits > _NARROW_BITS or job.kv_dtype == _NARROW:
+        return job
+    return serving_job(job.plan.patch({"workload.kv_dtype": _NARROW})) if _NARROW in job.engine.cache_formats else job
 
 
 def _counts(plan: Plan, device: Accelerator) -> list[int | None]:

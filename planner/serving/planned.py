@@ -234,11 +234,11 @@ def chosen_of(
     """The assumptions of a settled plan, with those about what was tried and the reasons of `more` (field, value, why);
     a field that is told twice is told by the last."""
     by_field = {item.field: item for item in served.assumptions}
-    names = {"engines": "engine", "weight_dtypes": "weight_dtype"}
     for item in tried:
-        name = names[item.field]
-        value = getattr(served.plan.inference, name)
-        by_field[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why="the best of those tried")
+        name = item.field.removesuffix("s")
+        value, why = getattr(served.plan.inference, name), "the best of those tried"
+        if value != "auto":
+            by_field[f"workload.{name}"] = Assumption(field=f"workload.{name}", value=value, why=why)
     for field, value, why in more:
         by_field[field] = Assumption(field=field, value=value, why=why)
     return [*tried, *by_field.values()]

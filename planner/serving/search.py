@@ -161,6 +161,8 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     best, met = int(order[0]), " and meet the limits" if chosen.slo.limits_any else ""
     waits = f"Bottleneck: {chosen.bottleneck}."
     tried = _different(pool, np.ones(len(pool), dtype=bool))
+    if chosen.plan.inference.kv_dtype != chosen.asked.inference.kv_dtype:
+        limits = [*limits, f"The cache is in {chosen.job.kv_dtype}, as the weights are in no more bits."]
     if not pool.fits[best]:
         return [*limits, f"None of {tried} deployments fits; the nearest is shown."]
     if not allowed[best]:

@@ -154,7 +154,7 @@ def test_a_search_over_six_accelerators_in_any_number_is_quick() -> None:
     six = ["h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "mi355x", "a100-sxm-80gb"]
     asked = {"model": "meta-llama/Llama-3.1-70B", "accelerators": six}
     assert call("best_serving", asked)["candidates"] > 400
-    with within(0.5):
+    with within(0.4):
         call("best_serving", asked)
 
 
@@ -239,6 +239,9 @@ def test_formats_of_the_cache_are_tried_together_where_they_are_listed() -> None
     rates = [result["best"]["output_tokens_per_s"] for result in each]
     assert found["best"]["output_tokens_per_s"] == pytest.approx(max(rates))
     assert found["best"]["output_tokens_per_s"] >= 8300
+    opened = call("best_serving", asked)
+    assert opened["best"]["output_tokens_per_s"] == pytest.approx(max(rates))
+    assert "The cache is in fp8" in opened["why"][0]
     assert found["plan"]["workload"]["kv_dtype"] == found["best"]["kv_dtype"] == "fp8"
     assert any("keeps no fp4 cache" in text for text in found["skipped"])
     again = call("estimate_inference", {"plan": found["plan"]})
