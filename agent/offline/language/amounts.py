@@ -252,7 +252,7 @@ def _whole(units: Sequence[Unit]) -> bool:
 def of_a_field(heard: Found, at: int, value: float) -> bool:
     """Whether a number is written to the name of its field ('tp2 a100'), or stands behind one that it is usual for:
     'rank 16 a100', 'seq=2048 rtx 4090'."""
-    if any(start < at <= end for start, end in heard.names.items()):
+    if at in heard.behind_names:
         # The 'b' of 'llama-3.1-70b 512 h100' names no field.
         return False
     glued = at > 0 and not heard.text[at].space and heard.text[at - 1].kind == "word"

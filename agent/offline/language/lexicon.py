@@ -319,14 +319,14 @@ def _words() -> dict[str, Any]:
 
 
 @cache
-def _scripts() -> list[tuple[tuple[str, ...], str]]:
-    """(Its tokens in another script, the name), the longest first."""
-    forms = [
-        (tuple(token.norm for token in tokens(form)), name)
-        for name, forms in _words()["scripts"].items()
-        for form in forms
-    ]
-    return sorted(forms, key=lambda row: -len(row[0]))
+def _scripts() -> dict[str, list[tuple[tuple[str, ...], str]]]:
+    """(Its tokens in another script, the name) by the first of them, the longest first."""
+    scripts: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for name, forms in _words()["scripts"].items():
+        for form in forms:
+            norms = tuple(token.norm for token in tokens(form))
+            scripts.setdefault(norms[0], []).append((norms, name))
+    return {first: sorted(rows, key=lambda row: -len(row[0])) for first, rows in scripts.items()}
 
 
 def in_latin(text: Sequence[Glyphs]) -> list[Glyphs]:
@@ -334,7 +334,7 @@ def in_latin(text: Sequence[Glyphs]) -> list[Glyphs]:
     latin: list[Glyphs] = []
     at = 0
     while at < len(text):
-        row = None if text[at].norm.isascii() else next((row for row in _scripts() if _stands(text, at, row[0])), None)
+        row = next((row for row in _scripts().get(text[at].norm, ()) if _stands(text, at, row[0])), None)
         if row is None:
             latin.append(text[at])
             at += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from agent.offline.language.lexicon import Lexicon, Phrase, Sense
 from agent.offline.language.tokens import Glyphs, digits
@@ -89,6 +90,11 @@ class Found:
     lexicon: Lexicon
     inside: frozenset[int] = frozenset()
     """Tokens of words that say a value ('fp8', '4-bit'): no numbers of their own."""
+
+    @cached_property
+    def behind_names(self) -> frozenset[int]:
+        """Tokens inside a name or right behind it."""
+        return frozenset(at for start, end in self.names.items() for at in range(start + 1, end + 1))
 
     def sense(self, at: int, kind: str) -> tuple[Sense, int] | None:
         """(The sense, the token behind it) of the longest form at a token that has it."""

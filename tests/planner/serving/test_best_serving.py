@@ -154,7 +154,7 @@ def test_a_search_over_six_accelerators_in_any_number_is_quick() -> None:
     six = ["h100-sxm", "h200-sxm", "b200-sxm", "mi300x", "mi355x", "a100-sxm-80gb"]
     asked = {"model": "meta-llama/Llama-3.1-70B", "accelerators": six}
     assert call("best_serving", asked)["candidates"] > 400
-    with within(0.4):
+    with within(0.5):
         call("best_serving", asked)
 
 

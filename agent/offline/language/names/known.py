@@ -53,6 +53,8 @@ class Known:
     heads: dict[str, frozenset[str]]
     accelerators: Tree
     instances: dict[str, Instance]
+    series: dict[str, list[Instance]]
+    """Machines by what stands before a dash or dot of their names: 'p5', 'a3-ultragpu'."""
     providers: Tree
     places: Tree
 
@@ -101,9 +103,12 @@ def known_names(catalogue: Catalogue) -> Known:
         _plant(places, place, place)
     instances = {one.name.lower(): one for one in catalogue.instances}
     instances |= {name.removeprefix("standard_"): one for name, one in instances.items()}
-    return Known(
-        models, {head: frozenset(rest) for head, rest in heads.items()}, accelerators, instances, providers, places
-    )
+    series: dict[str, list[Instance]] = {}
+    for name, machine in instances.items():
+        for at in (at for at, sign in enumerate(name) if sign in "-."):
+            series.setdefault(name[:at], []).append(machine)
+    followed = {head: frozenset(rest) for head, rest in heads.items()}
+    return Known(models, followed, accelerators, instances, series, providers, places)
 
 
 def _is_of_another(name: str) -> bool:

@@ -37,7 +37,7 @@ def _series_at(text: Sequence[Glyphs], at: int, end: int, known: Known, whole: s
     series = said_of(whole, text, at, end).lower()
     if len(series) < _SHORTEST_SERIES or not (series[0].isalpha() and any(character.isdigit() for character in series)):
         return None
-    sizes = [row for name, row in known.instances.items() if name.startswith((f"{series}-", f"{series}."))]
+    sizes = known.series.get(series, [])
     if len({row.accelerator for row in sizes}) != 1 or sizes[0].accelerator.startswith("cpu"):
         return None
     largest = max(sizes, key=lambda row: row.count)

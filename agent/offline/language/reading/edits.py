@@ -181,7 +181,8 @@ def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[
     """(What a comparison sets side by side, the tokens of it) where no words join it: things of one kind, two numbers
     of devices, or ways to spread a model."""
     if options := _side_by_side(said):
-        return options, {start for start, each in said if any(each is option for option in options)}
+        chosen = {*map(id, options)}
+        return options, {start for start, each in said if id(each) in chosen}
     if numbers := side_by_side(page):
         options = [option for number in numbers for option in _each_value(page, number)]
         return options, {number.row.start for number in numbers}

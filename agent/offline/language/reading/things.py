@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from agent.offline.language import scope
 from agent.offline.language.assign import Filled, Named, fields_named
@@ -19,11 +19,12 @@ NUMBER_OF = {"expert_parallel": "ep"}
 def things_said(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> list[scope.Thing]:
     """What refusals and alternatives are about."""
     taken = {at for number in filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
+    numbered = number_names(filled)
     staged = any(value.field == "stage" and value.value not in GENERAL["stage"] for value in read.values)
     found = [
         scope.Thing(value.start, value.end, f"value:{value.field}")
         for value in read.values
-        if (value.mode in (None, mode) or mode is None) and not of_a_number(value, filled)
+        if (value.mode in (None, mode) or mode is None) and not of_a_number(value, numbered)
         if value.start not in taken and not (staged and value.field == "stage" and value.value in GENERAL["stage"])
     ]
     found += [scope.Thing(name.start, name.end, name.kind) for name in read.names]
@@ -45,10 +46,15 @@ def things_said(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> l
     return sorted(unique.values(), key=lambda thing: (thing.start, -thing.end))
 
 
-def of_a_number(value: Value, filled: Sequence[Filled]) -> bool:
+def number_names(filled: Sequence[Filled]) -> Set[tuple[str, int]]:
+    """(The field, the token where its name stands) of each number that has one."""
+    return {(number.field, number.name[0]) for number in filled if number.name}
+
+
+def of_a_number(value: Value, numbered: Set[tuple[str, int]]) -> bool:
     """Whether a value's words name the field of a number: 'no zero 3', 'expert parallel 8'."""
-    name = NUMBER_OF.get(value.field, value.field)
-    return any(number.field == name and number.name and value.start <= number.name[0] < value.end for number in filled)
+    field = NUMBER_OF.get(value.field, value.field)
+    return any((field, at) in numbered for at in range(value.start, value.end))
 
 
 def named_span(one: Filled) -> tuple[int, int]:

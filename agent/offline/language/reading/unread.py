@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from agent.offline.calls.wishes import ROWS
 from agent.offline.form import BESIDE, Reading
@@ -53,17 +55,18 @@ def unknown_words(page: Page) -> list[str]:
 
 def unused_numbers(page: Page, reading: Reading) -> list[str]:
     """Numbers whose meaning was found and of which nothing was made: no field of a plan, no argument, no device."""
-    spans = [edit.span for edits in (reading.edits, *reading.options) for edit in edits]
+    spans = sorted({edit.span for edits in (reading.edits, *reading.options) for edit in edits})
+    firsts, reached = [first for first, _ in spans], [0, *accumulate((last for _, last in spans), max)]
     limited = reading.own if reading.tool in _LIMITING else {*reading.own} - _LIMITS
     made = {*limited, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
-    sizes = {size for device in _devices_meant(page) if (size := page.catalogue.memory_gb(device))}
+    sizes = {size for device in {*_devices_meant(page)} if (size := page.catalogue.memory_gb(device))}
     found: list[str] = []
     for one in page.filled:
         if one.row in page.left:
             continue
         start, end = page.read.span(one.row.start, one.row.end)
         used = one.field in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or one.field in made
-        used = used or any(first <= start and end <= last for first, last in spans)
+        used = used or reached[bisect_right(firsts, start)] >= end
         used = used or (one.field not in _LIMITS and any(value in reading.own.values() for value in one.values))
         if one.field == "vram":
             used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)

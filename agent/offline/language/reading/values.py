@@ -7,7 +7,7 @@ from agent.offline.language.assign import COUNTING
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
-from agent.offline.language.reading.things import NUMBER_OF, free_names, of_a_number
+from agent.offline.language.reading.things import NUMBER_OF, free_names, number_names, of_a_number
 from planner.requests import ALL_PATHS
 
 # What 'without' makes of a field that a number says.
@@ -36,12 +36,13 @@ def of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
 def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     edits: list[tuple[int, list[Edit]]] = []
     taken = {at for number in page.filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
+    numbered = number_names(page.filled)
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
         inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
         if not (known and page.fits(one)) or inside:
             continue
-        if of_a_number(one, page.filled):
+        if of_a_number(one, numbered):
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
