@@ -40,7 +40,7 @@ def compare(result: Comparison) -> list[Block]:
     conclusions = list(result.conclusions)
     head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
     return [
-        Headline(head, _able(result), doubt_words(result.warnings), beware=_in_doubt(result)),
+        Headline(head, _able(result), doubt_words(doubts(result)), beware=_in_doubt(result)),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
         *notes("What matters", conclusions),
         *differences(result),
@@ -53,8 +53,18 @@ def _in_doubt(result: Comparison) -> bool:
     return bool(result.warnings) or not all(row.fits for row in result.rows)
 
 
+def doubts(result: Comparison) -> list[str]:
+    """The warnings without those of rows that do not keep up with their requests: the first conclusion says it."""
+    return [text for text in result.warnings if "requests/s cannot be served" not in text]
+
+
+def keeps_up(row: Any) -> bool:
+    """Whether nothing is known of requests that come faster than a row serves them."""
+    return getattr(row, "keeps_up", None) is not False
+
+
 def _able(result: Comparison) -> bool | None:
-    return None if any(row.fits for row in result.rows) else False
+    return None if any(row.fits and keeps_up(row) for row in result.rows) else False
 
 
 def side_by_side(result: Comparison, title: str = "", asked: str = "") -> list[Block]:

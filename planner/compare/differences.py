@@ -14,6 +14,7 @@ from planner.estimates import PlanEstimate, component_bytes
 from planner.fields import leaves
 from planner.plots import Plot, bars, stacked
 from planner.result import Result
+from planner.serving.planned import Served
 from planner.training.planned import Planned
 
 GIB = 2.0**30
@@ -54,8 +55,10 @@ def relate(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None], base: 
 
 
 def winners(rows: Sequence[Row]) -> dict[str, str | None]:
-    """Names of the best rows of those that fit (and, of serving, meet the limits of latency where any does)."""
+    """Names of the best rows of those that fit (and, of serving, keep up with the requests and meet the limits of
+    latency, where any does)."""
     able = [row for row in rows if row.fits]
+    able = [row for row in able if not isinstance(row, ComparedServing) or row.keeps_up is not False] or able
     able = [row for row in able if not isinstance(row, ComparedServing) or row.meets_slo is not False] or able
 
     def least(values: Mapping[str, float | None]) -> str | None:
@@ -133,7 +136,9 @@ def _of_the_best(
         yield f"{_listed(missing)} {'does' if len(missing) == 1 else 'do'} not fit."
     key = "throughput" if "throughput" in best else "time"
     fastest = named.get(best[key] or "")
-    fitting = [row for row in able if row.fits]
+    fitting, told = _of_a_rate([row for row in able if row.fits], estimates)
+    if told:
+        yield told
     if fastest is None or len(fitting) < 2:
         return
     rate = speed(fastest)
@@ -157,6 +162,23 @@ def _of_the_best(
     for kind, words in (("cost", "costs the least per token"), ("memory", f"needs the least memory per device{own}")):
         if name := best[kind]:
             yield f"{name} {'also ' if name == fastest.name else ''}{words}."
+
+
+def _of_a_rate(fitting: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> tuple[Sequence[Row], str]:
+    """(The rows that keep up with the rate of requests, all where none does; what is to be said of that)."""
+    rates = [each.job.inference.request_rate for each in estimates if isinstance(each, Served)]
+    late = [row for row in fitting if isinstance(row, ComparedServing) and row.keeps_up is False]
+    able = [row for row in fitting if row not in late]
+    if not late:
+        return able, ""
+    wanted = f"{number(rates[0])} requests/s" if rates[0] and len(set(rates)) == 1 else "their requests"
+    if not able:
+        most = max(late, key=lambda row: row.requests_per_s or 0.0)
+        return late, f"None keeps up with {wanted}: {most.name} serves at most {number(most.requests_per_s or 0.0)}."
+    if len(able) == 1:
+        return able, f"Only {able[0].name} keeps up with {wanted}."
+    names = _listed([row.name for row in late])
+    return able, f"{names} {'does' if len(late) == 1 else 'do'} not keep up with {wanted}."
 
 
 def _split_apart(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> bool:

@@ -64,6 +64,7 @@ class ServingFigures(Result):
     summary: str | None = None
     fits: bool = False
     meets_slo: bool | None = None
+    keeps_up: bool | None = Field(default=None, description="With the rate of requests; null where none is named.")
     per_device_bytes: float | None = None
     capacity_bytes: float | None = None
     headroom_bytes: float | None = Field(default=None, description="Capacity less what the requests of the plan need.")
@@ -179,6 +180,8 @@ def serving_figures(served: Served) -> ServingFigures:
     figures.usd_per_million_output_tokens = money and money.usd_per_million_output_tokens
     figures.kwh_per_million_output_tokens = _per(1e6, speed.output_tokens_per_s * 3600.0, _kwh(served, 1.0))
     figures.bottleneck = served.bottleneck
+    if served.job.inference.request_rate is not None:
+        figures.keeps_up = not bool(served.estimates.steady.saturated[served.entry])
     if requests is not None:
         figures.hours = requests / speed.requests_per_s / 3600.0
         figures.usd = None if money is None else money.usd_per_hour * figures.hours

@@ -15,7 +15,7 @@ from agent.offline.language.own.limits import asked_outright, asks_for_data, has
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
-from agent.offline.language.own.searches import explained
+from agent.offline.language.own.searches import asks_how_accurate, explained
 from agent.offline.language.own.tool import is_outside
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
 
 def _likeliest(page: Page, shares: Mapping[str, float]) -> str:
     tool = max(shares, key=lambda name: shares[name])
+    if tool == act.NO_TOOL and asks_how_accurate(page):
+        # 'How accurate are you?'
+        return "search_playbook"
     if (
         tool == act.NO_TOOL
         and shares[tool] < _SURE

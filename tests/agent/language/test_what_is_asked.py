@@ -78,3 +78,15 @@ def test_a_figure_that_is_to_be_explained_is_explained_in_the_first_question_too
 
 def test_what_is_to_be_explained_that_is_no_figure_is_not() -> None:
     assert read("explain lora vs full for llama 8b", known()).tool == "compare"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "how accurate are you?", "How far off are your estimates?", "are the numbers right", "wie genau seid ihr?",
+        "que tan preciso eres?", "can I trust your numbers?", "准确吗？",
+    ],
+)  # fmt: skip
+def test_how_accurate_the_estimates_are_is_a_question_of_the_field(words: str) -> None:
+    reading = read(words, known())
+    assert (reading.tool, reading.own) == ("search_playbook", {"query": "accuracy of estimates"})

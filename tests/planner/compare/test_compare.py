@@ -14,6 +14,7 @@ from samples import examples
 from estimator.errors import PlanError
 from pages.blocks import Table
 from pages.results.many import side_by_side
+from planner.compare.rows import ComparedServing
 from planner.compare.scenarios import CompareRequest, compare
 from tools import call
 
@@ -280,3 +281,16 @@ def test_the_row_that_stands_out_is_the_fastest_and_none_where_all_are_alike() -
     assert [table.rows[place][0] for place in table.strong] == ["b200-sxm"]
     alike = compare(CompareRequest.model_validate({**EIGHT, "over": {"provider": ["Nebius", "Lambda"]}}))
     assert alike.leader is None
+
+
+@pytest.mark.parametrize("rate", [2, 4, 400])
+def test_rows_that_do_not_keep_up_with_the_requests_are_told_and_not_the_best(rate: int) -> None:
+    asked = SERVED | {"model": "meta-llama/Llama-3.1-70B", "count": 8, "concurrency": None, "request_rate": rate}
+    over = {"accelerator": ["h100-sxm", "a100-sxm-80gb", "l40s"]}
+    found = compare(CompareRequest.model_validate(asked | {"input_len": 2000, "output_len": 1000, "over": over}))
+    rows = [row for row in found.rows if isinstance(row, ComparedServing)]
+    late = [row.name for row in rows if row.keeps_up is False]
+    assert late == [row.name for row in rows if (row.requests_per_s or 0.0) < 0.95 * rate]
+    able = len(rows) - len(late)
+    assert found.conclusions[0].startswith({0: "None keeps up", 1: "Only "}.get(able, late[0]))
+    assert not able or not set(found.best.values()) & set(late)

@@ -59,8 +59,16 @@ _SUBJECTS = ("field", "value", "unit")
 _SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strategy", "outside", "goal")
 
 
+def asks_how_accurate(page: Page) -> bool:
+    """Whether it is asked how good the estimates are, and nothing of a run: 'how accurate are you?'."""
+    about = page.plan or page.read.names or page.kept or page.filled
+    return "accuracy" in page.read.asked("wish") and not about
+
+
 def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The words of content, for the playbook's search."""
+    if asks_how_accurate(page):
+        return {"query": "accuracy of estimates"}
     heard, kept, behind = page.read.found, list[str](), 0
     for at, token in enumerate(heard.text):
         if at < behind:
