@@ -65,7 +65,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         shares=facts.shares or None if facts else None,
         weight_format=plan_format(architecture.weight_format) if architecture.weight_format else "bf16",
         vision_parameters=tower.parameters if tower else None,
-        image_tokens=image(tower.rule, *_IMAGE).tokens if tower and tower.rule.makes_tokens else None,
+        image_tokens=image(tower.rule, *_IMAGE).tokens if tower else None,
         license=facts.license if facts else None,
         source=facts.source if facts else None,
         name_score=round(match.score, 2) if match else 1.0,

@@ -44,12 +44,15 @@ class CoreTime:
     kernels_backward: Floats
 
 
-def keys_seen(block: Block, tokens_per_sequence: float) -> float:
-    """Keys that a query of a causal sequence sees on average, bounded by the block's window where it has one.
+def keys_seen(block: Block, tokens_per_sequence: float, image_keys: float = 0.0) -> float:
+    """Keys that a query of a causal sequence sees on average, bounded by the block's window where it has one; those of
+    images in a layer of cross-attention.
 
     `tokens_per_sequence` is the length of what attention does not cross: the sequence, or one document of a packed one
     where documents are masked from each other.
     """
+    if block.crosses:
+        return max(1.0, image_keys)
     if block.window is not None and block.window < tokens_per_sequence:
         return block.window * (1.0 - block.window / (2.0 * tokens_per_sequence))
     return tokens_per_sequence / 2.0
@@ -75,7 +78,7 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     rows = tokens * heads
     if job.training.attention == "eager":
         return _eager(job, block, layouts, rows)
-    keys = keys_seen(block, float(job.seq_len))
+    keys = keys_seen(block, float(job.seq_len), job.image_keys)
     windowed = block.window is not None and block.window < job.seq_len
     flop, backward_flop = core_flop(block, rows * keys)
     calls = layouts.cp.astype(np.float64)
@@ -140,7 +143,7 @@ def _eager(job: Job, block: Block, layouts: Layouts, rows: Floats) -> CoreTime:
         forward_bytes = np.where(whole, forward_bytes, loose_forward)
         backward_bytes = np.where(whole, backward_bytes, loose_backward)
     moved = scores * (job.activation_bytes / 2.0) / (job.machine.accelerator.memory_bandwidth * device.memory)
-    seen, _ = core_flop(block, rows * keys_seen(block, float(job.seq_len)))
+    seen, _ = core_flop(block, rows * keys_seen(block, float(job.seq_len), job.image_keys))
     ones = np.ones(len(rows))
     return CoreTime(
         forward=flop / rate + forward_bytes * moved,

@@ -50,7 +50,8 @@ class Block:
     expert, `shared_width` of all shared experts together. `state_size` and `conv_kernel` belong to the SSM mixers.
     `fused_qkv` is true where one projection makes q, k and v and v stays a view of it, `copied_output` where the output
     of attention is copied before its projection (both in the Hugging Face modules). `borrows_cache`: it reads the keys
-    and values of an earlier layer and keeps none.
+    and values of an earlier layer and keeps none. `crosses`: its keys and values are of the images of a request and not
+    of its tokens, and without images it does not run (transformers MllamaCrossAttentionDecoderLayer).
 
     Sparse attention (DeepSeek-V3.2, section 2; DeepSeek-V4): the cache has an entry for every `cache_every` tokens and
     the last `local_window` tokens besides; a query attends to `chosen_keys` entries at most (0: all), which
@@ -83,6 +84,7 @@ class Block:
     fused_qkv: bool = False
     copied_output: bool = False
     borrows_cache: bool = False
+    crosses: bool = False
     cache_every: int = 1
     local_window: int = 0
     chosen_keys: int = 0
@@ -132,7 +134,7 @@ class Block:
     @cached_property
     def kv_elements_per_token(self) -> float:
         """Elements that the KV cache holds per token, without those that choose among them."""
-        return self.entry_elements / self.cache_every
+        return 0.0 if self.crosses else self.entry_elements / self.cache_every
 
     def entry_bytes(self, element_bytes: float) -> float:
         """Bytes of one entry in a cache of that format.
@@ -147,6 +149,8 @@ class Block:
 
     def cache_bytes_per_token(self, element_bytes: float) -> float:
         """Bytes that a token adds to the cache: its part of an entry and of the key that chooses it, in 8 bits."""
+        if self.crosses:
+            return 0.0
         return (self.entry_bytes(element_bytes) + self.index_dim * _SCALED) / self.cache_every
 
 

@@ -86,6 +86,7 @@ class _Layer:
     chooses: bool = True
     rotates: bool = True
     borrows_cache: bool = False
+    crosses: bool = False
 
 
 def build(fields: Fields, id: str = "") -> Architecture:
@@ -163,6 +164,7 @@ def _layers(fields: Fields) -> list[_Layer]:
     chosen = items(fields, "indexer_types", layers) or ["full"] * layers
     rotates = items(fields, "no_rope_layers", layers) or [1] * layers
     borrowers = count(fields, "num_kv_shared_layers")
+    crossing = fields.get("cross_attention_layers") or []
     wide = 2 * whole(fields, "intermediate_size") if borrowers and flag(fields, "use_double_wide_mlp") else 0
     return [
         _Layer(
@@ -175,6 +177,7 @@ def _layers(fields: Fields) -> list[_Layer]:
             chooses=chosen[i] == "full",
             rotates=bool(rotates[i]),
             borrows_cache=i >= layers - borrowers,
+            crosses=i in crossing,
         )
         for i, ((mixer, window), feed, ratio) in enumerate(zip(mixers, feeds, ratios, strict=True))
     ]
@@ -220,7 +223,9 @@ def _mixers(fields: Fields, layers: int) -> list[tuple[_Kind, int | None]]:
 
 def _typed(kind: str, window: int | None) -> tuple[_Kind, int | None]:
     match kind:
-        case "full_attention" | "attention" | "indexed_attention" | "hybrid":
+        case "full_attention" | "attention" | "indexed_attention" | "hybrid" | "minimax_m3_sparse":
+            return "attention", None
+        case "deepseek_sparse_attention" | "qwen_sparse_attention":  # earlier names of indexed_attention
             return "attention", None
         case "sliding_attention" | "chunked_attention" | "hybrid_sliding":
             return "sliding", window
@@ -325,6 +330,7 @@ def _block(fields: Fields, layer: _Layer) -> Block:
         matrices=mixed.matrices + feed + per_layer,
         vector_parameters=mixed.vectors + feed_vectors + layer.norms * norm + _around_sublayers(fields, layer),
         borrows_cache=layer.borrows_cache and layer.mixer != "ssm",
+        crosses=layer.crosses,
         norms=layer.norms,
         gated=flag(fields, "mlp_gated", True),
         fused_qkv=flag(fields, "fused_qkv"),

@@ -25,7 +25,8 @@ class ImageRule:
     `canvas`: tiles of `tile` pixels a side, `most_tiles` at most, on the smallest canvas that does not shrink the image
     (Llama 4); `aspect`: on that of the nearest shape (InternVL); both with the whole image as one tile more.
     `fixed`: every image is scaled to `tile` pixels a side (Gemma 3).
-    `crossed`: layers of cross-attention read it, so that its tokens are not those of the text (Llama 3.2 Vision).
+    `crossed`: tiles as of `canvas`, without the whole image, whose patches and `each_tile` more vectors are keys of
+    layers of cross-attention; in the text an image is one token (Llama 3.2 Vision).
     `around`, `each_row` and `each_tile` are marks: beside an image, at the end of each row of cells, and of each tile.
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
     where `by_frame`, in each (0: how videos are read is not known); `marked_once`: its marks are around the whole.
@@ -53,10 +54,6 @@ class ImageRule:
         return self.patch * self.merge
 
     @property
-    def makes_tokens(self) -> bool:
-        return self.kind != "crossed"
-
-    @property
     def sees_video(self) -> bool:
         return self.video_pixels > 0
 
@@ -77,14 +74,20 @@ class VisionTower:
 
 @dataclass(frozen=True)
 class Seen:
-    """What images come to: tokens of the language model, and patches that the tower reads."""
+    """What images come to: tokens of the language model, patches that the tower reads, and keys of layers of
+    cross-attention."""
 
     tokens: int
     patches: int
+    keys: int = 0
 
 
 def image(rule: ImageRule, width: int, height: int) -> Seen:
     """One image of that size."""
+    if rule.kind == "crossed":
+        columns, rows = _grid(rule, width, height)
+        tile = (rule.tile // rule.cell) ** 2
+        return Seen(1, columns * rows * tile, columns * rows * (tile + rule.each_tile))
     if rule.kind in ("canvas", "aspect", "fixed"):
         return _tiled(rule, width, height)
     columns, rows = _cells(rule, width, height)
@@ -140,7 +143,7 @@ def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     """(Columns, rows) of tiles."""
     most, tile = rule.most_tiles, rule.tile
     grids = [(x, y) for x in range(1, most + 1) for y in range(1, most + 1) if x * y <= most]
-    if rule.kind == "canvas":
+    if rule.kind in ("canvas", "crossed"):
         scales = {grid: min(grid[0] * tile / width, grid[1] * tile / height) for grid in grids}
         enough = [scale for scale in scales.values() if scale >= 1]
         chosen = min(enough) if enough else max(scales.values())
@@ -153,6 +156,13 @@ def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     return best
 
 
+def patches_read(rule: ImageRule, tokens: float, images: int, width: int, height: int) -> float:
+    """Patches that the tower reads of images and frames that are so many tokens of the text."""
+    if rule.kind == "crossed":
+        return float(images * image(rule, width, height).patches)
+    return tokens * rule.merge**2
+
+
 def is_stretched(width: int, height: int) -> bool:
     """Whether no processor takes an image of that shape."""
     return max(width, height) > _MOST_STRETCHED * min(width, height)
@@ -163,14 +173,14 @@ def transformer_parameters(tower: VisionTower) -> int:
     return tower.layers * (4 * tower.hidden**2 + (3 if tower.gated else 2) * tower.hidden * tower.width)
 
 
-def tower_matmul(tower: VisionTower, tokens: float, images: int) -> tuple[float, float]:
+def tower_matmul(tower: VisionTower, patches: float, images: int) -> tuple[float, float]:
     """(Columns of one matrix of `hidden` rows with the weights of a layer, FLOP of a layer over those of this matrix).
 
     The rest is attention, of every patch of an image to all of it: 4 FLOP an element and pair (Kaplan et al. 2020,
     table 1, doubled for attention both ways).
     """
     weights = transformer_parameters(tower) / tower.layers
-    pairs = tokens * tower.rule.merge**2 / max(1, images)
+    pairs = patches / max(1, images)
     return weights / tower.hidden, 1.0 + 4.0 * tower.hidden * pairs / (2.0 * weights)
 
 

@@ -71,7 +71,7 @@ def _least_attention_s(job: Job, block: Block) -> float:
     if job.training.attention == "eager" or block.mixer not in ("attention", "mla") or not block.heads:
         return 0.0
     device = job.calibration.device
-    keys = np.array([keys_seen(block, float(job.seq_len))])
+    keys = np.array([keys_seen(block, float(job.seq_len), job.image_keys)])
     windowed = block.window is not None and block.window < job.seq_len
     kernels = [kernel for kernel in (device.attention_kernel, device.split_kernel) if kernel is not None]
     shares = [flash_share(kernel, block, keys, np.array([_MANY_ROWS]), windowed) for kernel in kernels]

@@ -225,7 +225,7 @@ def _counted(architecture: Architecture) -> tuple[float, float, float, float, tu
 
 def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
     """(Bytes per token on the fullest device of layers whose cache grows with the request, bytes per request of what
-    does not: windows and recurrent states)."""
+    does not: windows, recurrent states, and images that layers of cross-attention read)."""
     tp = these.tp.astype(np.float64)
     per_token, state = np.zeros(len(these)), np.zeros(len(these))
     layer_share = np.ceil(job.architecture.layers / these.pp) / job.architecture.layers
@@ -233,7 +233,10 @@ def cache_bytes(job: ServingJob, these: Deployments) -> tuple[Floats, Floats]:
     for kind, block in enumerate(job.architecture.blocks):
         count = job.architecture.pattern.count(kind) * layer_share
         size = count * block.cache_bytes_per_token(job.kv_bytes) * cache_share(block, tp, job.context_parts)
-        if block.window is not None and job.engine.bounds_windows:
+        if block.crosses:
+            kept = count * block.entry_bytes(job.kv_bytes) * cache_share(block, tp, job.context_parts)
+            state = state + kept * job.image_keys
+        elif block.window is not None and job.engine.bounds_windows:
             if job.engine.window_share:
                 per_token = per_token + job.engine.window_share * size
             else:

@@ -119,7 +119,7 @@ def pass_time(
     tokens = 0.5 * (decoding * job.checked_tokens + reading) / these.tp
     both = 2.0 / (1.0 - np.where(tokens > _LOW_LATENCY_TOKENS, _EXCHANGE_SHARE, 0.0))
     computing = half.matmul + half.attention + half.memory
-    exposed = np.maximum(0.0, half.collective - 0.5 * both * computing) + half.collective / job.architecture.layers
+    exposed = np.maximum(0.0, half.collective - 0.5 * both * computing) + half.collective / job.running.layers
     taken = overlapping & (both * computing + 2.0 * exposed < whole.total - whole.host)
     return PassTime(
         np.where(taken, both * half.matmul, whole.matmul),
@@ -140,7 +140,7 @@ def _part_time(part: HeldPart, these: Deployments, decoding: Floats, reading: Fl
     taken = _one_batch(job, own, decoding, reading, context, 1.0)
     tokens = decoding * job.checked_tokens + reading
     link = (job if part.lent is None else part.lent).machine.accelerator.host_bandwidth * _COPIED
-    way = tokens * job.architecture.hidden * job.wide_bytes / link + _CROSSING_S
+    way = tokens * job.running.hidden * job.wide_bytes / link + _CROSSING_S
     if part.lent is not None and job.engine.lends_from:
         card = _one_batch(part.lent, own, decoding, reading, context, 1.0)
         copying = _copied_bytes(job, own, tokens) / link
@@ -159,7 +159,7 @@ def _copied_bytes(job: ServingJob, these: Deployments, tokens: Floats) -> Floats
     """Bytes of a part's weights that a pass of `tokens` reaches."""
     held = weights_by_kind(job, these)
     reached = np.ones(tokens.shape)
-    for block in job.architecture.blocks:
+    for block in job.running.blocks:
         if block.experts:
             reached = experts_reached(
                 np.maximum(tokens, 1.0), float(block.experts), float(block.top_k), job.expert_spread
@@ -192,7 +192,7 @@ def _one_batch(
     attention = factors.decode * _decode_cores(job, these, decoding, context)
     attention = attention + factors.prefill * _prompt_cores(job, these, reading)
     matmul = matmul + factors.prefill * _seeing(job, these, reading)
-    layers = float(job.architecture.layers)
+    layers = float(job.running.layers)
     memory = weight * _memory_bound(job, these, rows) + factors.layer_s * layers
     # Kernels of replayed graphs start sooner after each other than alone.
     sooner = factors.launch - 1.0
@@ -215,7 +215,7 @@ def _one_batch(
 
 def _starts(job: ServingJob, tokens: Floats) -> tuple[Floats, float, float]:
     """Seconds of a pass of `tokens` that timings of single kernels give to their starts: matmuls, attention, others."""
-    architecture = job.architecture
+    architecture = job.running
     _, _, kernels = moved(architecture, job.casts)
     matmuls, attention = np.full(tokens.shape, float(merged(architecture).times.sum() * job.surface.launch_s)), 0.0
     sorting = np.where(_alone(job, tokens), _row_kernels_s(job), float(job.expert_kernel.launch_s))
@@ -234,19 +234,19 @@ _FUSED = (10, 15)
 
 def _unfused_s(job: ServingJob) -> float:
     """Starts of the kernels that the engine has besides, as it fuses less."""
-    engine, blocks = job.engine, job.architecture.blocks
+    engine, blocks = job.engine, job.running.blocks
     more = (
         engine.expert_kernels - _FUSED[1] if block.experts else engine.layer_kernels - _FUSED[0] for block in blocks
     )
-    counts = map(job.architecture.pattern.count, range(len(blocks)))
+    counts = map(job.running.pattern.count, range(len(blocks)))
     return job.device.launch_s * sum(count * max(0, each) for count, each in zip(counts, more, strict=True))
 
 
 def _launch_s(job: ServingJob) -> float:
     """Seconds that the host takes to launch a pass kernel by kernel."""
-    engine, blocks = job.engine, job.architecture.blocks
+    engine, blocks = job.engine, job.running.blocks
     kernels = (engine.expert_kernels if block.experts else engine.layer_kernels for block in blocks)
-    counts = map(job.architecture.pattern.count, range(len(blocks)))
+    counts = map(job.running.pattern.count, range(len(blocks)))
     return engine.launch_s * sum(count * each for count, each in zip(counts, kernels, strict=True))
 
 
@@ -255,7 +255,7 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, shared: Floats
     each lane. Shape (k, n)."""
     accelerator = job.machine.accelerator
     bandwidth, width = accelerator.memory_bandwidth, job.wide_bytes
-    table, tp = merged(job.architecture), these.tp
+    table, tp = merged(job.running), these.tp
     columns = (table.outputs - table.kv) / tp + np.maximum(table.kv / tp, table.kv_unit)
     each = matmul_seconds(
         MatmulRates(job.surface, job.peak_flops, bandwidth, job.operand_bytes, width),
@@ -264,26 +264,26 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, shared: Floats
         np.where(table.row, table.inputs / tp, table.inputs),
     )
     seconds = np.einsum("i,ijk->jk", table.times, each)
-    for kind, block in enumerate(job.architecture.blocks):
+    for kind, block in enumerate(job.running.blocks):
         if block.experts:
-            seconds = seconds + float(job.architecture.pattern.count(kind)) * _experts(job, these, block, shared)
+            seconds = seconds + float(job.running.pattern.count(kind)) * _experts(job, these, block, shared)
     # Only the last token of a prompt needs logits.
     head_bytes = (width, job.weights.head_bits / BITS_PER_BYTE)
     rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
-    columns, hidden = job.architecture.vocab / these.tp, float(job.architecture.hidden)
+    columns, hidden = job.running.vocab / these.tp, float(job.running.hidden)
     return seconds + matmul_seconds(rates, picked, columns, hidden)
 
 
 def _seeing(job: ServingJob, these: Deployments, reading: Floats) -> Floats:
     """The tower's pass over the patches of the images among `reading` prompt tokens of one lane; shape (k, n)."""
-    tower, workload = job.architecture.vision, job.inference
+    tower, workload = job.running.vision, job.inference
     if tower is None or not workload.visual_tokens:
         return np.zeros_like(reading)
-    patches = np.maximum(reading * (workload.visual_tokens / these.input_len) * tower.rule.merge**2, 1e-9)
+    patches = np.maximum(reading * (job.patches / these.input_len), 1e-9)
     rates = MatmulRates(
         job.device.surfaces["bf16"], job.wide_peak_flops, job.machine.accelerator.memory_bandwidth, (2.0, 2.0), 2.0
     )
-    columns, passed = tower_matmul(tower, workload.visual_tokens, workload.images + workload.video_frames)
+    columns, passed = tower_matmul(tower, job.patches, workload.images + workload.video_frames)
     seconds = tower.layers * matmul_seconds(rates, patches, columns / these.tp, float(tower.hidden))
     return np.where(reading > 0.0, seconds * passed, 0.0)
 
@@ -298,7 +298,7 @@ def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) 
         rows, reached = np.where(these.wide, even_rows, rows), np.where(these.wide, even_reached, reached)
     bandwidth = job.machine.accelerator.memory_bandwidth
     rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
-    hidden, width = float(job.architecture.hidden), block.expert_width / these.etp
+    hidden, width = float(job.running.hidden), block.expert_width / these.etp
     matmuls = 3.0 if block.gated else 2.0
     seconds = expert_seconds(job.expert_kernel, rates, rows, reached, hidden, width, matmuls)
     if job.engine.row_products:
@@ -323,8 +323,8 @@ def _row_kernels_s(job: ServingJob) -> float:
 def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context: Floats) -> Floats:
     seconds = np.zeros_like(decoding)
     accelerator, parts = job.machine.accelerator, job.context_parts
-    for kind, block in enumerate(job.architecture.blocks):
-        count = float(job.architecture.pattern.count(kind))
+    for kind, block in enumerate(job.running.blocks):
+        count = float(job.running.pattern.count(kind))
         if block.heads:
             latent = block.mixer == "mla"
             key = block.kv_lora_rank + block.rope_head_dim if latent else block.head_dim
@@ -335,7 +335,7 @@ def _decode_cores(job: ServingJob, these: Deployments, decoding: Floats, context
                 accelerator.memory_bandwidth,
                 job.wide_peak_flops,
                 decoding,
-                _entries_seen(block, context / parts),
+                _entries_seen(job, block, context / parts),
                 CachedHeads(
                     heads=block.heads / these.tp * parts,
                     kv_heads=1.0 if latent else np.maximum(1.0, read / these.tp),
@@ -359,13 +359,13 @@ def _prompt_cores(job: ServingJob, these: Deployments, reading: Floats) -> Float
     """The attention core of `reading` prompt tokens, whose prompts have `input_len` tokens, cached ones included."""
     seconds = np.zeros_like(reading)
     cached = these.input_len - these.read_len
-    for kind, block in enumerate(job.architecture.blocks):
-        count = float(job.architecture.pattern.count(kind))
+    for kind, block in enumerate(job.running.blocks):
+        count = float(job.running.pattern.count(kind))
         if block.heads:
             rows = np.maximum(reading, 1e-9) * block.heads / these.tp
             window = block.window if job.engine.bounds_windows else None
             span = these.read_len / 2.0 + cached + 0.0 * rows
-            keys = _entries_seen(block, span)
+            keys = _entries_seen(job, block, span)
             share, _ = flash_share(job.device.attention_kernel, block, keys, rows, windowed=False)
             if window is not None:
                 bounded = _keys(window, these.read_len) + 0.0 * rows
@@ -386,8 +386,10 @@ def _prompt_cores(job: ServingJob, these: Deployments, reading: Floats) -> Float
     return np.where(reading > 0.0, seconds, 0.0)
 
 
-def _entries_seen(block: Block, context: Floats) -> Floats:
+def _entries_seen(job: ServingJob, block: Block, context: Floats) -> Floats:
     """Entries of the cache that a query attends to, of `context` tokens before it."""
+    if block.crosses:
+        return np.full_like(context, max(1.0, job.image_keys))
     entries = context / block.cache_every
     if block.chosen_keys:
         entries = np.minimum(entries, float(block.chosen_keys))
@@ -419,7 +421,7 @@ def _keys(window: int, tokens: Floats) -> Floats:
 
 def _memory_bound(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     """Norms with the residual sum, rotary embedding with the write to the cache, activation, casts, routing."""
-    whole, split, kernels = moved(job.architecture, job.casts)
+    whole, split, kernels = moved(job.running, job.casts)
     traffic = tokens * job.wide_bytes * (whole + split / these.tp)
     bandwidth = job.machine.accelerator.memory_bandwidth * _STREAMED
     return traffic / bandwidth + kernels * job.device.launch_s
@@ -429,13 +431,13 @@ def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Fl
     """Sums over tensor groups after each mixer and feed-forward of `tokens`, exchange of `spread` tokens of each lane
     where lanes share experts, and the sends between pipeline stages."""
     seconds = np.zeros_like(tokens)
-    size = tokens * job.architecture.hidden * job.wide_bytes
+    size = tokens * job.running.hidden * job.wide_bytes
     if job.machine.count == 1:
         return seconds
     device = job.device
     tensor = _tensor_group(job, these)
     sharing = these.dp > 1
-    every, shared = sums(job.architecture)
+    every, shared = sums(job.running)
     if not tensor.idle:
         local = every + np.where(sharing, 0.0, shared)
         engine = job.engine
@@ -468,13 +470,13 @@ def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
     """
     device, ranks = job.device, these.tp * these.dp
     experts = connect(job.machine, device.network, ranks, np.ones_like(ranks))
-    hidden = float(job.architecture.hidden)
+    hidden = float(job.running.hidden)
     every = tokens * hidden * job.wide_bytes * these.dp
     gathered = all_gather(experts, every) + reduce_scatter(experts, every)
     chosen = job.exchanges_directly(these)
     if not chosen.any():
         return gathered
-    top_k = float(max(block.top_k for block in job.architecture.blocks))
+    top_k = float(max(block.top_k for block in job.running.blocks))
     own = tokens / these.tp
     reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
     few = own <= _LOW_LATENCY_TOKENS

@@ -295,7 +295,7 @@ def _seeing(job: Job, layouts: Layouts) -> Floats:
     if tower is None or not job.sees:
         return layouts.zeros()
     training = job.training
-    columns, passed = tower_matmul(tower, training.visual_tokens or 0, training.images + training.video_frames)
+    columns, passed = tower_matmul(tower, job.sequence_patches, training.images + training.video_frames)
     each = matmul_time(job, job.patches(layouts), columns / layouts.tp, float(tower.hidden), head=True)
     again = np.where(layouts.recompute >= RECOMPUTE.index("full"), 4.0, 3.0)
     return tower.layers * each * passed * (again if training.vision == "trained" else 1.0)

@@ -26,11 +26,10 @@ def seen(workload: Training | Inference, architecture: Architecture) -> tuple[di
     if workload.visual_tokens is not None:
         return {}, []
     tower = architecture.vision
-    known = tower is not None and tower.rule.makes_tokens
-    if tower is None or not known or (workload.video_frames and not tower.rule.sees_video):
-        what = "videos" if known else "images"
+    if tower is None or (workload.video_frames and not tower.rule.sees_video):
+        what = "videos" if tower else "images"
         problem = f"how many tokens {what} are for {architecture.id} is not known: say workload.visual_tokens"
-        raise PlanError(f"workload.{'video_frames' if known else wanted}", problem)
+        raise PlanError(f"workload.{'video_frames' if tower else wanted}", problem)
     width, height = image_sides(workload.image_size)
     if is_stretched(width, height):
         raise PlanError("workload.image_size", f"{workload.image_size} is too long and narrow to be read", ["768x768"])

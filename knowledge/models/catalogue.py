@@ -28,7 +28,7 @@ from knowledge.models.naming import (
     tag_format,
     words_of,
 )
-from knowledge.models.quantization import published_format
+from knowledge.models.quantization import beside, published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
@@ -37,6 +37,7 @@ from knowledge.own.home import expanded
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
+_QUANTISED = "hf_quant_config.json"
 _CHAT_MARKS = {"it", "instruct", "chat"}
 BASE_MARKS = {"pt", "base"}
 """Parts of the names of checkpoints that are only pretrained."""
@@ -289,6 +290,9 @@ def _of_file(path: Path) -> Architecture:
             problem = f"{path.name} has the sizes of tensors, not what they do: put its config.json beside it"
             raise PlanError("model", problem)
     config = read_config(config_path)
+    quantised = config_path.parent / _QUANTISED
+    if "quantization_config" not in config and quantised.is_file():
+        config["quantization_config"] = beside(read_config(quantised))
     built = _of_config(config, str(config.get("_name_or_path") or _folder_name(config_path)))
     file = weights_beside(path.parent, built.layers) if path is config_path else read_weights(path, built.layers)
     return _with_weights(built, file) if file else built

@@ -198,7 +198,7 @@ def _split_layers(fields: dict[str, Any], parts: int) -> None:
 def _layer_lists(fields: dict[str, Any]) -> None:
     """The lists of `build` from those that others have instead: transformers 5 (mlp_layer_types, layers_block_type),
     MiMo (1 = sliding), Kimi Linear (numbers from 1), Laguna (heads of each layer), GLM-5 (every how many layers choose
-    tokens)."""
+    tokens), Step-3.5 (numbers of layers with experts, as text)."""
     feeds = fields.pop("mlp_layer_types", None)
     if isinstance(feeds, list) and "sparse" in feeds:
         fields["moe_layer_freq"] = [int(kind == "sparse") for kind in feeds]
@@ -210,6 +210,7 @@ def _layer_lists(fields: dict[str, Any]) -> None:
         if told := next((kinds for kinds in listed if isinstance(kinds, str | list) and kinds), None):
             fields["num_hidden_layers"] = len(told)
     _layer_heads(fields)
+    _numbered_experts(fields)
     layers, every = fields.get("num_hidden_layers"), fields.pop("index_topk_freq", None)
     if isinstance(every, int) and every > 1 and isinstance(layers, int) and 0 < layers < 10_000:
         first = fields.pop("index_skip_topk_offset", 2)
@@ -235,8 +236,23 @@ def _layer_lists(fields: dict[str, Any]) -> None:
             fields.setdefault(ours, linear[theirs])
 
 
+def _numbered_experts(fields: dict[str, Any]) -> None:
+    """`moe_layer_freq` from the numbers of the layers that have experts."""
+    numbers, layers = fields.pop("moe_layers_enum", None), fields.get("num_hidden_layers")
+    listed = numbers.split(",") if isinstance(numbers, str) else numbers
+    if isinstance(listed, list | tuple) and isinstance(layers, int) and 0 < layers < 10_000:
+        chosen = {str(number).strip() for number in listed}
+        fields.setdefault("moe_layer_freq", [int(str(i) in chosen) for i in range(layers)])
+
+
 def _layer_heads(fields: dict[str, Any]) -> None:
-    """`swa_num_attention_heads` where a list of heads gives all sliding layers another number than the full ones."""
+    """`swa_num_attention_heads` where a list of heads gives all sliding layers another number than the full ones, or
+    these have a setting of their own (Step-3.5)."""
+    other = fields.pop("attention_other_setting", None)
+    if isinstance(other, Mapping) and other.get("attention_type") == "sliding_attention":
+        for theirs, ours in (("num_attention_heads",) * 2, ("num_attention_groups", "num_key_value_heads")):
+            if other.get(theirs) is not None:
+                fields[f"swa_{ours}"] = other[theirs]
     heads, kinds = fields.pop("num_attention_heads_per_layer", None), fields.get("layer_types")
     if isinstance(heads, list) and isinstance(kinds, list) and len(heads) == len(kinds):
         sliding = {number for number, kind in zip(heads, kinds, strict=True) if kind == "sliding_attention"}

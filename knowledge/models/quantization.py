@@ -14,10 +14,16 @@ _BY_METHOD = {
 _BY_ALGORITHM = {
     "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_BLOCK_SCALES": "fp8_block", "NVFP4": "nvfp4", "NVFP4_AWQ": "nvfp4",
     "W4A16_AWQ": "awq", "W4A8_AWQ": "awq", "INT4_AWQ": "awq", "W8A16": "int8", "W8A8_SQ_PER_CHANNEL": "int8",
-    "MXFP8": "mxfp8", "W4A8_MXFP4_FP8": "mxfp4",
+    "MXFP8": "mxfp8", "W4A8_MXFP4_FP8": "mxfp4", "W4A16_NVFP4": "nvfp4", "W4A8_NVFP4_FP8": "nvfp4",
 }  # fmt: skip
 _EXPERTS_ONLY = {"nvfp4": "nvfp4_experts", "int4": "int4_experts"}
+_FEED_ONLY = {"nvfp4": "nvfp4_mlp"}
 _BY_BITS = {4: "int4", 8: "int8"}
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok")
+_SHARED = ("n_shared_experts", "num_shared_experts", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
+           "shared_expert_intermediate_size")  # fmt: skip
+# What of a model attends or scans, in the names of tensors that ModelOpt lists.
+_MIXERS = ("attn", "attention", "mixer.in_proj", "mixer.out_proj", "q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def published_format(config: Mapping[str, Any]) -> tuple[str, str]:
@@ -31,14 +37,33 @@ def published_format(config: Mapping[str, Any]) -> tuple[str, str]:
         return "", ""
     method = str(stated.get("quant_method") or "").casefold()
     name = _named(method, stated)
-    if name == "fp8_block" and str(config.get("expert_dtype")) == "fp4":
+    if _BY_ALGORITHM.get(str(stated.get("moe_quant_algo")).upper()) == "nvfp4" and name.startswith("fp8"):
+        name = "fp8_nvfp4"
+    elif name == "fp8_block" and str(config.get("expert_dtype")) == "fp4":
         name = "fp8_mxfp4"
-    if name in _EXPERTS_ONLY and _spares_attention(stated):
-        name = _EXPERTS_ONLY[name]
+    if _spares_attention(stated):
+        name = _without_attention(name, stated, config)
     if name == "mxfp4" and method != "mxfp4" and not _spares_attention(stated):
         name = "mxfp4_linear"  # gpt-oss's own method leaves everything but the experts
     unread = "" if name else f"quantization_config of {method or 'no quant_method'!r} is not known: taken as 16 bits"
     return name, unread
+
+
+def beside(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The quantization_config that ModelOpt's hf_quant_config.json stands for; empty where it is not one."""
+    inner = _mapping(stated.get("quantization"))
+    return {**inner, "quant_method": "modelopt"} if inner.get("quant_algo") else {}
+
+
+def _without_attention(name: str, stated: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """The format where attention is left in 16 bits: of experts alone where shared experts are left too or there are
+    none, else of the whole feed-forward part."""
+    text = {**config, **_mapping(config.get("text_config"))}
+    shares = any(text.get(field) for field in _SHARED)
+    if any(text.get(field) for field in _EXPERTS) and (not shares or _spares(stated, "shared_expert", "layers.0*")):
+        return _EXPERTS_ONLY.get(name, name)
+    kept = _FEED_ONLY if not text.get("kv_lora_rank") else {"nvfp4": "nvfp4"}  # which leaves that of MLA anyway
+    return kept.get(name, _EXPERTS_ONLY.get(name, name))
 
 
 def _named(method: str, stated: Mapping[str, Any]) -> str:
@@ -47,6 +72,8 @@ def _named(method: str, stated: Mapping[str, Any]) -> str:
             return "fp8_block" if stated.get("weight_block_size") else "fp8"
         case "compressed-tensors" | "compressed_tensors":
             return _compressed(stated)
+        case "" if stated.get("quant_algo"):
+            return _of_algorithm(stated)
         case "modelopt" | "modelopt_fp4" | "modelopt_mixed":
             return _of_algorithm(stated)
         case "bitsandbytes":
@@ -78,9 +105,27 @@ def _of_algorithm(stated: Mapping[str, Any]) -> str:
     algorithm = str(stated.get("quant_algo") or _mapping(stated.get("quantization")).get("quant_algo") or "")
     if algorithm != "MIXED_PRECISION":
         return _BY_ALGORITHM.get(algorithm.upper(), "")
-    layers = _mapping(stated.get("quantized_layers")).values()
-    kinds = {str(_mapping(layer).get("quant_algo")) for layer in layers}
-    return "fp8_nvfp4" if {"FP8", "NVFP4"} <= kinds else _BY_ALGORITHM.get(next(iter(sorted(kinds)), ""), "")
+    kinds: dict[str, set[str]] = {"experts": set(), "mixers": set(), "feed": set()}
+    for layer, how in _mapping(stated.get("quantized_layers")).items():
+        kinds[_part(str(layer))].add(_BY_ALGORITHM.get(str(_mapping(how).get("quant_algo")).upper(), ""))
+    routed, mixers, feed = (_only(kinds[part]) for part in ("experts", "mixers", "feed"))
+    if routed == "nvfp4" and mixers.startswith(("fp8", "mxfp8")):
+        return "fp8_nvfp4"
+    if not routed and feed == "nvfp4" and mixers.startswith("fp8"):
+        return "fp8_nvfp4_mlp"
+    return _EXPERTS_ONLY.get(routed, routed) if routed and not mixers else routed or feed or mixers
+
+
+def _part(layer: str) -> str:
+    """Which part of a model a name of its tensors is of."""
+    if "expert" in layer and "shared" not in layer:
+        return "experts"
+    return "mixers" if any(mark in layer for mark in _MIXERS) else "feed"
+
+
+def _only(kinds: set[str]) -> str:
+    """The format of a part; of several the one with the most bits."""
+    return max(kinds, key=lambda kind: ("4" not in kind, kind), default="")
 
 
 def _weights(weight: Mapping[str, Any]) -> str:
@@ -92,13 +137,14 @@ def _weights(weight: Mapping[str, Any]) -> str:
 
 
 def _spares_attention(stated: Mapping[str, Any]) -> bool:
-    """Whether what is left in 16 bits names attention: only experts are quantised."""
-    names = [
-        name
-        for key in ("ignore", "exclude", "exclude_modules", "modules_to_not_convert")
-        for name in _texts(stated.get(key))
-    ]
-    return any("self_attn" in name or "attention" in name for name in names)
+    """Whether what is left in 16 bits names attention."""
+    return _spares(stated, "self_attn", "attention")
+
+
+def _spares(stated: Mapping[str, Any], *parts: str) -> bool:
+    """Whether what is left in 16 bits names one of these parts."""
+    keys = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert")
+    return any(part in name for key in keys for name in _texts(stated.get(key)) for part in parts)
 
 
 def _texts(value: object) -> Iterable[str]:

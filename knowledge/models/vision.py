@@ -40,12 +40,13 @@ def tower_in(config: Mapping[str, Any], text_hidden: int) -> VisionTower | None:
         return None
     hidden = _number(vision, (_kind(kind).get("hidden", ""), *_HIDDEN))
     layers, width = _number(vision, _LAYERS), _number(vision, _WIDTH)
+    layers += _number(vision, ("num_global_layers",))  # Llama 3.2 Vision
     if kind == "glm4v":
         width = _number(vision, ("out_hidden_size",)) or width
     if not layers or not hidden:
         return None
     row = {"layers": layers, "hidden": hidden, "width": width or _PLAIN_RATIO * hidden}
-    built = _built(kind, row, text_hidden, None)
+    built = _built(kind, row, text_hidden, None if "count" in _kind(kind) else _weighed(kind, row))
     patch, merge = _number(vision, ("patch_size",)), _number(vision, ("spatial_merge_size",))
     rule = replace(built.rule, patch=patch or built.rule.patch, merge=merge or built.rule.merge)
     return replace(built, rule=rule)
@@ -64,6 +65,13 @@ def _built(kind: str, row: Mapping[str, Any], text_hidden: int, parameters: int 
     )
     count = TowerCount(**entry.get("count", {}))
     return replace(tower, parameters=parameters or count_parameters(tower, count, text_hidden))
+
+
+def _weighed(kind: str, sizes: Mapping[str, int]) -> int | None:
+    """The weights of a tower of the catalogue of that kind and these sizes."""
+    rows = _document()["towers"].values()
+    same = (row for row in rows if row["kind"] == kind and all(row[name] == size for name, size in sizes.items()))
+    return next((row.get("parameters") for row in same), None)
 
 
 def _number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:

@@ -50,8 +50,8 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Rules:
-    """An entry of the data: names of storage types of the blocks' matrices, of routed experts and of the attention of
-    MLA models ('' as `matrices`), of embedding, head, routers and vectors.
+    """An entry of the data: names of storage types of the blocks' matrices, of routed experts, of attention and scans
+    (`mixers`) and of the attention of MLA models ('' as `matrices`), of embedding, head, routers and vectors.
 
     Experts are held as if the model's width were a whole multiple of `expert_multiple`.
     `split_latent`: the projection of MLA's latent is held as two tensors.
@@ -71,6 +71,7 @@ class Rules:
     experts: str = ""
     expert_multiple: int = 1
     mla_attention: str = ""
+    mixers: str = ""
     split_latent: bool = False
     exceptions: tuple[Deviation, ...] = ()
     bits: float | None = None
@@ -166,6 +167,8 @@ def matrix_bits(rules: Rules, matrix: WeightMatrix, block: Block, layers: int) -
         return _bits(rules.router, matrix.inputs)
     if matrix.role == "expert" and rules.experts:
         return _bits(rules.experts, matrix.inputs)
+    if matrix.role in ("attention", "ssm") and rules.mixers:
+        return _bits(rules.mixers, matrix.inputs)
     if matrix.role == "attention" and block.mixer == "mla" and rules.mla_attention:
         return _bits(rules.mla_attention, matrix.inputs)
     if matrix.name == "kv_b_proj" and rules.split_latent:

@@ -68,7 +68,7 @@ def _reading(row: ModelDescription | HardwareDescription) -> str:
 def _images(row: ModelDescription) -> str:
     if row.vision_parameters is None:
         return NONE
-    tokens = f"a square image of a megapixel is {row.image_tokens:,} tokens"
+    tokens = f"a square image of a megapixel is {row.image_tokens or 0:,} token{'' if row.image_tokens == 1 else 's'}"
     return f"{row.vision_parameters:,} vision parameters beside these; {tokens}"
 
 

@@ -59,6 +59,7 @@ def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: i
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (336, 336), 144 + 3),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (672, 336), 3 * 144 + 2 + 3),
         ("moonshotai/Kimi-K2.6", (768, 768), 28 * 28),
+        ("meta-llama/Llama-3.2-11B-Vision", (768, 768), 1),
     ],
 )
 def test_images_are_as_many_tokens_as_the_processor_makes(model: str, size: tuple[int, int], tokens: int) -> None:
@@ -101,6 +102,37 @@ def test_raw_configs_bring_their_own_tower() -> None:
     assert tower == _tower("Qwen/Qwen3-VL-8B-Instruct")
     assert tower_in({"model_type": "qwen3_vl", "vision_config": {"depth": "many"}}, 4096) is None
     assert tower_in({"model_type": "nobody_knows", "vision_config": vision}, 4096) is None
+    tiles = {"model_type": "mllama_vision_model", "hidden_size": 1280, "intermediate_size": 5120, "patch_size": 14}
+    tower = tower_in({"vision_config": tiles | {"num_hidden_layers": 32, "num_global_layers": 8}}, 4096)
+    assert tower == _tower("meta-llama/Llama-3.2-11B-Vision")
+
+
+# 1,601 keys a tile: (560 / 14)^2 patches and one vector (vllm-project/vllm, mllama.py, calc_token_per_chunk).
+@pytest.mark.parametrize(("size", "tiles"), [((560, 560), 1), ((1120, 500), 2), ((768, 768), 4), ((3000, 700), 4)])
+def test_tiles_are_keys_of_cross_attention(size: tuple[int, int], tiles: int) -> None:
+    seen = image(_tower("meta-llama/Llama-3.2-11B-Vision").rule, *size)
+    assert (seen.keys, seen.patches) == (tiles * 1601, tiles * 1600)
+
+
+def test_layers_of_cross_attention_keep_images_and_no_text() -> None:
+    def served(model: str, **workload: Any) -> dict[str, Any]:
+        request = _plan("inference", input_len=512, output_len=256, **workload)
+        request["plan"] |= {"model": model, "cluster": {"accelerator": "h100-sxm", "count": 1}}
+        return call("estimate_inference", request)
+
+    name = "meta-llama/Llama-3.2-11B-Vision"
+    text, plain = served(name), served("meta-llama/Llama-3.1-8B")
+    assert text["latency"] == plain["latency"]
+    assert text["memory"]["kv_bytes_per_token"] == plain["memory"]["kv_bytes_per_token"]
+    seen = served(name, images=1, image_size="768x768")
+    assert seen["plan"]["workload"]["visual_tokens"] == 1
+    assert seen["latency"]["ttft_s"] > text["latency"]["ttft_s"]
+    # Eight layers with eight heads of 128 for keys and values each, in two bytes.
+    kept = 4 * 1601 * 8 * 2 * 8 * 128 * 2
+    each = text["memory"]["kv_bytes_per_token"] * 784
+    assert seen["memory"]["max_concurrency"] == pytest.approx(
+        text["memory"]["max_concurrency"] * each / (each + kept), rel=0.03
+    )
 
 
 def _plan(kind: str, **workload: Any) -> dict[str, Any]:
@@ -137,7 +169,6 @@ def test_images_are_part_of_the_prompt_in_serving() -> None:
     ("model", "workload", "field"),
     [
         ("meta-llama/Llama-3.1-8B", {"images": 1}, "workload.images"),
-        ("meta-llama/Llama-3.2-11B-Vision", {"images": 1}, "workload.images"),
         ("google/gemma-3-27b-it", {"video_frames": 8}, "workload.video_frames"),
         ("Qwen/Qwen3-VL-8B-Instruct", {"images": 1, "image_size": "large"}, "image_size"),
         ("Qwen/Qwen3-VL-8B-Instruct", {"images": 1, "image_size": "9000x20"}, "workload.image_size"),

@@ -186,7 +186,7 @@ QUANTISED: list[tuple[dict[str, Any], str]] = [
     ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4"}}}, "mxfp4_linear"),
     ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
     ({"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["lm_head"]}, "nvfp4"),
-    ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["*self_attn*", "lm_head"]}, "nvfp4_experts"),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["*self_attn*", "lm_head"]}, "nvfp4_mlp"),
     ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
     (
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["re:.*self_attn.*", "lm_head"],
@@ -204,6 +204,22 @@ QUANTISED: list[tuple[dict[str, Any], str]] = [
         "int8",
     ),
     ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
+    (
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
+            "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"}, "lm_head": {"quant_algo": "W4A16_NVFP4"},
+            "model.layers.0.mlp.up_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}},
+        "fp8_nvfp4_mlp",
+    ),
+    (
+        {"quant_algo": "MIXED_PRECISION", "quantized_layers": {
+            "layers.0.mixer.in_proj": {"quant_algo": "FP8"}, "layers.1.mixer.experts.up": {"quant_algo": "NVFP4"}}},
+        "fp8_nvfp4",
+    ),
+    (
+        {"quant_method": "fp8", "quant_algo": "MIXED_PRECISION", "moe_quant_algo": "NVFP4",
+         "weight_block_size": [128, 128], "ignore": ["*.attn.*"]},
+        "fp8_nvfp4",
+    ),
 ]  # fmt: skip
 
 
@@ -212,6 +228,28 @@ def test_what_a_config_says_it_is_quantised_in(stated: dict[str, Any], expected:
     assert published_format({"quantization_config": stated}) == (expected, "")
     assert architecture(CONFIG | {"quantization_config": stated}).weight_format == expected
     weight_format(expected)
+
+
+def test_where_attention_is_left_it_depends_on_what_else_there_is() -> None:
+    """As ModelOpt leaves it in models without shared experts, with them, and with those of MLA (DeepSeek-V3.1)."""
+    stated = {"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["lm_head", "model.*.self_attn*"]}
+    spared = stated | {"exclude_modules": [*stated["exclude_modules"], "model.*.mlp.shared_experts*"]}
+    routed = CONFIG | {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+    shared = routed | {"n_shared_experts": 1}
+    latent = shared | {"kv_lora_rank": 512}
+    read = [
+        published_format(config | {"quantization_config": how})[0]
+        for config, how in ((CONFIG, stated), (routed, stated), (shared, stated), (shared, spared), (latent, stated))
+    ]
+    assert read == ["nvfp4_mlp", "nvfp4_experts", "nvfp4_mlp", "nvfp4_experts", "nvfp4"]
+
+
+def test_the_file_of_modelopt_beside_a_config_says_its_format(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "model")
+    plain = architecture(str(folder))
+    written = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}
+    (folder / "hf_quant_config.json").write_text(json.dumps(written))
+    assert (plain.weight_format, architecture(str(folder)).weight_format) == ("", "fp8")
 
 
 def test_of_mlx_the_bits_are_read() -> None:

@@ -13,11 +13,12 @@ from estimator.machine.hardware import Machine
 from estimator.machine.matmul import Kind, MatmulSurface
 from estimator.model.architecture import Architecture
 from estimator.model.parts import draft_layer
+from estimator.model.vision import image, patches_read
 from estimator.model.weight_format import Kernel, WeightFormat
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Inference, Plan
+from estimator.plan.schema import Inference, Plan, image_sides
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
@@ -79,6 +80,31 @@ class ServingJob:
     def output_spread(self) -> float:
         """Standard deviation of generated tokens over their mean."""
         return self.inference.output_spread or 0.0
+
+    @cached_property
+    def image_keys(self) -> float:
+        """Keys of a request's images in layers of cross-attention."""
+        tower, workload = self.architecture.vision, self.inference
+        if tower is None or not workload.images:
+            return 0.0
+        return float(workload.images * image(tower.rule, *image_sides(workload.image_size)).keys)
+
+    @cached_property
+    def running(self) -> Architecture:
+        """The layers that run: those of cross-attention do so for images alone."""
+        model = self.architecture
+        if self.image_keys or not any(block.crosses for block in model.blocks):
+            return model
+        return replace(model, pattern=tuple(kind for kind in model.pattern if not model.blocks[kind].crosses))
+
+    @cached_property
+    def patches(self) -> float:
+        """Patches of a request's images and frames."""
+        tower, workload = self.architecture.vision, self.inference
+        if tower is None or not workload.visual_tokens:
+            return 0.0
+        sides = image_sides(workload.image_size)
+        return patches_read(tower.rule, workload.visual_tokens, workload.images, *sides)
 
     @property
     def loads_tower(self) -> bool:
