@@ -74,6 +74,7 @@ def _method(keys: Keys, findings: Findings) -> None:
         return
     origin = (model if is_packed and method == "lora" else kind) or Item(keys.file, "fine_tune_type", method)
     findings.put("workload.method", "qlora" if is_packed and method == "lora" else method, origin)
+    findings.default("workload.lora.quantisation", "nf4-single", "a scale and a bias of 16 bits per 64 weights")
     layers = keys.take("num_layers")
     if layers is None or (as_number(layers.value) or 0) > 0:
         findings.block(

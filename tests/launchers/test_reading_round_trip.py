@@ -252,8 +252,7 @@ def test_a_written_set_is_read_back(target: str, data: Any):
         values["layout.zero_stage"] = expected["layout.zero_stage"]
     if plan.training.method in ("lora", "qlora", "dora", "pissa"):
         expected |= {f"workload.lora.{name}": getattr(plan.training.lora, name) for name in _LORA}
-    if plan.training.method == "qlora" and target not in ("unsloth", "mlx"):
-        # Unsloth's own loader packs scales whatever is asked for; MLX has a 4-bit format of its own.
+    if plan.training.method == "qlora":
         expected["workload.lora.quantisation"] = plan.training.lora.quantisation
     assert {name: values.get(name) for name in expected} == expected
     assert str(values["model"]).endswith("Llama-3.1-8B")
