@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from shardwise.functions import places_of
 from shardwise.stub import type_text
 from tools.registry import Tool, registry
-from tui.cli import parser
+from tui.arguments.top import parser
 from tui.usage import GROUPS
 
 ROOT = Path(__file__).parent.parent

@@ -105,7 +105,7 @@ def test_the_python_example_runs() -> None:
 
 
 def test_every_command_that_it_names_exists() -> None:
-    from tui.cli import parser
+    from tui.arguments.top import parser
 
     named = set(re.findall(r"`shardwise ([a-z]+)", README))
     assert named

@@ -22,6 +22,7 @@ from knowledge.own.home import expanded
 from tools.registry import find
 from tui import themes
 from tui.actions import ACTIONS, every_key
+from tui.arguments.servers import THINKERS
 from tui.plan_fields import assignments, checked, find_field, kind_of, laid_over
 from tui.slash import find_command
 from tui.widgets.messages import Notice
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Action = Callable[["ShardwiseApp", list[str]], Awaitable[None]]
 
 _EDITS = ("model", "hardware", "plan")
-_THINKERS = ("auto", "offline", "gemini", "openai")
+
 # They wait for nothing, not even for a conversation that is being opened.
 _AT_ONCE = ("stop", "quit", "actions", "help")
 
@@ -43,7 +44,7 @@ async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
     if name not in _AT_ONCE:
         await app.drawn.wait()
     action = _ACTIONS.get(name)
-    if words and name in _EDITS and words[0] not in _THINKERS:
+    if words and name in _EDITS and words[0] not in THINKERS:
         if app.busy():
             return
         await app.conversation.ask(app.typed)
@@ -84,7 +85,7 @@ async def _model(app: ShardwiseApp, words: list[str]) -> None:
             raise PlanError("/model", "needs the name of a model", ["/model llama-3.1-8b"])
         app.call_tools([("describe_model", {"model": name})])
         return
-    if words[0] in _THINKERS:
+    if words[0] in THINKERS:
         await _think(app, words)
         return
     app.pane.edit({"model": " ".join(words)})
@@ -283,8 +284,8 @@ async def _palette(app: ShardwiseApp, _: list[str]) -> None:
 
 
 async def _think(app: ShardwiseApp, words: list[str]) -> None:
-    if len(words) != 1 or words[0] not in _THINKERS:
-        raise PlanError("/think", f"{' '.join(words) or 'nothing'!r} is no model to choose", _THINKERS)
+    if len(words) != 1 or words[0] not in THINKERS:
+        raise PlanError("/think", f"{' '.join(words) or 'nothing'!r} is no model to choose", THINKERS)
     await app.think_with(words[0])
 
 

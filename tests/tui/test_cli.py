@@ -12,7 +12,9 @@ import pytest
 from fake_session import ANSWER
 
 from pages.rendering.fold import folded
-from tui.cli import commands_of, main, parser
+from tui.arguments.parser import commands_of
+from tui.arguments.top import parser
+from tui.cli import main
 from tui.usage import GROUPS
 
 Capture = pytest.CaptureFixture[str]

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli import commands_of, main, parser
+from tui.arguments.parser import commands_of
+from tui.arguments.top import parser
+from tui.cli import main
 from tui.commands import completion
 from tui.planning import PLANNING
 

@@ -13,7 +13,8 @@ from samples import examples
 from estimator.plan.schema import Plan
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, PlanRequest, ServingRequest
 from tools.registry import Tool, find
-from tui.cli import commands_of, parser
+from tui.arguments.parser import commands_of
+from tui.arguments.top import parser
 from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan, valid_values
 from tui.planning import PLANNING
 

@@ -11,7 +11,8 @@ import pytest
 from agent.settings import SETTINGS
 from tools.registry import registry
 from tui.actions import ACTIONS
-from tui.cli import commands_of, parser
+from tui.arguments.parser import commands_of
+from tui.arguments.top import parser
 from tui.flags import arguments_of, normal
 from tui.planning import PLANNING
 

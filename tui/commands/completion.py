@@ -15,7 +15,7 @@ from knowledge.machines.catalogue import accelerators
 from knowledge.models.catalogue import models
 from launchers.targets import TARGETS
 from tools.registry import registry
-from tui.cli import parser
+from tui.arguments.top import parser
 
 # Of flags and places by name: which words complete them. Others are completed by their own values.
 _LISTED = {
