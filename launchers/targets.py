@@ -71,6 +71,10 @@ def _fsdp_or_deepspeed(plan: Plan) -> tuple[str, ...]:
     return ("accelerate",) if uses_fsdp(plan) else _deepspeed_if_sharded(plan)
 
 
+def _deepspeed(plan: Plan) -> tuple[str, ...]:
+    return ("deepspeed",)
+
+
 def _accelerate(plan: Plan) -> tuple[str, ...]:
     return ("accelerate",)
 
@@ -178,6 +182,17 @@ TARGETS: dict[str, Target] = {
     ),
     "primus": Target("primus", "program", "Primus YAML for AMD devices: pretraining with Megatron's TP, PP, CP and EP"),
     "mlx": Target("mlx", "program", "mlx-lm YAML for Macs: LoRA, QLoRA and DoRA fine-tuning on Apple silicon"),
+    "optimum-habana": Target(
+        "optimum_habana",
+        "program",
+        "Optimum Habana Python script for Gaudi: pretraining and SFT with DeepSpeed's ZeRO; full, LoRA",
+        refers_to=_deepspeed,
+    ),
+    "optimum-neuron": Target(
+        "optimum_neuron",
+        "program",
+        "Optimum Neuron Python script for Trainium: pretraining and SFT with TP, PP and ZeRO-1; full, LoRA",
+    ),
     "vllm": Target(
         "engines/vllm",
         "program",

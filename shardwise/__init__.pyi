@@ -760,10 +760,11 @@ class _RenderRequest(_RunArguments, _EitherRequest, total=False):
     targets: list[str] | None
     """What to write; by default the usual program of the plan's framework or engine, and Slurm. Of: deepspeed,
     accelerate, llamafactory, trl, axolotl, torchtune, unsloth, ms-swift, verl, openrlhf, nemo-rl, slime, prime-rl,
-    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, mlx, vllm, sglang,
-    trtllm, llamacpp, mlx-server, mlperf, maxtext, slurm, kubernetes-trainjob, kubernetes-pytorchjob, kubernetes-
-    jobset, kubernetes-volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-deployment, kubernetes-kserve,
-    production-stack, dynamo, llm-d, xpk, torchx, skypilot, dstack, ssh, compose, parallelcluster, namespace."""
+    torchrun, megatron-lm, torchtitan, megatron-bridge, nemo-automodel, nanotron, primus, mlx, optimum-habana,
+    optimum-neuron, vllm, sglang, trtllm, llamacpp, mlx-server, mlperf, maxtext, slurm, kubernetes-trainjob,
+    kubernetes-pytorchjob, kubernetes-jobset, kubernetes-volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-
+    deployment, kubernetes-kserve, production-stack, dynamo, llm-d, xpk, torchx, skypilot, dstack, ssh, compose,
+    parallelcluster, namespace."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

@@ -16,7 +16,7 @@ def backend_of(plan: Plan) -> Backend:
     of all others are DeepSpeed's. Whole replicas are DDP, and one device needs none."""
     stage, layout = plan.layout.zero_stage or 0, plan.layout
     framework = plan.training.framework
-    if framework == "deepspeed":
+    if framework in ("deepspeed", "optimum-habana"):
         # Its engine holds 16-bit weights with fp32 copies in every stage.
         return "deepspeed"
     if framework in _FSDP and (stage >= 2 or (layout.cp or 1) > 1):

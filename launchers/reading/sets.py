@@ -37,6 +37,7 @@ _FRAMEWORKS = {
     "llamafactory": "hf-trainer", "trl": "hf-trainer", "trainer": "hf-trainer", "accelerate": "ddp",
     "maxtext": "maxtext", "primus": "primus", "megatron-bridge": "megatron-bridge", "nemo": "nemo",
     "litgpt": "litgpt", "unsloth": "unsloth", "mlx": "mlx", "ms-swift": "ms-swift",
+    "optimum-habana": "optimum-habana", "optimum-neuron": "neuronx",
     "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
 _TRAINER = "TRL or transformers Trainer arguments"

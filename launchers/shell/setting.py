@@ -61,8 +61,8 @@ class ScriptSetting:
     sources: PythonSources = field(default_factory=lambda: PythonSources())
 
 
-def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> None:
-    """Nodes and processes of a node, one for each device; one node where nothing else says it."""
+def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str, each: int | None = 1) -> None:
+    """Nodes and processes of a node, `each` for a device (None: not known); one node where nothing else says it."""
     for name, fact in ((nodes, "nodes"), (per_node, "per_node")):
         item = keys.take(name)
         if item is None:
@@ -73,6 +73,10 @@ def counts(keys: Keys, setting: ScriptSetting, nodes: str, per_node: str) -> Non
         number = as_number(str(item.value).rpartition(":")[2] if fact == "nodes" else item.value)
         if fact == "nodes" and ":" in str(item.value) and len(set(str(item.value).split(":"))) > 1:
             setting.findings.block(fact, item, "is a range")
+        elif fact == "per_node" and each != 1 and (each is None or number is None or number % each):
+            setting.findings.leave(item, "counts processes of which a device has several")
+        elif fact == "per_node" and each is not None and number is not None and number >= each:
+            setting.findings.put(fact, int(number) // each, item)
         elif number is not None and number >= 1:
             setting.findings.put(fact, int(number), item)
         else:

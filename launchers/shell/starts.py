@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from launchers.accelerate import read as accelerate
+from launchers.optimum_neuron.read import processes_of_a_device
 from launchers.reading.commands import Console
 from launchers.reading.documents import Item
 from launchers.reading.findings import Findings, is_certain
@@ -348,7 +349,8 @@ def _handed_on(rest: list[Word], environment: dict[str, Word], setting: ScriptSe
 def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     arguments, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, arguments, TORCHRUN_FLAGS)
-    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node")
+    source = setting.sources.texts.get(rest[0].text.rpartition("/")[2], "") if rest else ""
+    counts(keys, setting, nodes="nnodes", per_node="nproc_per_node", each=processes_of_a_device(source))
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 

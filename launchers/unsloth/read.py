@@ -10,6 +10,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from launchers.optimum_habana import read as habana
+from launchers.optimum_neuron import read as neuron
 from launchers.python.loops import gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
@@ -24,6 +26,8 @@ from launchers.trl import read as trl
 
 # The script of TRL that a configuration or a trainer is of.
 _STAGES = {"SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "Reward": "reward", "GRPO": "grpo", "CPO": "cpo"}
+# What classes' names begin with that are TRL's and the Trainer's on other makers' devices, and the libraries of these.
+_LIBRARIES = {"Gaudi": "optimum-habana", "Neuron": "optimum-neuron"}
 _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout", "use_dora": "use_dora",
              "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
 _PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
@@ -63,6 +67,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
     on_ray = workers(calls, name, findings)
+    library = _settled(calls, keys, findings, text)
     keys.put("use_peft", adapted)
     if (loaded := keys.take(_LOADED)) is not None:
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
@@ -79,10 +84,10 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
         findings.block("workload.seq_len", Item(name, "tokenizer", None), "cuts rows at no length that the script says")
     script = Item(name, "trainer", stage) if stage else None
     trl.read(keys, findings, script)
-    if unsloth:
-        findings.programs.insert(0, "unsloth")
+    if program := "unsloth" if unsloth else library:
+        findings.programs.insert(0, program)
     kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
-    kind = "Python script for Unsloth" if unsloth else f"Python script on {kind}"
+    kind = "Python script for Unsloth" if unsloth else f"Python script on {library or kind}"
     return f"Ray Train: {kind}" if on_ray else kind
 
 
@@ -129,19 +134,44 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             if "model_name_or_path" in keys:
                 continue
             _loaded(keys, arguments, node, unsloth and name.startswith("Fast"))
-        elif (last.endswith("Config") and last.removesuffix("Config") in _STAGES) or last == "TrainingArguments":
+        elif _stage_of(last, "Config") or _plain(last) == "TrainingArguments":
             for key, value in arguments.items():
                 # Unsloth's own checkpointing stays what the model was loaded with.
                 if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
                     keys.put(key, value, node.lineno)
-            stage = stage or _STAGES.get(last.removesuffix("Config"))
-        elif last.endswith("Trainer") and last.removesuffix("Trainer") in _STAGES:
-            stage = stage or _STAGES[last.removesuffix("Trainer")]
+            stage = stage or _stage_of(last, "Config")
+        elif _stage_of(last, "Trainer"):
+            stage = stage or _stage_of(last, "Trainer")
             named = arguments.get("model", arguments.get("0"))
             if "model_name_or_path" not in keys and isinstance(named, str) and UNKNOWN not in named:
                 keys.put("model_name_or_path", named, node.lineno)
             _take(keys, arguments, _TRAINER, node)
     return adapted, stage
+
+
+def _plain(name: str) -> str:
+    """The name of a class as it is without a maker's word before it."""
+    maker = next((word for word in _LIBRARIES if name.startswith(word)), "")
+    return name.removeprefix(maker)
+
+
+def _stage_of(name: str, ending: str) -> str | None:
+    """The script of TRL that a configuration or a trainer is of."""
+    return _STAGES.get(_plain(name).removesuffix(ending)) if name.endswith(ending) else None
+
+
+def _settled(
+    calls: list[tuple[str, ast.Call, Mapping[str, Any]]], keys: Keys, findings: Findings, text: str
+) -> str | None:
+    """What brings TRL and the Trainer to other makers' devices, whose own arguments are taken."""
+    names = {name.rpartition(".")[2] for name, _, _ in calls}
+    trains = tuple(name for name in names if name.endswith(("Config", "Trainer", "TrainingArguments")))
+    library = next((library for word, library in _LIBRARIES.items() if any(n.startswith(word) for n in trains)), None)
+    if library == "optimum-habana":
+        habana.settle(keys, findings)
+    elif library == "optimum-neuron":
+        neuron.settle(keys, findings, text)
+    return library
 
 
 def _unknown_spread(keys: Keys, findings: Findings) -> None:

@@ -1,11 +1,7 @@
-"""A Python script for Unsloth 2026.10 and TRL 0.24: one process per device, whole replicas of the model.
-
-Every value from the plan goes in as a Python literal, so that no name becomes code.
-"""
+"""A Python script for Unsloth 2026.10 and TRL 0.24: one process per device, whole replicas of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from knowledge.models.catalogue import architecture
@@ -17,6 +13,7 @@ from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, REWARDS
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
+from launchers.python.calls import Symbol, call
 from launchers.rollouts import answer_tokens, samples_per_prompt
 from launchers.shell.starting import torchrun_options
 from launchers.tables import table
@@ -39,13 +36,13 @@ def render(launch: TrainingLaunch) -> Piece:
         "gradient_accumulation_steps": batch_comment(launch),
         "learning_rate": "a value to start from; yours to choose",
     }
-    body = _call("model, tokenizer = FastLanguageModel.from_pretrained", _model(launch, needs, comments), comments)
+    body = call("model, tokenizer = FastLanguageModel.from_pretrained", _model(launch, needs, comments), comments)
     if launch.uses_adapters:
-        body += _call("model = FastLanguageModel.get_peft_model", _adapter(launch, needs), comments, "model")
-    body += _call("data = load_dataset", _data(launch, needs, comments), comments)
+        body += call("model = FastLanguageModel.get_peft_model", _adapter(launch, needs), comments, "model")
+    body += call("data = load_dataset", _data(launch, needs, comments), comments)
     if launch.training.stage == "sft":
         body += _TEXTS.rstrip("\n").split("\n")
-    body += _call(f"arguments = {stage['config']}", _arguments(launch, comments), comments)
+    body += call(f"arguments = {stage['config']}", _arguments(launch, comments), comments)
     wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(launch) if name != "flash-attn")]
     rewards: list[str] = []
     if launch.training.stage == "grpo":
@@ -83,25 +80,12 @@ def render(launch: TrainingLaunch) -> Piece:
     return Piece((File(PATH, "unsloth", "\n".join(lines)),), tuple(needs), Start(command, programs=("unsloth",)))
 
 
-class _Type(str):
-    """The name of one of torch's number types, which stands in the script without quotes."""
-
-
-def _call(function: str, arguments: Mapping[str, Any], comments: Mapping[str, str], first: str = "") -> list[str]:
-    """`function(first, name=value, …)` as lines, an argument each, whose values are Python literals."""
-    lines = [f"{function}(", *([f"    {first},"] if first else [])]
-    for name, value in arguments.items():
-        literal = f"torch.{value}" if isinstance(value, _Type) else repr(value)
-        lines.append(f"    {name}={literal}," + (f"  # {comments[name]}" if name in comments else ""))
-    return [*lines, ")"]
-
-
 def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
     training = launch.training
     fields: dict[str, Any] = {
         "model_name": checkpoint(launch, PATH, "model_name", needs, comments),
         "max_seq_length": launch.seq_len,
-        "dtype": _Type("float16" if training.precision == "fp16" else "bfloat16"),
+        "dtype": Symbol("torch.float16" if training.precision == "fp16" else "torch.bfloat16"),
         "load_in_4bit": bool(launch.quantisation),
         "full_finetuning": not launch.uses_adapters,
         "use_gradient_checkpointing": _checkpointing(launch),

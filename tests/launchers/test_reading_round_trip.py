@@ -203,6 +203,16 @@ SETS = {
         stage=st.just("sft"), optimizer=st.sampled_from(["adamw", "sgd", "muon"]), fused_loss=st.just("auto"),
         packing=st.just(False),
     ),
+    "optimum-habana": plans(
+        "optimum-habana", "gaudi3", method=st.sampled_from(["full", "lora"]), stage=st.just("sft"),
+        optimizer=st.sampled_from(["adamw", "sgd"]), precision=st.sampled_from(["bf16", "fp32"]),
+        zero=st.integers(0, 3), offload=st.sampled_from(["none", "none", "optimizer", "params"]),
+        fused_loss=st.just("auto"),
+    ),
+    "optimum-neuron": plans(
+        "neuronx", "trainium2", 16, method=st.sampled_from(["full", "lora"]), stage=st.just("sft"), zero=st.just(1),
+        fused_loss=st.just("auto"), tp=powers, pp=st.sampled_from([1, 2]),
+    ),
     "primus": plans(
         "primus", "mi300x", **pretraining, tp=powers, pp=powers, cp=st.sampled_from([1, 2]),
         zero=st.sampled_from([0, 1]),

@@ -1,0 +1,125 @@
+"""A Python script on Optimum Habana 1.21's SFT trainer for Gaudi, with its set's DeepSpeed file. Words: fields.yaml.
+
+torchrun starts it, as every scheduler here does; Optimum Habana's own gaudi_spawn.py starts the same script.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf.write import batch_comment, learning_rate, length, optimizer, saving
+from launchers.launch.heading import heading
+from launchers.launch.placeholders import DATASET
+from launchers.launch.training import TrainingLaunch
+from launchers.pieces import File, Piece, Start
+from launchers.python.calls import Symbol, call
+from launchers.shell.starting import torchrun_options
+from launchers.tables import table
+from launchers.trial import profiling
+
+PATH = "train_gaudi.py"
+_TEXTS = """
+def as_text(rows):
+    return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
+
+
+data = data.map(as_text, batched=True)
+"""
+
+
+def render(launch: TrainingLaunch) -> Piece:
+    """The script, its start by torchrun, and what the user must set."""
+    words, training = table("optimum_habana/fields"), launch.training
+    needs: list[str] = []
+    comments = {
+        "gradient_accumulation_steps": batch_comment(launch),
+        "learning_rate": "a value to start from; yours to choose",
+    }
+    name = checkpoint(launch, PATH, "model_name", needs, comments)
+    if launch.site.dataset is None:
+        comments["path"] = f"set this: a Hugging Face data set or a folder of one ({words['data'][training.stage]})"
+        needs.append(f"{PATH}: path of load_dataset, your data ({words['data'][training.stage]})")
+    needs.append(f"environment: {words['environment']}")
+    command = f"torchrun {torchrun_options(launch)} {PATH}"
+    half = Symbol("torch.float32" if training.precision == "fp32" else "torch.bfloat16")
+    model = {"torch_dtype": half, "attn_implementation": words["attention"][training.attention], "use_cache": False}
+    set_model = [f"  # {comments['model_name']}"] if "model_name" in comments else [""]
+    lines = [
+        *(f"# {line}" for line in heading(launch, command)),
+        "import os",
+        "",
+        "import torch",
+        "from datasets import load_dataset",
+        "from optimum.habana import GaudiConfig",
+        "from optimum.habana.trl import GaudiSFTConfig, GaudiSFTTrainer",
+        *(["from peft import LoraConfig"] if launch.uses_adapters else []),
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "from transformers.trainer_utils import get_last_checkpoint",
+        "",
+        f"model_name = {name!r}{set_model[0]}",
+        # Before the model: ZeRO-3 shards it as it is loaded.
+        *call("arguments = GaudiSFTConfig", _arguments(launch), comments),
+        *call("model = AutoModelForCausalLM.from_pretrained", model, comments, "model_name"),
+        "tokenizer = AutoTokenizer.from_pretrained(model_name)",
+        "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token",
+        *call("data = load_dataset", {"path": launch.site.dataset or DATASET, "split": "train"}, comments),
+        *(_TEXTS.rstrip("\n").split("\n") if training.stage == "sft" else []),
+        "settings = GaudiConfig()",
+        # DeepSpeed's own Adam is what runs on the host.
+        f"settings.use_fused_adam = {training.optimizer == 'adamw' and launch.offload == 'none'}",
+        "settings.use_fused_clip_norm = True",
+        *(call("adapter = LoraConfig", _adapter(launch, needs), comments) if launch.uses_adapters else []),
+        "trainer = GaudiSFTTrainer(",
+        "    model=model, args=arguments, gaudi_config=settings, train_dataset=data, tokenizer=tokenizer"
+        + (", peft_config=adapter" if launch.uses_adapters else ""),
+        ")",
+        "folder = arguments.output_dir",
+        "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
+        "trainer.train(resume_from_checkpoint=last)",
+        "trainer.save_model()",
+        "",
+    ]
+    start = Start(command, environment=words["variables"], programs=("optimum-habana",))
+    return Piece((File(PATH, "optimum-habana", "\n".join(lines)),), tuple(needs), start)
+
+
+def _arguments(launch: TrainingLaunch) -> dict[str, Any]:
+    """What is not packed is padded to the longest row: other shapes would be compiled anew."""
+    common, training = table("hf/fields"), launch.training
+    return {
+        "output_dir": f"saves/{launch.slug}",
+        "use_habana": True,
+        "use_lazy_mode": True,
+        "deepspeed": "deepspeed.json",
+        "dataset_text_field": "text",
+        "max_seq_length": launch.seq_len,
+        "packing": training.packing,
+        "pad_max": True,
+        "per_device_train_batch_size": launch.micro_batch,
+        "gradient_accumulation_steps": launch.accumulation,
+        "bf16": training.precision == "bf16",
+        **optimizer(launch),
+        "learning_rate": learning_rate(launch),
+        "gradient_checkpointing": launch.recompute == "full",
+        **length(launch),
+        **common["run"],
+        **saving(launch),
+        **common["reporting"],
+        **profiling.settings(launch),
+    }
+
+
+def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
+    lora = launch.training.lora
+    fields: dict[str, Any] = {
+        "r": lora.rank,
+        "lora_alpha": whole_alpha(launch, "LoraConfig"),
+        "lora_dropout": lora.dropout,
+        "target_modules": target_modules(launch, PATH, "target_modules", needs) or "all-linear",
+        "bias": "none",
+        "task_type": "CAUSAL_LM",
+    }
+    if lora.train_embeddings:
+        fields["modules_to_save"] = embedding_modules(launch, PATH, "modules_to_save", needs)
+    return fields
