@@ -44,7 +44,7 @@ from agent.offline.unsaid import (
     on_usual,
     under_load,
 )
-from agent.offline.work import common, first_lines, with_more_money, work_of
+from agent.offline.work import common, first_lines, ranked_on_demand, with_more_money, work_of
 from agent.wire import thought
 from estimator.plan.schema import merge
 from pages.blocks import offered
@@ -126,6 +126,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     if questions := list(dict.fromkeys([*map(str, needs), *missing])):
         return _ask(turn, reading, base, plan, topic, questions, [*change.patch.refusals, *notes])
     question, more = with_more_money(question, topic["pricing"], plan)
+    more += ranked_on_demand(question, reading)
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     goes_on = supposed and not example and reading.scope != "hypothetical"

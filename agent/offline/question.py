@@ -213,6 +213,9 @@ def _asked_again(
         again = before
     elif intents or reading.tool in ("find_limit", "sweep"):
         again = intents
+    elif reading.pricing and not (reading.tool or reading.edits or reading.options or limit or sweep):
+        # 'On spot?' says of prices alone how they are to be taken: it asks what that costs.
+        again = ["cost"]
     elif reading.tool in (None, "estimate_training", "estimate_inference") and (before or limit or sweep):
         again = before
     else:

@@ -53,6 +53,14 @@ def with_more_money(
     return raised, [f"with {usd(more)} more than {usd(budget)}"]
 
 
+def ranked_on_demand(question: TurnQuestion, reading: Reading) -> list[str]:
+    """What is said where clusters are searched for at prices that the search does not know: 'on spot?'."""
+    price = reading.pricing.get("price")
+    if not (question.wish and question.wish[0] in SEARCHES_HARDWARE and price in ("spot", "reserved")):
+        return []
+    return [f"clusters are ranked by prices on demand, not {price} ones: take one, and ask what it costs so"]
+
+
 def first_lines(reading: Reading) -> list[str]:
     """What was assumed to read the turn so, which its answer begins with."""
     edits = [*reading.edits, *(edit for option in reading.options for edit in option)]

@@ -9,7 +9,7 @@ from knowledge import figures
 from knowledge.prices.energy import WORLD
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, ways
+from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, unpriced, ways
 from planner.money.offers import of_strangers
 from planner.money.results import CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
@@ -28,7 +28,7 @@ _OWNED_COUNTS = "idle hardware costs the same, so say how much of the time it wi
 def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | None) -> list[Block]:
     offers = [offer for offer in cost.by_provider if offer.usd is not None]
     if cost.usd is None:
-        text = _unpriced(offers)
+        text = f"**Cost**: {unpriced(cost)}."
     else:
         text = f"**Cost**: about {figures.held(cost, 'usd')}"
         text += f" for {figures.hours(cost.hours)}, {figures.shown('device_hours', cost.device_hours)} device-hours"
@@ -147,7 +147,7 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
     """Per hour, month and million tokens, or for all requests of a run."""
     offers = [offer for offer in cost.by_provider if offer.usd is not None]
     if cost.usd is None:
-        return [Prose(_unpriced(offers))]
+        return [Prose(f"**Cost**: {unpriced(cost)}.")]
     plan = complete(cost.plan)
     whole_run = _whole_run(cost)
     text = (
@@ -172,14 +172,15 @@ def priced(cost: CostEstimate) -> str:
 def first(cost: CostEstimate) -> str:
     """What a deployment costs, in a sentence; of so many requests for all of them."""
     if cost.usd is None:
-        return ""
+        return f"{unpriced(cost)}."
     if _whole_run(cost):
         return of_all_requests(cost)
     per_token, per_month = cost.usd_per_million_output_tokens, cost.usd_per_month
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
     span = f"an hour{' of use' if cost.price == 'owned' else ''}, {figures.usd(per_month)} a month"
-    return f"{figures.usd(per_token)} per million output tokens: {figures.usd(cost.usd_per_hour)} {span}."
+    how = _PRICED.get(cost.price, "")
+    return f"{figures.usd(per_token)} per million output tokens{how}: {figures.usd(cost.usd_per_hour)} {span}."
 
 
 def over(cost: CostEstimate, most_usd: float | None) -> str:
@@ -217,10 +218,6 @@ def deployment(cost: ServingCost | None, most_usd: float | None) -> Prose:
         f"million output tokens, {figures.usd(cost.usd_per_million_tokens)} per million tokens with prompts."
         f"{_against(cost.usd_per_million_output_tokens, most_usd)}"
     )
-
-
-def _unpriced(offers: Sequence[ProviderCost]) -> str:
-    return f"**Cost**: no price is known for this hardware{' at the provider you named' if offers else ''}."
 
 
 def _budget(cost: CostEstimate, budget_usd: float | None, span: str = "") -> str:

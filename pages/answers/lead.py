@@ -16,6 +16,7 @@ from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
 from pages.results.estimate import memory_words
 from pages.results.limits import doubt_words, in_doubt, limit_words
+from pages.results.money import unpriced
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate
@@ -74,6 +75,8 @@ def training(
     wished = [values[name] for name in _wished(asked) if name in values][:_MOST_WISHED]
     figure = f"{', '.join(wished)}: {run}." if wished else ""
     head = _verdict(estimate, bill, asked, figure)
+    if bill and bill.usd is None and "usd" in _wished(asked):
+        head = replace(head, text=f"{unpriced(bill)}. {head.text}", beware=True)
     if figure and figure in head.text:
         others = [text for name, text in values.items() if text not in wished and name not in elsewhere]
         told = f"{capitalised(', '.join(others))}." if others else ""
@@ -203,8 +206,9 @@ def priced_first(
         return head, list(rest)
     over = money.over(bill, most_usd)
     head = replace(
-        head, text=" ".join(filter(None, (over, text))), more=" ".join((head.text, head.more)).strip(), good=not over
-    )
+        head, text=" ".join(filter(None, (over, text))), more=" ".join((head.text, head.more)).strip(), good=not over,
+        beware=head.beware or bill.usd is None,
+    )  # fmt: skip
     return head, [block for block in rest if block != all_requests]
 
 

@@ -148,10 +148,17 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         figure = f"{usd(result.usd_per_hour)} per hour{each}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
-        return Headline(" ".join([*broken, f"No price is known{takes}."]), False)
+        return Headline(" ".join([*broken, f"{unpriced(result)}{takes}."]), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
     doubt = doubt_words(result.warnings)
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
+
+
+def unpriced(result: CostEstimate) -> str:
+    """'No spot price is known at Hyperstack', of a run or a deployment that has no price of the kind asked for."""
+    kind = {"spot": "spot ", "reserved": "reserved ", "reserved_3y": "reserved "}.get(result.price, "")
+    sellers = {row.provider for row in result.by_provider}
+    return f"No {kind}price is known{f' at {sellers.pop()}' if len(sellers) == 1 else ' for this hardware'}"
 
 
 def _old(result: CostEstimate) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from scoring import talk
 
@@ -115,6 +117,17 @@ def test_spot_stands_beside_on_demand_with_its_provider() -> None:
     assert "with the time that interruptions take" in line
     assert "; on demand " in line
     assert "unverified" not in turn.answer
+
+
+def test_a_kind_of_price_is_a_question_of_money_and_what_has_none_is_said_first() -> None:
+    run = "full fine-tune llama-3.1-8b on 8 h100{}, 1B tokens"
+    serve = "serve llama-3.1-70b on 4 h100 with 32 users"
+    for turns in ([run.format(""), "what if 16 gpus?", "on spot?"], [serve, "on spot?"]):
+        assert re.match(r"✓ \*\*\$[\d.]+ .*\bon spot\b", list(talk(turns))[-1].answer), turns
+    *_, none = talk([run.format(" at Hyperstack"), "on spot?"])
+    assert none.answer.startswith("⚠ **No spot price is known at Hyperstack.")
+    *_, ranked = talk(["cheapest way to full fine-tune llama-3.1-8b, 1B tokens", "on spot?"])
+    assert "ranked by prices on demand" in ranked.answer
 
 
 def test_what_more_money_buys_of_a_search_is_the_search_with_so_much_more() -> None:
