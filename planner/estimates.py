@@ -28,6 +28,13 @@ def warnings_of(estimate: PlanEstimate) -> list[str]:
     return serving_warnings.warnings_of(estimate) if isinstance(estimate, Served) else training.warnings_of(estimate)
 
 
+def warning_kinds_of(estimate: PlanEstimate) -> dict[str, str]:
+    """The warnings that figures of the estimate say too, by their text."""
+    if isinstance(estimate, Served):
+        return serving_warnings.kinds_of(estimate)
+    return training.warning_kinds_of(estimate)
+
+
 def component_bytes(estimate: PlanEstimate) -> dict[str, float]:
     """Bytes per device by component."""
     memory = estimate.estimates.memory

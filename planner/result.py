@@ -20,6 +20,15 @@ class Result(BaseModel):
         return page(self) if page else None
 
 
+class Warned(Result):
+    """A result of which some warnings are told by its figures, too: who tells the figure leaves the warning out."""
+
+    warning_kinds: dict[str, str] = Field(
+        default_factory=dict,
+        description="Of such warnings by their text: fit, rate, room, latency or host memory.",
+    )
+
+
 class Assumption(Result):
     field: str
     value: Any

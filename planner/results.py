@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from planner.money.results import BreakEven, HardwareBill
-from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit
+from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit, Warned
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
 
 
@@ -194,7 +194,7 @@ class Improvement(Result):
     fits: bool
 
 
-class TrainingEstimate(Result):
+class TrainingEstimate(Warned):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     memory: MemoryEstimate

@@ -55,8 +55,8 @@ def with_more_money(
 
 def ranked_on_demand(question: TurnQuestion, reading: Reading) -> list[str]:
     """What is said where clusters are searched for at prices that the search does not know: 'on spot?'."""
-    price = reading.pricing.get("price")
-    if not (question.wish and question.wish[0] in SEARCHES_HARDWARE and price in ("spot", "reserved")):
+    price = next((kind for kind in ("spot", "reserved") if kind in reading.pricing.values()), None)
+    if not (price and question.wish and question.wish[0] in SEARCHES_HARDWARE):
         return []
     return [f"clusters are ranked by prices on demand, not {price} ones: take one, and ask what it costs so"]
 

@@ -11,8 +11,8 @@ from pages.answers.lead import verdict
 from pages.answers.plan import complete
 from pages.blocks import Block, Folded, Prose, Steps
 from pages.results.basis import notes
-from pages.results.limits import limit_words
-from pages.results.many import by_strategy, doubts, keeps_up, least_of, peaks, side_by_side, sizes
+from pages.results.limits import limit_words, untold
+from pages.results.many import by_strategy, least_of, peaks, side_by_side, sizes
 
 if TYPE_CHECKING:
     from planner.compare.scaling import ScalingProjection
@@ -79,10 +79,11 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
     broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
     kept = [f"{name}: {text}" for name, limits in words for text in (*limits.doubtful, *limits.kept)]
-    able = {row.name for row in comparison.rows if keeps_up(row)}
+    able = {row.name for row in comparison.rows if not row.falls_behind}
     usable = [name for name, limits in words if not limits.broken and name in able]
     wholly = len(usable) == len(comparison.rows)
-    head = verdict(" ".join([*broken, first]), None if usable else False, doubts(comparison), " ".join([*rest, *kept]))
+    doubts = untold(comparison, "rate")
+    head = verdict(" ".join([*broken, first]), None if usable else False, doubts, " ".join([*rest, *kept]))
     rows = side_by_side(comparison, asked=figure)
     names = [row.name for row in comparison.rows]
     best = next((name for name in names if first.startswith(f"{name} ")), "")

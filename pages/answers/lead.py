@@ -15,7 +15,7 @@ from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
 from pages.results.estimate import memory_words
-from pages.results.limits import doubt_words, in_doubt, limit_words
+from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Throughput, TrainingEstimate
@@ -95,7 +95,7 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = memory.host_runs_out(need.host)
-    more = filter(None, (verdict if wish else "", saving, doubt_words(estimate.warnings, ("host memory",))))
+    more = filter(None, (verdict if wish else "", saving, doubt_words(untold(estimate, "host memory"))))
     answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
     text = " ".join([*limits.broken, *limits.doubtful, *answers])
     return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
@@ -179,14 +179,11 @@ def serving(
     missed = any(not row.met for row in estimate.slo)
     limits = limit_words(complete(estimate.plan).goal, bill)
     told = " ".join([*limits.broken, *limits.doubtful, verdict.text, *limits.kept])
-    told_of = ("time to first token ", "time per output token ") if missed else ()
-    if rate_wanted := complete(estimate.plan).inference.request_rate:
-        told_of += (f"{figures.number(rate_wanted)} requests/s cannot be served",)
-    doubt = doubt_words(estimate.warnings, told_of)
+    doubt = doubt_words(untold(estimate, "rate", *(["latency"] if missed else [])))
     rate = estimate.throughput
     several = rate.output_tokens_per_s_per_device < rate.output_tokens_per_s
     more = [f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device"] if several else []
-    if "run at once" not in doubt:
+    if "room" not in estimate.warning_kinds.values():
         more.append(f"room for {figures.whole(need.max_concurrency)} requests of full length")
     return [
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pages.blocks import Block, Chart, Details, Figures, Folded, Headline
+from pages.blocks import Block, Details, Figures, Folded, Headline
 from pages.report.sections import Told, asked, assumptions_section, evidence_section, plan_code
 from pages.results.basis import notes
-from pages.results.many import differences, side_by_side
+from pages.results.many import charts, differences, side_by_side
 from planner.compare.scenarios import CompareRequest, compare
 
 
@@ -26,9 +26,7 @@ def comparison(arguments: Mapping[str, Any]) -> Told:
         Headline(f"{verdict}.", fit > 0),
         *([Figures([(f"best by {goal}", name) for goal, name in best.items()])] if best else []),
         *notes("Watch out", compared.warnings),
-        Details(
-            "Side by side", [*notes("", compared.conclusions), *map(Chart, compared.plots), *side_by_side(compared)]
-        ),
+        Details("Side by side", [*notes("", compared.conclusions), *charts(compared), *side_by_side(compared)]),
         *([Details("Settings that differ", differ)] if differ else []),
     ]
     appendix: list[Block] = [

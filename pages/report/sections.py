@@ -206,10 +206,14 @@ def _sureness(rows: Sequence[Evidence]) -> Details:
     if not rows:
         text.append("No measured run is near this plan.")
     columns: list[Column] = [
-        ("figure", "figure"), ("rests on measured", lambda row: f"{row.part}: {row.measured}"),
+        ("figure", "figure"), ("rests on measured", lambda row: f"{_part(row)}: {row.measured}"),
         ("runs", lambda row: str(row.runs or "")), *_MISSES,
     ]  # fmt: skip
     return Details("How sure", [Note("", text), *table(rows, columns)])
+
+
+def _part(row: Evidence) -> str:
+    return row.part.replace("_", " ")
 
 
 _MISSES: tuple[Column, ...] = (
@@ -228,7 +232,7 @@ def _interval(below: float | None, above: float | None) -> str:
 
 def evidence_section(rows: Sequence[Evidence]) -> Details:
     columns: list[Column] = [
-        ("figure", lambda row: f"{row.figure}: {row.part}"), "measured", "runs", *_MISSES,
+        ("figure", lambda row: f"{row.figure}: {_part(row)}"), "measured", "runs", *_MISSES,
         ("sources", lambda row: ", ".join(row.sources[:4]) + (" …" if len(row.sources) > 4 else "")),
     ]  # fmt: skip
     return Details("Evidence", [Note("", ["What the figures were fitted on."]), *table(rows, columns)])

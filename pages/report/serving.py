@@ -29,7 +29,7 @@ from pages.report.sections import (
 )
 from pages.results.columns import Column, table
 from pages.results.estimate import component, lacking, memory, memory_chart, time_chart, where_time_goes
-from pages.results.limits import doubt_words, limit_words
+from pages.results.limits import doubt_words, limit_words, untold
 from planner.asked.serving import InferenceRequest
 from planner.compare.sweep import SweepRequest, sweep
 from planner.compare.sweep.serving import ServingPoint
@@ -91,7 +91,7 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
     text = " ".join([*limits.broken, *limits.doubtful, f"{head[estimate.meets_slo]}: {words}.", *limits.kept])
     better = f"Better by its goal: {options[1].summary}, see Alternatives." if len(options) > 1 else ""
     good = estimate.meets_slo is not False and not limits.broken
-    more = " ".join(filter(None, (doubt_words(estimate.warnings), better)))
+    more = " ".join(filter(None, (doubt_words(untold(estimate)), better)))
     return Headline(text, good, more, bool(limits.doubtful or estimate.warnings))
 
 

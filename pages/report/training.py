@@ -31,7 +31,7 @@ from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
 from pages.results.columns import Column, table
 from pages.results.estimate import memory, memory_chart, roofline, time_chart, where_time_goes
-from pages.results.limits import doubt_words, limit_words
+from pages.results.limits import doubt_words, limit_words, untold
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.fit.remedies import remedies
 from planner.layouts.best import best_of
@@ -84,7 +84,7 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, layouts: Seq
     limits = limit_words(complete(estimate.plan).goal, bill, estimate.run)
     verdict = f"Fits{', but tightly' * memory.tight}: {need}; a step takes {seconds(estimate.time.step_s)}, bound by "
     sentences = [*limits.broken, *limits.doubtful, f"{verdict}{_words(estimate.bottleneck)}.", *limits.kept]
-    more = " ".join(filter(None, (doubt_words(estimate.warnings), _faster(estimate, layouts))))
+    more = " ".join(filter(None, (doubt_words(untold(estimate)), _faster(estimate, layouts))))
     return Headline(" ".join(sentences), not limits.broken, more,
                     memory.tight or bool(limits.doubtful or estimate.warnings))  # fmt: skip
 

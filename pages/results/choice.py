@@ -11,7 +11,7 @@ from pages.blocks import Block, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.estimate import memory
-from pages.results.limits import in_doubt
+from pages.results.limits import in_doubt, untold
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
@@ -76,10 +76,10 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
         best = result.best
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
         told = f"{best.summary} with {best.framework}: {speed}."
-        return in_doubt(told, True, result.warnings)
+        return in_doubt(told, True, untold(result))
     misses = "" if result.meets_slo is not False else "; no deployment meets the latency limits"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    return in_doubt(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, result.warnings)
+    return in_doubt(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, untold(result))
 
 
 def limit(result: Limit) -> list[Block]:
@@ -87,7 +87,7 @@ def limit(result: Limit) -> list[Block]:
     largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
     probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
     return [
-        in_doubt(largest, result.value is not None, result.warnings),
+        in_doubt(largest, result.value is not None, untold(result)),
         *plan_figures(result.plan),
         *notes("Why not more", [result.why] if result.why else []),
         *table([result.chosen], columns_of(result.chosen), "With"),
@@ -110,7 +110,7 @@ def size(result: SizedServing) -> list[Block]:
         sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
-        in_doubt(sentence, bool(best), result.warnings),
+        in_doubt(sentence, bool(best), untold(result)),
         *plan_figures(result.plan),
         *notes("Why", result.why),
         *sizes(result.sizes),
@@ -139,7 +139,7 @@ def mlperf(result: MlperfProjection) -> list[Block]:
     if no_run := unserved(result):
         return [Headline(no_run, False), *notes("Why", result.why), *tail([], result.assumptions, result.evidence)]
     return [
-        in_doubt(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s.", None, result.warnings),
+        in_doubt(f"{result.benchmark}, {result.scenario}, on {where}: {span} samples/s.", None, untold(result)),
         *listed(result, rows, "Figures (80 % interval)"),
         *table([result.choice], deployments, "With"),
         *by_nodes(result),
@@ -152,7 +152,7 @@ def unserved(result: MlperfProjection) -> str:
     """Why there is no score: the model fits nowhere, or no rate keeps to the limits; '' where there is one."""
     where = f"{count(result.devices)} x {result.accelerator}"
     if not result.choice.fits:
-        need = next((text for text in result.warnings if text.startswith("does not fit")), "does not fit")
+        need = next((text for text, kind in result.warning_kinds.items() if kind == "fit"), "does not fit")
         return f"{result.benchmark} on {where} {need.partition(';')[0]}."
     no_rate = next((text for text in result.warnings if text.startswith("no deployment meets")), "")
     return f"{capitalised(no_rate)}." if no_rate else ""

@@ -12,7 +12,7 @@ from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Row, Tab
 from pages.results import deciding
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
-from pages.results.limits import doubt_words, limit_words
+from pages.results.limits import doubt_words, limit_words, untold
 from pages.results.overview import figure_rows, latency_limit
 from pages.results.plan import flags, plan_figures
 from planner.plots import Plot, Series, stacked
@@ -93,7 +93,7 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
         but = f", but misses the limit of {' and '.join(missed)}" if missed else ", but tightly" if tight else ""
         told = " ".join([*limits.broken, *limits.doubtful, f"It fits{but}: {words}.", *limits.kept])
         beware = tight or bool(result.warnings or limits.doubtful)
-        return Headline(told, not (missed or limits.broken), doubt_words(result.warnings), beware)
+        return Headline(told, not (missed or limits.broken), doubt_words(untold(result)), beware)
     # The estimate itself may lie below the capacity while the upper end of its interval does not.
     over = result.memory.per_device_bytes > result.memory.capacity_bytes
     if isinstance(result.memory, ServingMemoryEstimate):
@@ -224,6 +224,13 @@ def step_place(name: str, other: int) -> int:
     """Where a part of a step stands among those that keep their colour; `other` where it is none."""
     label = _STEP_PARTS.get(name, name.replace("_", " "))
     return _COLOURED.index(label) if label in _COLOURED else other
+
+
+def in_words(plot: Plot) -> Plot:
+    """A plot whose series are parts of memory by their keys, with what these are called."""
+    return plot.model_copy(
+        update={"series": [each.model_copy(update={"name": component(each.name)}) for each in plot.series]}
+    )
 
 
 def _named(components: Mapping[str, float]) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from estimator.plan.schema import Goal
 from knowledge import figures
@@ -31,12 +32,17 @@ class LimitWords:
     kept: Sequence[str]
 
 
-def doubt_words(warnings: Sequence[str], told: tuple[str, ...] = ()) -> str:
-    """The first warnings as sentences beside a verdict, those left out that begin with words it has `told`. What
-    several end in is said once: 'No Ada runs measured, no verl speeds measured: timing is less certain.'"""
-    left = [text for text in warnings if not text.removeprefix("p99 ").startswith(told or ("does not fit",))]
+def untold(result: Any, *told: str) -> list[str]:
+    """The warnings of a result without those of kinds that a verdict has `told`, as it always does what fits."""
+    kinds: Mapping[str, str] = getattr(result, "warning_kinds", {})
+    return [text for text in result.warnings if kinds.get(text) not in ("fit", *told)]
+
+
+def doubt_words(warnings: Sequence[str]) -> str:
+    """The first warnings as sentences beside a verdict. What several end in is said once: 'No Ada runs measured, no
+    verl speeds measured: timing is less certain.'"""
     causes: dict[str, list[str]] = {}
-    for text in left[:_MOST_WARNINGS]:
+    for text in warnings[:_MOST_WARNINGS]:
         cause, _, effect = text.rpartition(": ")
         causes.setdefault(effect, []).append(cause)
     sentences = [

@@ -13,7 +13,8 @@ from knowledge.figures import NONE, plain, rate
 from pages.blocks import Block, Chart, Figures, Headline, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
-from pages.results.limits import doubt_words, in_doubt
+from pages.results.estimate import in_words
+from pages.results.limits import doubt_words, in_doubt, untold
 from pages.results.plan import plan_figures
 from planner.plots import Plot, Series
 
@@ -40,31 +41,26 @@ def compare(result: Comparison) -> list[Block]:
     conclusions = list(result.conclusions)
     head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
     return [
-        Headline(head, _able(result), doubt_words(doubts(result)), beware=_in_doubt(result)),
+        Headline(head, _able(result), doubt_words(untold(result, "rate")), beware=_in_doubt(result)),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
         *notes("What matters", conclusions),
         *differences(result),
-        *map(Chart, result.plots),
+        *charts(result),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
+
+
+def charts(result: Comparison) -> list[Chart]:
+    """The plots of a comparison, parts of memory under their names."""
+    return [Chart(in_words(plot) if plot.kind == "stacked" else plot) for plot in result.plots]
 
 
 def _in_doubt(result: Comparison) -> bool:
     return bool(result.warnings) or not all(row.fits for row in result.rows)
 
 
-def doubts(result: Comparison) -> list[str]:
-    """The warnings without those of rows that do not keep up with their requests: the first conclusion says it."""
-    return [text for text in result.warnings if "requests/s cannot be served" not in text]
-
-
-def keeps_up(row: Any) -> bool:
-    """Whether nothing is known of requests that come faster than a row serves them."""
-    return getattr(row, "keeps_up", None) is not False
-
-
 def _able(result: Comparison) -> bool | None:
-    return None if any(row.fits and keeps_up(row) for row in result.rows) else False
+    return None if any(row.fits and not row.falls_behind for row in result.rows) else False
 
 
 def side_by_side(result: Comparison, title: str = "", asked: str = "") -> list[Block]:
@@ -88,7 +84,7 @@ def least_of(result: Comparison, figure: str) -> list[Any]:
 
 def differences(result: Comparison) -> list[Block]:
     """A row a setting, a column a scenario."""
-    settings: list[Column] = [("setting", lambda row: f"{row.field}{' (chosen)' if row.chosen else ''}")]
+    settings: list[Column] = [("setting", lambda row: f"{field_name(row.field)}{' (chosen)' if row.chosen else ''}")]
     names = [row.name for row in result.rows]
     return table(result.differences, [*settings, *map(_setting, names)], "What differs", names=names)
 

@@ -12,7 +12,7 @@ from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
-from pages.results.limits import doubt_words, limit_words
+from pages.results.limits import doubt_words, limit_words, untold
 from pages.results.plan import plan_figures
 from planner.clusters.results import (
     AutoConfigured,
@@ -150,7 +150,7 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
         return Headline(" ".join([*broken, f"{unpriced(result)}{takes}."]), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
-    doubt = doubt_words(result.warnings)
+    doubt = doubt_words(untold(result))
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
 
 

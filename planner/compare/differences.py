@@ -58,7 +58,7 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
     """Names of the best rows of those that fit (and, of serving, keep up with the requests and meet the limits of
     latency, where any does)."""
     able = [row for row in rows if row.fits]
-    able = [row for row in able if not isinstance(row, ComparedServing) or row.keeps_up is not False] or able
+    able = [row for row in able if not row.falls_behind] or able
     able = [row for row in able if not isinstance(row, ComparedServing) or row.meets_slo is not False] or able
 
     def least(values: Mapping[str, float | None]) -> str | None:
@@ -167,18 +167,22 @@ def _of_the_best(
 def _of_a_rate(fitting: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> tuple[Sequence[Row], str]:
     """(The rows that keep up with the rate of requests, all where none does; what is to be said of that)."""
     rates = [each.job.inference.request_rate for each in estimates if isinstance(each, Served)]
-    late = [row for row in fitting if isinstance(row, ComparedServing) and row.keeps_up is False]
+    late = [row for row in fitting if row.falls_behind]
     able = [row for row in fitting if row not in late]
     if not late:
         return able, ""
     wanted = f"{number(rates[0])} requests/s" if rates[0] and len(set(rates)) == 1 else "their requests"
     if not able:
-        most = max(late, key=lambda row: row.requests_per_s or 0.0)
-        return late, f"None keeps up with {wanted}: {most.name} serves at most {number(most.requests_per_s or 0.0)}."
+        most = max(late, key=_requests_per_s)
+        return late, f"None keeps up with {wanted}: {most.name} serves at most {number(_requests_per_s(most))}."
     if len(able) == 1:
         return able, f"Only {able[0].name} keeps up with {wanted}."
     names = _listed([row.name for row in late])
     return able, f"{names} {'does' if len(late) == 1 else 'do'} not keep up with {wanted}."
+
+
+def _requests_per_s(row: Row) -> float:
+    return row.requests_per_s or 0.0 if isinstance(row, ComparedServing) else 0.0
 
 
 def _split_apart(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> bool:

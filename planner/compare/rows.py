@@ -109,6 +109,11 @@ class Related(Result):
         default=None, description="Whether the interval of speedup leaves no doubt which is faster, it or the baseline."
     )
 
+    @property
+    def falls_behind(self) -> bool:
+        """Whether its requests come faster than it serves them."""
+        return getattr(self, "keeps_up", None) is False
+
 
 class ComparedTraining(TrainingFigures, Related):
     name: str

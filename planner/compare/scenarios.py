@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -18,14 +19,14 @@ from planner.compare.alike import as_the_first
 from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
 from planner.compare.sweep.grid import FOLLOWS
-from planner.compare.values import Values, path_of, values_of
-from planner.estimates import PlanEstimate, common_assumptions, estimate_plan, warnings_of
+from planner.compare.values import Values, path_of, value_of, values_of
+from planner.estimates import PlanEstimate, common_assumptions, estimate_plan, warning_kinds_of, warnings_of
 from planner.evidence import union_evidence
 from planner.fields import value_at
 from planner.layouts.strategies import Platform, strategic, strategy_name
 from planner.plots import Plot
 from planner.requests import ALL_PATHS, EitherRequest
-from planner.result import Assumption, Evidence, Result
+from planner.result import Assumption, Evidence, Warned
 from planner.serving.planned import Served
 from planner.training.planned import Planned, plan_training
 
@@ -38,7 +39,7 @@ _FOLLOWS = FOLLOWS | {
 _STRATEGY = "strategy"
 
 
-class Comparison(Result):
+class Comparison(Warned):
     plan: dict[str, Any] | None = Field(description="The complete plan of the baseline.")
     kind: str = Field(description="training or inference.")
     rows: Sequence[ComparedTraining | ComparedServing]
@@ -79,6 +80,8 @@ class _NamedPlan:
     strategy: str | None = None
     error: str | None = None
     notes: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted paths and values of what it changes in the base, which its name has in words."""
 
 
 def compare(request: CompareRequest) -> Comparison:
@@ -101,11 +104,11 @@ def compare(request: CompareRequest) -> Comparison:
             row = _row(entry, serving, request.usd_per_device_hour)
         entries.append(entry)
         rows.append(row)
-    base = _baseline(request, rows)
+    base = _baseline(request, plans, rows)
     estimates = [entry.estimate for entry in entries]
     relate(rows, estimates, base)
     able = [estimate for estimate in estimates if estimate]
-    best = winners(rows)
+    best, warnings = winners(rows), _warnings(entries)
     return Comparison(
         plan=None if base is None else rows[base].plan,
         kind="inference" if serving else "training",
@@ -117,7 +120,8 @@ def compare(request: CompareRequest) -> Comparison:
         assumptions=common_assumptions(able),
         plots=plots_of(rows, estimates),
         seconds=time.perf_counter() - started,
-        warnings=_warnings(entries),
+        warnings=list(warnings),
+        warning_kinds={text: kind for text, kind in warnings.items() if kind},
         evidence=union_evidence(estimate.job for estimate in able),
     )
 
@@ -164,15 +168,15 @@ def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
 
 def _in_words(path: str, value: Any) -> str:
     """'lora' for a word, 'tp 4' for a number, 'without fused loss' for a switch."""
-    field = path.rpartition(".")[2]
-    if isinstance(value, str) and field not in ("recompute", "offload", "interconnect"):
+    name = path.rpartition(".")[2]
+    if isinstance(value, str) and name not in ("recompute", "offload", "interconnect"):
         return value
-    words = field.replace("_", " ")
+    words = name.replace("_", " ")
     if isinstance(value, Mapping):
         return str(value.get("_name_or_path") or value.get("name") or f"{words} of its own")
     if isinstance(value, bool):
         return f"{'with' if value else 'without'} {words}"
-    if field == "zero_stage" and value is not None:
+    if name == "zero_stage" and value is not None:
         return f"ZeRO-{value}"
     return f"{words} {'open' if value is None else value}"
 
@@ -205,7 +209,8 @@ def _scenario(scenario: Scenario, base: Mapping[str, Any]) -> _NamedPlan:
         plan = EitherRequest(plan=data).to_plan()
     except PlanError as error:
         return _NamedPlan(name or "scenario", None, error=" ".join(str(error).split()))
-    return _NamedPlan(name, plan, strategy, notes=tuple(notes))
+    fields = leaves | ({_STRATEGY: strategy} if strategy else {})
+    return _NamedPlan(name, plan, strategy, notes=tuple(notes), fields=fields)
 
 
 def _plan_leaves(changes: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
@@ -262,7 +267,7 @@ def _distinct(plans: Sequence[_NamedPlan]) -> Iterator[_NamedPlan]:
         while name in seen:
             name, number = f"{named.name[:120]} ({number})", number + 1
         seen.add(name)
-        yield _NamedPlan(name, named.plan, named.strategy, named.error, named.notes)
+        yield replace(named, name=name)
 
 
 def _serves(plans: Sequence[_NamedPlan]) -> bool:
@@ -313,30 +318,57 @@ def _row(entry: ScenarioOutcome, serving: bool, own_usd: float | None) -> Compar
     return ComparedTraining(name=entry.name, plan=plan, **dict(training_figures(estimate, own_usd)))
 
 
-def _baseline(request: CompareRequest, rows: Sequence[ComparedTraining | ComparedServing]) -> int | None:
+def _baseline(
+    request: CompareRequest, plans: Sequence[_NamedPlan], rows: Sequence[ComparedTraining | ComparedServing]
+) -> int | None:
     """The row named by the request, else the first with an estimate. Raises PlanError for a row that is not there."""
     baseline, names = request.baseline, [row.name for row in rows]
     if baseline is None:
         return next((place for place, row in enumerate(rows) if row.error is None), None)
-    # Rows are named in words, and a field's own spelling finds them too.
-    for spelled in (str(baseline), str(baseline).replace("_", " ")) if isinstance(baseline, str) else ():
-        if spelled in names:
-            return names.index(spelled)
+    if baseline in names:
+        return names.index(str(baseline))
     place = int(baseline) if str(baseline).strip().isdecimal() and len(str(baseline)) < 6 else None
     if place is not None and place < len(rows):
+        return place
+    place = _as_spelled(str(baseline), plans, request.base())
+    if place is not None:
         return place
     raise PlanError(
         "baseline", f"there is no row {baseline!r}", [*nearest(str(baseline), names), f"0..{len(rows) - 1}"]
     )
 
 
-def _warnings(entries: Sequence[ScenarioOutcome]) -> list[str]:
-    """Warnings with the names of the rows that they are of, and what was done to plans."""
+def _as_spelled(text: str, plans: Sequence[_NamedPlan], base: Mapping[str, Any]) -> int | None:
+    """The row whose plan is the base with what the text says: 'compile=true', 'ZeRO-2, seq_len 8k'. Parts between
+    commas are fields with their values, or what rows are named by."""
+    named = {_folded(_in_words(*item)): item for row in plans for item in row.fields.items()}
+    changes: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = re.sub(r"[=:\s]+", " ", part.strip()).rpartition(" ")
+        try:
+            path, value = named.get(_folded(part)) or (path_of(_folded(name, "_"), "baseline"), value_of(value))
+        except PlanError:
+            return None
+        changes[path] = value
+    sought = _scenario(Scenario(patch=changes), base)
+    if sought.plan is None:
+        return None
+    wanted = sought.plan.given(), sought.strategy
+    return next((at for at, row in enumerate(plans) if row.plan and (row.plan.given(), row.strategy) == wanted), None)
+
+
+def _folded(text: str, between: str = " ") -> str:
+    return between.join(re.split(r"[\s_=:-]+", text.strip().lower()))
+
+
+def _warnings(entries: Sequence[ScenarioOutcome]) -> dict[str, str]:
+    """Warnings with the names of the rows that they are of, and what was done to plans; each with its kind, or ''."""
     names: dict[str, list[str]] = {}
+    kinds: dict[str, str] = {}
     for entry in entries:
         for text in warnings_of(entry.estimate) if entry.estimate else ():
             names.setdefault(text, []).append(entry.name)
+        kinds |= warning_kinds_of(entry.estimate) if entry.estimate else {}
     able = sum(1 for entry in entries if entry.estimate)
-    texts = [text if len(of) == able else f"{' / '.join(of)}: {text}" for text, of in names.items()]
-    texts += [note for entry in entries for note in entry.notes]
-    return texts
+    told = {text if len(of) == able else f"{' / '.join(of)}: {text}": kinds.get(text, "") for text, of in names.items()}
+    return told | {note: "" for entry in entries for note in entry.notes}

@@ -75,14 +75,14 @@ def _read(text: str) -> Range | list[Any]:
     """'8..512 x4' as a range, 'none, full' as a list."""
     match = _WORDS.fullmatch(text.strip().lower())
     if match is None:
-        return [_plain(part.strip()) for part in text.split(",") if part.strip()]
+        return [value_of(part.strip()) for part in text.split(",") if part.strip()]
     start, stop, factor, step = (None if number is None else float(number) for number in match.groups())
     assert start is not None
     assert stop is not None
     return Range(start, stop, factor, step)
 
 
-def _plain(text: str) -> Any:
+def value_of(text: str) -> Any:
     """A number or a truth value where the text is one; words stay words."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"

@@ -13,7 +13,7 @@ from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
 from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.estimates import PlanEstimate, warnings_of
+from planner.estimates import PlanEstimate, warning_kinds_of, warnings_of
 from planner.evidence import evidence_of
 from planner.money.break_even import break_evens, by_hours_of_use
 from planner.money.choice import Chosen, Hours, choose
@@ -103,6 +103,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         within_budget=_within(usd, goal.budget_usd),
         within_deadline=_within(chosen.hours, goal.free_h),
         within_device_hours=_within(chosen.hours * machine.count, goal.budget_device_hours),
+        warning_kinds=warning_kinds_of(work.estimate),
         warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),
     )

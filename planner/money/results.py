@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from planner.plots import Plot
-from planner.result import Assumption, Evidence, ProviderCost, Result
+from planner.result import Assumption, Evidence, ProviderCost, Result, Warned
 
 
 class CostPart(Result):
@@ -135,7 +135,7 @@ class ApiComparison(Result):
     )
 
 
-class CostEstimate(Result):
+class CostEstimate(Warned):
     """Of a whole training run; of serving for a month of 730 hours, or until all `requests` of the plan are served."""
 
     plan: dict[str, Any]

@@ -19,7 +19,7 @@ from planner.serving.planned import (
     time_of,
 )
 from planner.serving.results import ServingEstimate
-from planner.serving.warnings import warnings_of
+from planner.serving.warnings import kinds_of, warnings_of
 
 
 def estimate_inference(request: InferenceRequest) -> ServingEstimate:
@@ -52,6 +52,7 @@ def estimate_of(served: Served) -> ServingEstimate:
         layout_chosen=served.searched,
         why=why_chosen(served),
         warnings=warnings_of(served),
+        warning_kinds=kinds_of(served),
         evidence=evidence_of(served.job),
     )
 

@@ -27,7 +27,7 @@ from planner.serving.planned import Served, choice, chosen_of, finite, settled
 from planner.serving.pool import EQUAL, Pool, Slo, goal_order, pool_of
 from planner.serving.results import MlperfNodes, MlperfProjection, ServingChoice
 from planner.serving.sizing import most_rate
-from planner.serving.warnings import warnings_of
+from planner.serving.warnings import kinds_of, warnings_of
 
 _NO_LIMIT = Slo(np.inf, np.inf, "p99")
 # A rate at which nothing is served, and requests of a run whose ends do not count.
@@ -102,6 +102,7 @@ def project_mlperf(request: MlperfRequest) -> MlperfProjection:
         by_nodes=rows,
         why=list(_why(bench, scenario, rate, fastest, served.bottleneck)),
         warnings=[*_closed(bench, rate, scenario), *warnings_of(served)],
+        warning_kinds=kinds_of(served),
         evidence=evidence_of(served.job),
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit
+from planner.result import Assumption, Decisive, Evidence, ProviderCost, Result, TimeLimit, Warned
 
 
 class ServingMemoryEstimate(Result):
@@ -104,7 +104,7 @@ class ServingCost(Result):
     stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
 
 
-class ServingEstimate(Result):
+class ServingEstimate(Warned):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     devices: int
@@ -170,7 +170,7 @@ class ServingRejected(Result):
     rule: str
 
 
-class BestServing(Result):
+class BestServing(Warned):
     plan: dict[str, Any] = Field(description="The complete plan of the best deployment, with its load.")
     assumptions: list[Assumption]
     goal: str
@@ -206,7 +206,7 @@ class ServingSize(ServingChoice):
     instance: str | None
 
 
-class SizedServing(Result):
+class SizedServing(Warned):
     plan: dict[str, Any] = Field(description="The complete plan of the best size.")
     assumptions: list[Assumption]
     best: ServingSize | None = Field(description="Null where nothing serves the load within the limits.")
@@ -233,7 +233,7 @@ class MlperfNodes(Result):
     scaling_efficiency: float = Field(description="Samples/s per node over those of one node.")
 
 
-class MlperfProjection(Result):
+class MlperfProjection(Warned):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     benchmark: str

@@ -29,7 +29,7 @@ from planner.serving.planned import Served, choice, chosen_of, goal_of, settled,
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
 from planner.serving.results import BestServing, ServingChoice, ServingRejected
-from planner.serving.warnings import warnings_of
+from planner.serving.warnings import kinds_of, warnings_of
 
 _GOAL_NAMES: dict[Goal, str] = {"throughput": "throughput", "latency": "time", "cost": "cost"}
 _SHOWN_FRONT = 40
@@ -84,6 +84,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         skipped=skipped,
         seconds=time.perf_counter() - started,
         warnings=[*_beside_measured(pool, order, allowed), *warnings_of(chosen)],
+        warning_kinds=kinds_of(chosen),
         evidence=evidence_of(chosen.job),
     )
 

@@ -30,7 +30,7 @@ from planner.serving.planned import Served, choice, chosen_of, goal_of, per_repl
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
 from planner.serving.results import ServingSize, SizedServing
-from planner.serving.warnings import warnings_of
+from planner.serving.warnings import kinds_of, warnings_of
 
 # The largest and the least share of the most that a replica takes, where what lies between is divided, and how often.
 _MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
@@ -87,6 +87,7 @@ def size_serving(request: SizeServingRequest) -> SizedServing:
         skipped=trials.skipped,
         seconds=time.perf_counter() - started,
         warnings=warnings_of(chosen),
+        warning_kinds=kinds_of(chosen),
         evidence=evidence_of(job),
     )
 

@@ -19,7 +19,16 @@ _MANY = 1.05
 
 
 def warnings_of(served: Served) -> list[str]:
-    return [*_memory(served), *_load(served), *_latency(served), *_drafts(served), *_doubts(served)]
+    return [
+        *_misfit(served), *_memory(served), *_rate(served), *_room(served), *_latency(served), *_drafts(served),
+        *_doubts(served),
+    ]  # fmt: skip
+
+
+def kinds_of(served: Served) -> dict[str, str]:
+    """The warnings that figures of the result say too, by their text."""
+    told = (("fit", _misfit(served)), ("rate", _rate(served)), ("room", _room(served)), ("latency", _latency(served)))
+    return {text: kind for kind, texts in told for text in texts}
 
 
 def misfit(served: Served) -> str:
@@ -38,9 +47,12 @@ def misfit(served: Served) -> str:
     )
 
 
+def _misfit(served: Served) -> list[str]:
+    return [] if served.fits else [f"{misfit(served)}; the speeds are those of a device with room for one request"]
+
+
 def _memory(served: Served) -> list[str]:
-    workload, architecture = served.job.inference, served.job.architecture
-    texts = [] if served.fits else [f"{misfit(served)}; the speeds are those of a device with room for one request"]
+    workload, architecture, texts = served.job.inference, served.job.architecture, list[str]()
     if served.plan.cluster.beside and served.asked.cluster.beside is None:
         texts.append(_on_the_host(served))
     longest = max(workload.prompt_len + workload.output_len, workload.max_context or 0)
@@ -58,18 +70,24 @@ def _on_the_host(served: Served) -> str:
     return f"{what} are in host memory, beside a {find_accelerator(host).value.name}, as cards have no room for them"
 
 
-def _load(served: Served) -> list[str]:
+def _rate(served: Served) -> list[str]:
     estimates, entry = served.estimates, served.entry
-    deployments = estimates.deployments
+    if not estimates.steady.saturated[entry]:
+        return []
+    wanted, most = float(estimates.deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
+    most_told = f"at most {number(float(f'{most:.3g}'))}, so the queue keeps growing"
+    return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
+
+
+def _room(served: Served) -> list[str]:
+    estimates, entry = served.estimates, served.entry
+    if estimates.steady.saturated[entry]:
+        return []
     room, waiting, by_memory = served.queue
     why = f"as {served.job.engine.name} takes no more"
     if by_memory:
         why = f"as the KV cache has room for {most_requests(estimates, entry)} of full length"
-    if bool(estimates.steady.saturated[entry]):
-        wanted, most = float(deployments.request_rate[entry]), float(estimates.requests_per_s[entry])
-        most_told = f"at most {number(float(f'{most:.3g}'))}, so the queue keeps growing"
-        return [f"{number(wanted)} requests/s cannot be served: {most_told}"]
-    clients = float(deployments.concurrency[entry])
+    clients = float(estimates.deployments.concurrency[entry])
     if served.fits and waiting and clients > room * _MANY:
         waits = "the others wait, and their time to first token includes that"
         return [f"{room:.0f} of {clients:.0f} requests run at once, {why}; {waits}"]

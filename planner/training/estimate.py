@@ -11,7 +11,15 @@ from planner.layouts.improvements import improvements
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.deciding import decides
 from planner.training.memory import memory_of
-from planner.training.planned import Planned, plan_training, throughput_of, time_of, warnings_of, why_chosen
+from planner.training.planned import (
+    Planned,
+    plan_training,
+    throughput_of,
+    time_of,
+    warning_kinds_of,
+    warnings_of,
+    why_chosen,
+)
 from planner.training.run import failure_assumptions, run_of
 
 
@@ -38,6 +46,7 @@ def estimate_of(planned: Planned, with_improvements: bool = False) -> TrainingEs
         layout_chosen=planned.searched,
         why=why_chosen(planned),
         warnings=warnings_of(planned),
+        warning_kinds=warning_kinds_of(planned),
         evidence=evidence_of(planned.job),
     )
 

@@ -429,6 +429,10 @@ def warnings_of(planned: Planned) -> list[str]:
     return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
 
 
+def warning_kinds_of(planned: Planned) -> dict[str, str]:
+    return dict.fromkeys(planned.host_needs.warnings, "host memory")
+
+
 def choice(estimates: Estimates, index: int) -> LayoutChoice:
     job, layouts = estimates.job, estimates.layouts
     return LayoutChoice(

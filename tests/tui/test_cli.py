@@ -328,3 +328,36 @@ def test_ctrl_c_is_one_line(capsys: Capture, agent: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(agent, "open_session", interrupted)
     code, _, err = run(capsys, "ask", "x")
     assert (code, err) == (130, "shardwise: stopped\n")
+
+
+def test_a_long_list_has_a_pager_where_people_read_it_and_nowhere_else(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = tmp_path / "shown"
+    reader = tmp_path / "reader"
+    reader.write_text(f'#!/bin/sh\necho "$LESS" > {shown}\ncat >> {shown}\n')
+    reader.chmod(0o755)
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("PAGER", str(reader))
+    monkeypatch.delenv("LESS", raising=False)
+
+    def listed(*words: str) -> tuple[str, str]:
+        shown.unlink(missing_ok=True)
+        assert main(list(words)) == 0
+        return shown.read_text() if shown.exists() else "", capfd.readouterr().out
+
+    _, whole = listed("hardware")
+    assert whole.count("\n") > 24
+    assert not shown.exists()
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    told, printed = listed("hardware")
+    assert (told.startswith("FRX\n"), printed) == (True, "")
+    assert {line.split()[0] for line in whole.splitlines()} <= {*told.split()}
+    told, printed = listed("hardware", "h100-sxm")
+    assert (told, "h100-sxm" in printed) == ("", True)
+    # Whoever wants none has none, nor whoever's is not there.
+    for none in ("", str(tmp_path / "no-such")):
+        monkeypatch.setenv("PAGER", none)
+        assert "p100-pcie" in listed("hardware")[1]

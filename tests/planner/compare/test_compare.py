@@ -130,13 +130,32 @@ def test_the_best_are_the_best_of_those_that_fit() -> None:
 
 def test_ratios_are_against_the_named_baseline() -> None:
     arguments = EIGHT | {"over": {"seq_len": [2048, 8192]}}
-    for baseline in ("seq len 8192", "seq_len 8192", 1, "1"):
+    for baseline in ("seq len 8192", 1, "1"):
         found = call("compare", arguments | {"baseline": baseline})
         first, second = found["rows"]
         assert found["baseline"] == "seq len 8192"
         assert second["speedup"] == 1
         assert first["speedup"] == pytest.approx(first["tokens_per_s"] / second["tokens_per_s"])
         assert first["memory_difference_bytes"] == first["per_device_bytes"] - second["per_device_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("over", "name", "spellings"),
+    [
+        ({"zero_stage": [1, 2]}, "ZeRO-2", ["zero_stage 2", "layout.zero_stage=2", "ZERO STAGE: 2", "zero 2"]),
+        ({"compile": [False, True]}, "with compile", ["compile true", "workload.compile = True"]),
+        ({"seq_len": [2048, 8192]}, "seq len 8192", ["seq_len=8192.0", "seq-len 8192"]),
+        ({"method": ["full", "lora"], "tp": [1, 2]}, "lora, tp 2", ["tp=2, lora", "method lora, layout.tp 2"]),
+    ],
+)
+def test_a_baseline_is_found_however_its_fields_are_spelled(
+    over: dict[str, Any], name: str, spellings: list[str]
+) -> None:
+    for spelled in spellings:
+        assert compare(CompareRequest(**EIGHT, over=over, baseline=spelled)).baseline == name, spelled
+    for wrong in (f"{spellings[0]}7", "what is this"):
+        with pytest.raises(PlanError, match="there is no row"):
+            compare(CompareRequest(**EIGHT, over=over, baseline=wrong))
 
 
 def test_overlapping_intervals_of_other_programs_are_not_told_apart() -> None:
