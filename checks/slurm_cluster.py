@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -92,15 +93,20 @@ class Cluster:
         raise TimeoutError(f"job {job}: {states}")
 
     def wait(self, holds: Callable[[], bool], seconds: float, job: str) -> None:
-        """Until `holds`. Raises TimeoutError with the state of the job, which is cancelled."""
+        """Until `holds`. Raises TimeoutError with the job, which is cancelled, its output and what runs."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if holds():
                 return
             time.sleep(0.2)
         state = self.run("scontrol", "show", "job", job).stdout
+        running = subprocess.run(
+            ["ps", "-eo", "pid,ppid,etimes,stat,args"], capture_output=True, text=True, check=False
+        )
         self.run("scancel", job)
-        raise TimeoutError(state[-1500:])
+        (output,) = re.findall(r"StdOut=(.+)", state)
+        said = Path(output).read_text() if Path(output).exists() else "no output"
+        raise TimeoutError("\n".join((state[-1500:], said[-4000:], running.stdout[-6000:])))
 
 
 @contextlib.contextmanager

@@ -141,7 +141,7 @@ ENDS = [("--batch", "--signal=USR1", "{job}"), ("--signal=KILL", "{job}.0")]
 @pytest.mark.parametrize("end", ENDS, ids=["limit", "failure"])
 def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end):
     """LlamaFactory trains a tiny model on two nodes over gloo; at the signal before its limit, and when it is killed,
-    the job goes back into the queue, starts again from its last checkpoint, and ends with all of its steps."""
+    the job goes back into the queue, starts again from its last whole checkpoint, and ends with all of its steps."""
     assert ask("train", "tiny", [{"folder": str(tmp_path)}])[0]["error"] is None
     workload = {"stage": "pretrain", "precision": "fp32", "attention": "sdpa", "seq_len": 16, "steps": 150}
     plan = complete({**devices(2, 1), "workload": {**workload, "framework": "ddp"}, "layout.zero_stage": 0})
@@ -178,11 +178,15 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end
     assert first < 150
     slurm.run("scancel", *(word.format(job=job) for word in end))
     slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
+    # A save that the end cut short, newer than all that are whole.
+    (run,) = saved.iterdir()
+    (run / "checkpoint-149").mkdir()
+    (run / "checkpoint-149" / "model.safetensors").write_bytes(b"cut")
     slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 600, job)
     output = (tmp_path / f"slurm-{job}.out").read_text()
     again = re.findall(r"Resuming training from \S+checkpoint-(\d+)", output)
     assert again
-    assert int(again[-1]) >= first
+    assert first <= int(again[-1]) < 149
     (log,) = saved.glob("*/trainer_state.json")
     assert json.loads(log.read_text())["global_step"] == 150
     assert len(list(saved.glob("*/checkpoint-*"))) <= 3

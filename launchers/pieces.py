@@ -29,8 +29,9 @@ class Start:
     besides. `programs` are what has to be installed on every node, `image` a container image that holds them (None:
     none is known). `port` is where an engine listens unless PORT says otherwise (at HOST),
     `key_variable` names the variable with the key that requests must bring. `resumes`: started again in the same
-    folder it goes on from where it was, so that a scheduler may start it more than once. `on_ray`: it works on Ray, and
-    on a cluster of Ray's that there is already where RAY_ADDRESS names one.
+    folder it goes on from where it was, so that a scheduler may start it more than once. `last_saved` is the file that
+    a checkpoint (saves/*/checkpoint-*) gets last: one without it was cut short, and cannot be gone on from. `on_ray`:
+    it works on Ray, and on a cluster of Ray's that there is already where RAY_ADDRESS names one.
     """
 
     command: str
@@ -40,6 +41,7 @@ class Start:
     port: int | None = None
     key_variable: str | None = None
     resumes: bool = True
+    last_saved: str | None = None
     on_ray: bool = False
 
 

@@ -9,7 +9,7 @@ from launchers.devices import attention_of
 from launchers.families import layer_class_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.sharding import backend_of
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARDS
 from launchers.launch.training import TrainingLaunch
@@ -69,7 +69,9 @@ def render(launch: TrainingLaunch) -> Piece:
     needs.append(f"environment: pip install {' '.join(dict.fromkeys(wanted))}")
     command = f"axolotl train {PATH} --launcher torchrun -- {torchrun_options(launch)}"
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
-    return Piece((File(PATH, "axolotl", text),), tuple(needs), Start(command, programs=("axolotl",)))
+    return Piece(
+        (File(PATH, "axolotl", text),), tuple(needs), Start(command, programs=("axolotl",), last_saved=LAST_SAVED)
+    )
 
 
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:

@@ -8,6 +8,9 @@ from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.yaml_text import Value
 
+LAST_SAVED = "trainer_state.json"
+"""The file that a checkpoint gets last (transformers 5, Trainer._save_checkpoint)."""
+
 
 def learning_rate(launch: TrainingLaunch) -> float:
     """A value to start from, which the user has to choose."""

@@ -11,7 +11,7 @@ from launchers.accelerate.write import accelerate_launch
 from launchers.devices import attention_of
 from launchers.families import is_known_to_liger, template_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
-from launchers.hf.write import learning_rate, length, packages, saving
+from launchers.hf.write import LAST_SAVED, learning_rate, length, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
@@ -65,7 +65,7 @@ def render(launch: TrainingLaunch) -> Piece:
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
     # Reward models and PPO in full start over (hparams/parser.py, can_resume_from_checkpoint).
     resumes = training.stage not in ("rm", "ppo") or launch.uses_adapters
-    start = Start(command, programs=("llamafactory",), resumes=resumes)
+    start = Start(command, programs=("llamafactory",), last_saved=LAST_SAVED, resumes=resumes)
     return Piece((File(PATH, "llamafactory", text),), tuple(needs), start)
 
 

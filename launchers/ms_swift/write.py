@@ -8,7 +8,7 @@ from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules
 from launchers.hf.profiler import CALLBACK, IMPORTS, callback
 from launchers.hf.sharding import backend_of
-from launchers.hf.write import learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import LAST_SAVED, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import bash_heading, heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
@@ -66,7 +66,9 @@ def render(launch: TrainingLaunch) -> Piece:
     ]
     text = "\n".join([*lines, " \\\n    ".join(command), ""])
     file = File(PATH, "ms-swift", text, executable=True)
-    return Piece((file, *profiler), tuple(needs), Start(script_command(launch, PATH), programs=("swift",)))
+    return Piece(
+        (file, *profiler), tuple(needs), Start(script_command(launch, PATH), programs=("swift",), last_saved=LAST_SAVED)
+    )
 
 
 def _profiler(launch: TrainingLaunch) -> tuple[File, ...]:

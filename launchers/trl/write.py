@@ -10,7 +10,7 @@ from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.profiler import CALLBACK, callback
 from launchers.hf.sharding import backend_of, uses_fsdp
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
@@ -89,7 +89,7 @@ def render(launch: TrainingLaunch) -> Piece:
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
     script = "\n".join([*(f"# {line}" for line in heading(launch, command)), _resuming(launch)])
     files = (File(PATH, "trl", text), File(SCRIPT, "trl", script))
-    return Piece(files, tuple(needs), Start(command, programs=("trl",)))
+    return Piece(files, tuple(needs), Start(command, programs=("trl",), last_saved=LAST_SAVED))
 
 
 def _resuming(launch: TrainingLaunch) -> str:

@@ -8,7 +8,7 @@ from knowledge.models.catalogue import architecture
 from launchers.families import linear_layers_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.profiler import CALLBACK, callback
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, REWARDS
 from launchers.launch.training import TrainingLaunch
@@ -77,7 +77,11 @@ def render(launch: TrainingLaunch) -> Piece:
         "trainer.save_model()",
         "",
     ]
-    return Piece((File(PATH, "unsloth", "\n".join(lines)),), tuple(needs), Start(command, programs=("unsloth",)))
+    return Piece(
+        (File(PATH, "unsloth", "\n".join(lines)),),
+        tuple(needs),
+        Start(command, programs=("unsloth",), last_saved=LAST_SAVED),
+    )
 
 
 def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:

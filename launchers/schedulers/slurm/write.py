@@ -81,7 +81,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "export MASTER_ADDR MASTER_PORT",
         ]
     if _is_resumed(launch, start):
-        lines += ["", *_self_requeue(launch), "", *_srun(launch, start, " &"), *_AFTER_A_FAILURE]
+        lines += ["", *_self_requeue(launch), *_put_aside(start), "", *_srun(launch, start, " &"), *_AFTER_A_FAILURE]
     else:
         lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
     return Piece((File(PATH, "slurm", "\n".join(lines)),), tuple(needs))
@@ -127,6 +127,21 @@ def _self_requeue(launch: Launch) -> list[str]:
         "  sleep 60",
         "}",
         "trap go_on USR1",
+    ]
+
+
+def _put_aside(start: Start) -> list[str]:
+    """Checkpoints whose save was cut short are put out of the way of the program, which goes on from the newest."""
+    if start.last_saved is None:
+        return []
+    return [
+        "",
+        f"# A checkpoint whose save was cut short has no {start.last_saved}; the run would go on from it, and fail.",
+        "for folder in saves/*/checkpoint-*; do",
+        f"  if [[ -d $folder && ! -e $folder/{start.last_saved} ]]; then",
+        '    mv "$folder" "${folder%/*}/cut-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}-${folder##*/}"',
+        "  fi",
+        "done",
     ]
 
 
