@@ -1,18 +1,22 @@
 """A Slurm cluster of several nodes on this machine: real slurmctld, slurmd and munged, as root, devices made up.
 
 Everything lies in one folder and is gone at the end: keys, sockets, state, logs; only /etc/hosts has the nodes' names
-for as long as the cluster is up. What makes it work on one machine: several slurmd of one host tell themselves apart by
-name and port (Debian builds with MULTIPLE_SLURMD); gres.conf has to name device files, for which character devices with
-the numbers of /dev/null do; SlurmdParameters=config_overrides lets a small machine stand for a large one; without
-cgroups and systemd processes are tracked by proctrack/linuxproc. A job that is put back waits until the credentials of
-its first start have ended (cred_expire), as Slurm has it: started sooner, its steps are refused as revoked.
+for as long as the cluster is up. Several clusters may be up at a time: each takes away the names that it wrote alone,
+and numbers its jobs from elsewhere, so that the ports that follow from a job's number are its own. What makes it work
+on one machine: several slurmd of one host tell themselves apart by name and port (Debian builds with MULTIPLE_SLURMD);
+gres.conf has to name device files, for which character devices with the numbers of /dev/null do;
+SlurmdParameters=config_overrides lets a small machine stand for a large one; without cgroups and systemd processes are
+tracked by proctrack/linuxproc. A job that is put back waits until the credentials of its first start have ended
+(cred_expire), as Slurm has it: started sooner, its steps are refused as revoked.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -22,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 MARK = "# shardwise checks"
 HOSTS = Path("/etc/hosts")
@@ -56,6 +61,7 @@ SlurmdParameters=config_overrides
 GresTypes=gpu
 KillWait=2
 MinJobAge=600
+FirstJobId={first}
 """
 
 
@@ -122,7 +128,7 @@ def cluster(base: Path, nodes: int = 2, devices: int = 8, cores: int = 64) -> It
         _make_folders(base, nodes)
         _start_munge(base)
         _configure(base, nodes, devices, cores)
-        _name_nodes(nodes)
+        _name_nodes(base, nodes)
         _call(environment, "slurmctld", "-c", "-f", f"{base}/etc/slurm.conf")
         for index in range(1, nodes + 1):
             _call(environment, "slurmd", "-N", f"node{index}", "-f", f"{base}/etc/slurm.conf")
@@ -184,7 +190,7 @@ def _configure(base: Path, nodes: int, devices: int, cores: int) -> None:
     for index in range(devices):
         os.mknod(base / "dev" / f"gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     ports = _free_ports(nodes + 1)
-    lines = [_CONF.format(base=base, port=ports[0])]
+    lines = [_CONF.format(base=base, port=ports[0], first=1 + 100 * secrets.randbelow(99))]
     for index in range(1, nodes + 1):
         lines.append(
             f"NodeName=node{index} NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[index]} CPUs={cores} "
@@ -207,18 +213,28 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _name_nodes(nodes: int) -> None:
+def _name_nodes(base: Path, nodes: int) -> None:
     """The nodes' names in /etc/hosts, written in place: it may be mounted into a container as a file."""
-    _forget_names()
-    with HOSTS.open("a") as hosts:
-        hosts.writelines(f"127.0.0.1 node{index} {MARK}\n" for index in range(1, nodes + 1))
+    with _hosts() as hosts:
+        hosts.seek(0, os.SEEK_END)
+        hosts.writelines(f"127.0.0.1 node{index} {MARK} {base.name}\n" for index in range(1, nodes + 1))
 
 
-def _forget_names() -> None:
-    lines = HOSTS.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if MARK not in line]
-    if kept != lines:
-        HOSTS.write_text("".join(kept))
+def _forget_names(base: Path) -> None:
+    with _hosts() as hosts:
+        lines = hosts.readlines()
+        kept = [line for line in lines if not line.endswith(f"{MARK} {base.name}\n")]
+        if kept != lines:
+            hosts.seek(0)
+            hosts.truncate()
+            hosts.writelines(kept)
+
+
+@contextlib.contextmanager
+def _hosts() -> Iterator[TextIO]:
+    with HOSTS.open("r+") as hosts:
+        fcntl.flock(hosts, fcntl.LOCK_EX)
+        yield hosts
 
 
 def _await_idle(found: Cluster) -> None:
@@ -246,5 +262,5 @@ def _stop(base: Path) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    _forget_names()
+    _forget_names(base)
     shutil.rmtree(base, ignore_errors=True)
