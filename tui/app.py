@@ -158,6 +158,9 @@ class ShardwiseApp(App[None]):
             await carry_out(self, name, words)
         except PlanError as error:
             await self.say(Notice(str(error), bad=True))
+        if self.turns.current is None:
+            # Nothing goes on: an edit is done, or was refused.
+            await self.conversation.rest()
 
     async def on_welcome_chosen(self, message: Welcome.Chosen) -> None:
         self.query_one(Prompt).focus()

@@ -25,6 +25,7 @@ from tui.widgets.plan_form import FieldInput, PlanForm
 from tui.widgets.plan_pane import PlanPane
 from tui.widgets.prompt import Prompt
 from tui.widgets.stack import Stack
+from tui.widgets.thinking import Thinking
 from tui.widgets.tool_card import ToolCard
 
 
@@ -187,6 +188,8 @@ async def test_commands_change_the_plan() -> None:
         await enter(app, pilot, "/plan count=13")
         assert notices(app)[-1] == "cluster.count: 13 devices do not fill whole nodes of 8; valid: 8 16"
         assert app.pane.plan["cluster"]["count"] == 16
+        # What is done or refused is waited for no longer.
+        assert not app.query(Thinking)
         await enter(app, pilot, "/plan nosuch=1")
         assert notices(app)[-1].startswith("nosuch: there is no such field of the plan")
         await enter(app, pilot, "/sweap")
