@@ -600,7 +600,8 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
     if choices := _literals(same):
         close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > _FEW else len(choices))
         return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
-    message = problem["msg"][0].lower() + problem["msg"][1:]
+    message = problem["msg"][0].lower() + problem["msg"][1:].partition(", ")[0]
+    message = message.replace("valid integer", "whole number").replace("valid number", "number")
     return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")
 
 
