@@ -19,6 +19,13 @@ def estimate_plan(plan: Plan, own_usd: float | None = None) -> PlanEstimate:
     return plan_serving(plan, own_usd=own_usd) if isinstance(plan.workload, Inference) else plan_training(plan)
 
 
+def estimate_written(plan: Plan) -> PlanEstimate:
+    """The same of what files say: what a framework that they name would not do unasked is not switched on."""
+    if isinstance(plan.workload, Inference):
+        return plan_serving(plan)
+    return plan_training(plan, beyond_usual=plan.training.framework == "auto")
+
+
 def estimate_to_fit(plan: Plan) -> PlanEstimate:
     """The estimate that a verdict rests on. Raises PlanError."""
     return plan_serving(plan) if isinstance(plan.workload, Inference) else plan_to_fit(plan)

@@ -17,6 +17,7 @@ from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, cap
 from pages.results.estimate import memory_words
 from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
+from pages.results.needs import needs, switched_on
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate
@@ -95,7 +96,8 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = memory.host_runs_out(need.host)
-    more = filter(None, (verdict if wish else "", saving, doubt_words(untold(estimate, "host memory"))))
+    how = needs(estimate) if switched_on(estimate.assumptions) else ""
+    more = filter(None, (verdict if wish else "", how, saving, doubt_words(untold(estimate, "host memory"))))
     answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
     text = " ".join([*limits.broken, *limits.doubtful, *answers])
     return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))

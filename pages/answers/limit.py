@@ -12,18 +12,15 @@ from pages.answers.plan import complete, hardware_words, kind_words, layout_word
 from pages.blocks import Block, Folded, Prose, capitalised
 from pages.results.columns import Column, table
 from pages.results.estimate import component
+from pages.results.needs import hosted_words, switched_on
 from planner.results import LayoutChoice, Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
-from planner.training.concessions import CONCEDED
 
 # What stops it that is no part of memory.
 _OTHERS = {"catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
            "device_hours": "the device-hours"}  # fmt: skip
 _OF_SERVING = {"kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
                "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
-
-_HOSTED = {"params": "parameters", "optimizer": "optimizer states"}
-_SWITCHED = {"workload.fused_loss": "chunked loss", "workload.tiled_mlp": "MLP in tiles"}
 
 
 def answer(limit: Limit) -> list[Block]:
@@ -116,7 +113,7 @@ def _hosted(limit: Limit) -> str:
     offload = complete(limit.plan).layout.offload
     if limit.value is None or offload in (None, "none") or isinstance(limit.chosen, ServingChoice):
         return ""
-    return f"{' and '.join(_HOSTED.get(part, part) for part in offload.split('+'))} in host memory"
+    return hosted_words(offload)
 
 
 def _takes(limit: Limit) -> str:
@@ -124,8 +121,7 @@ def _takes(limit: Limit) -> str:
     chosen = limit.chosen
     if not _in_host(limit) or isinstance(chosen, ServingChoice):
         return ""
-    taken = [item.field for item in limit.assumptions if item.why == CONCEDED]
-    switched = [word for field, word in _SWITCHED.items() if field in taken]
+    switched = switched_on(limit.assumptions)
     return f"It needs {' with '.join(filter(None, (chosen.framework, ' and '.join(switched))))}."
 
 

@@ -13,6 +13,7 @@ from pages.results import deciding
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table
 from pages.results.limits import doubt_words, limit_words, untold
+from pages.results.needs import needs
 from pages.results.overview import figure_rows, latency_limit
 from pages.results.plan import flags, plan_figures
 from planner.plots import Plot, Series, stacked
@@ -91,7 +92,9 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
         goal = None if isinstance(result, FitCheck) else Plan.model_validate(result.plan).goal
         limits = limit_words(goal, getattr(result, "run", None))
         but = f", but misses the limit of {' and '.join(missed)}" if missed else ", but tightly" if tight else ""
-        told = " ".join([*limits.broken, *limits.doubtful, f"It fits{but}: {words}.", *limits.kept])
+        how = "" if isinstance(result, ServingEstimate) else needs(result)
+        verdict = " ".join(filter(None, (f"It fits{but}: {words}.", how)))
+        told = " ".join([*limits.broken, *limits.doubtful, verdict, *limits.kept])
         beware = tight or bool(result.warnings or limits.doubtful)
         return Headline(told, not (missed or limits.broken), doubt_words(untold(result)), beware)
     # The estimate itself may lie below the capacity while the upper end of its interval does not.

@@ -20,7 +20,7 @@ from launchers.reading.findings import FACTS, Either, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
 from planner.asked.files import ImportRequest
-from planner.estimates import PlanEstimate, estimate_plan, warnings_of
+from planner.estimates import PlanEstimate, estimate_written, warnings_of
 from planner.fields import leaves
 from planner.files.beside import texts_of
 from planner.fit.serving import headroom
@@ -236,7 +236,7 @@ def _copies_and_shards(whole: Mapping[str, Any], outcomes: Sequence[_Outcome]) -
 
 def _estimated(whole: Mapping[str, Any]) -> _Outcome:
     try:
-        estimate = estimate_plan(Plan.parse(whole))
+        estimate = estimate_written(Plan.parse(whole))
         figures = _serving_figures(estimate) if isinstance(estimate, Served) else _training_figures(estimate)
         return _Outcome([], estimate=estimate, figures=figures)
     except PlanError as error:

@@ -23,15 +23,16 @@ def movable(planned: Planned, method: str) -> list[str]:
 
 
 def other_ways(planned: Planned, asked: Plan) -> list[Remedy]:
-    """For a plan that does not fit the fastest ways in which it does on the same devices, each of another framework.
+    """For a plan that does not fit the fastest ways in which it does on the same devices, each of another framework;
+    that of the plan's own is always told.
 
     Each is the best layout of the whole search, host memory included, with as little given up besides as is enough.
     """
-    ways: list[tuple[int, Remedy]] = []
+    own, ways = planned.job.framework.name, list[tuple[bool, int, Remedy]]()
     for name in movable(planned, planned.job.training.method):
-        ways += list(_first_that_fits(planned, asked, name))
-    ordered = sorted(ways, key=lambda row: (row[0], row[1].slowdown))
-    return [remedy for _, remedy in ordered[:_MOST_TOLD]]
+        ways += [(name != own, level, remedy) for level, remedy in _first_that_fits(planned, asked, name)]
+    ordered = sorted(ways, key=lambda row: (row[0], row[1], row[2].slowdown))
+    return [remedy for _, _, remedy in ordered[:_MOST_TOLD]]
 
 
 def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple[int, Remedy]]:

@@ -126,7 +126,7 @@ class Trials:
             usual = [name for name, _ in choices(plan, machine.accelerator, machine.count)]
             odd = self.conceded or self.framework not in usual
             if odd and (planned := first_that_fits(plan, self.conceded, [self.framework])):
-                return replace(planned, conceded=told_of(self.conceded))
+                return replace(planned, conceded=told_of(self.conceded, planned.job))
         return plan_to_fit(plan, past_errors=True)
 
     def _try(self, value: Value, patch: Mapping[str, Any], verdict: bool) -> Trial:

@@ -13,6 +13,9 @@ from typing import Any
 CONCEDED = "nothing fits without"
 """Why a choice is assumed that was switched on for that."""
 
+UNUSUAL = "more usual ones do not fit"
+"""Why a framework is."""
+
 
 @dataclass(frozen=True)
 class Concession:

@@ -14,7 +14,7 @@ from estimator.plan.training.job import Job
 from knowledge.jobs.training import job_of
 from knowledge.offers import able_frameworks
 from planner.results import Assumption
-from planner.training.concessions import CONCEDED, CONCESSIONS
+from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL
 from planner.training.lightest import Lightest, lightest_of, may_fit
 
 
@@ -43,7 +43,7 @@ class Grower:
         host memory as helps. A name is dropped where weights and states alone are too large: no rung changes those."""
         for name in list(names):
             with suppress(PlanError):
-                job = job_of(plan.patch(changes), (name, "more usual ones do not fit"))
+                job = job_of(plan.patch(changes), (name, UNUSUAL))
                 light = self.lightest(job, changes)
                 if light is None:
                     names.remove(name)
@@ -60,27 +60,33 @@ class Way:
 
 
 def names_of(plan: Plan, framework: str) -> list[str]:
-    """The frameworks that a plan can be moved to, this one first."""
+    """The frameworks that a plan can be moved to, this one first; no other where it names one."""
+    if plan.training.framework != "auto":
+        return [framework]
     first = job_of(plan)
     return list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
 
 
 def rungs(plan: Plan) -> list[Mapping[str, Any]]:
-    """What may be given up of the plan, the least first."""
+    """What may be given up of the plan, the least first. Nothing where it names its framework, its recompute and what
+    lies in host memory: then it is of a run as it is."""
+    if plan.training.framework != "auto" and None not in (plan.layout.recompute, plan.layout.offload):
+        return [{}]
     named = {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
     return [each.changes for each in CONCESSIONS if each.same_training and each.left_open(named)]
 
 
-def told_of(changes: Mapping[str, Any]) -> tuple[Assumption, ...]:
-    return tuple(Assumption(field=path, value=value, why=CONCEDED) for path, value in changes.items())
+def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:
+    """What was given up of the job's plan, but for what its framework does by itself."""
+    by_itself = {"workload.fused_loss"} if job.framework.loss.fused else ()
+    return tuple(
+        Assumption(field=path, value=value, why=CONCEDED) for path, value in changes.items() if path not in by_itself
+    )
 
 
 def way_beyond(plan: Plan, framework: str, grower: Grower) -> Way | None:
     """Whether a plan that does not fit on its devices alone does with what it leaves open, on `framework` rather than
     others: the first way down the ladder. None where nothing is enough."""
-    if plan.training.framework != "auto":
-        light = grower.lightest(job_of(plan), {})
-        return Way(light, {}) if light and light.holds else None
     names = names_of(plan, framework)
     for changes in rungs(plan):
         hosted: list[Lightest] = []

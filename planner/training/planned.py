@@ -93,7 +93,7 @@ class Planned:
     def summary(self) -> str:
         """The layout in a few words, with what was switched on since nothing fits without."""
         changes = {item.field: item.value for item in self.conceded}
-        words = next((each.words for each in CONCESSIONS if changes and each.changes == changes), "")
+        words = next((each.words for each in CONCESSIONS if changes and changes.items() <= each.changes.items()), "")
         return ", ".join(filter(None, (self.estimates.layouts.summary(self.index), words)))
 
     @property
@@ -230,11 +230,11 @@ def plan_training(
     `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
     take it; the usual one's error is raised when none does.
 
-    Where the usual ones do not fit on the devices and the plan leaves the framework open, less usual ones are tried,
-    then host memory as far as the plan leaves that open, then what `CONCESSIONS` gives up, unless `offload` or
-    `beyond_usual` is false.
+    Where the usual ones do not fit on the devices, or the one that is named, less usual ones are tried if the plan
+    leaves the framework open, then host memory as far as it leaves that open, then what `CONCESSIONS` gives up, unless
+    `offload` or `beyond_usual` is false.
     """
-    beyond = beyond_usual and offload and plan.training.framework == "auto"
+    beyond = beyond_usual and offload
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if refusal and not past_errors:
         raise refusal
@@ -262,8 +262,7 @@ def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
     planned = plan_training(plan, past_errors=past_errors, offload=False)
     if planned.fits:
         return planned
-    tried = rungs(plan) if plan.training.framework == "auto" else ()
-    return beyond_devices(plan, planned.job.framework.name) or replace(planned, hopeless=tried)
+    return beyond_devices(plan, planned.job.framework.name) or replace(planned, hopeless=rungs(plan))
 
 
 def known_to_fit(plan: Plan, whole: Planned) -> Planned:
@@ -283,12 +282,7 @@ def on_every_framework(plan: Plan, whole: Planned) -> Planned:
 def beyond_devices(plan: Plan, framework: str) -> Planned | None:
     """A plan that does not fit on its devices alone, with host memory and concessions as far as it leaves them open, on
     `framework` rather than others; None where that is not enough."""
-    if plan.training.framework == "auto":
-        return _conceded(plan, framework, every_framework=False)
-    if not lightest(plan, offload=True).fits:
-        return None
-    whole = plan_training(plan)
-    return whole if whole.fits and whole.has_host_memory else None
+    return _conceded(plan, framework, every_framework=False)
 
 
 def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned | None, PlanError | None]:
@@ -320,14 +314,14 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
         beyond_devices = []
         for light in grower.hopeful(plan, changes, names):
             if not light.offloads and (chosen := _first_that_fits([light], offload=plan.layout.offload is not None)):
-                return replace(chosen, conceded=told_of(changes), beyond_usual=True)
+                return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
             beyond_devices.append(light)
         if not changes and any_hosted(plan):
             hosted = _of_usual(plan, every_framework, offload=True)[0]
             if hosted and hosted.fits and hosted.has_host_memory:
                 return hosted
         if chosen := _first_that_fits(beyond_devices, offload=True):
-            return replace(chosen, conceded=told_of(changes), beyond_usual=True)
+            return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
     return None
 
 
@@ -375,9 +369,11 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
 
 
 def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Planned | None:
-    """As `plan_training` for the changed plan, but None where that cannot be: to try variations of a valid plan."""
+    """As `plan_training` for the changed plan, on usual frameworks or its own, but None where that cannot be: to try
+    variations of a valid plan."""
     try:
-        return plan_training(plan.patch(changes), offload=offload, beyond_usual=False)
+        changed = plan.patch(changes)
+        return plan_training(changed, offload=offload, beyond_usual=changed.training.framework != "auto")
     except PlanError:
         return None
 

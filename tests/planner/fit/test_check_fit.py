@@ -67,7 +67,7 @@ def test_a_plan_that_is_too_large_says_so_and_offers_ways_out() -> None:
 
 def test_a_given_layout_that_does_not_fit_is_set_against_the_best_that_does() -> None:
     arguments = FLAT | {"framework": "deepspeed"}
-    found = call("check_fit", arguments | {"zero_stage": 0, "recompute": "none", "micro_batch": 8})
+    found = call("check_fit", arguments | {"zero_stage": 0, "recompute": "none", "offload": "none", "micro_batch": 8})
     assert not found["fits"]
     other = next(remedy for remedy in found["remedies"] if remedy["what"].startswith("another layout"))
     assert other["fits"]
@@ -80,7 +80,7 @@ def test_a_given_layout_that_does_not_fit_is_set_against_the_best_that_does() ->
 def test_two_changes_together_where_none_alone_is_enough() -> None:
     """From a little too long to far too long: somewhere one change is not enough and two are."""
     arguments = {"model": "Qwen/Qwen2.5-7B", "accelerator": "rtx-4090", "count": 1, "micro_batch": 1, "method": "lora",
-                 "framework": "hf-trainer", "recompute": "none"}  # fmt: skip
+                 "framework": "hf-trainer", "recompute": "none", "offload": "none"}  # fmt: skip
     pairs = 0
     for length in (4096, 8192, 16384, 32768):
         found = call("check_fit", arguments | {"seq_len": length})

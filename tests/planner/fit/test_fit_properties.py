@@ -12,6 +12,8 @@ from samples import part
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from pages.results.estimate import fit_verdict
+from planner.fit.training import fit_of
 from planner.training.planned import Planned, plan_training
 
 _PLANS = part(80, 200)
@@ -144,3 +146,28 @@ def test_what_is_offloaded_by_name_is_completed_where_that_alone_does_not_fit():
             more, tried = more + (chosen != kind), tried + 1
     assert tried > _PLANS // 2
     assert more
+
+
+def test_a_named_framework_gives_up_what_it_can_as_an_open_one_does():
+    """Where a plan fits with a loss by chunks named on a framework, it fits with the loss left open, which says so; and
+    a run that is named whole is that run, whose remedies tell of its own framework first."""
+    asked = {"model": "qwen3-8b", "cluster": {"accelerator": "h100-sxm", "count": 8}}
+    workload = {"stage": "sft", "seq_len": 1_048_576, "global_batch": 1}
+    for framework in ("fsdp2", "torchtitan", "nemo-automodel"):
+        found = fit_of(Plan.parse(asked | {"workload": workload | {"framework": framework}}))
+        assert found.fits, framework
+        assert found.plan["workload"]["framework"] == framework
+        assert any(item.field == "workload.fused_loss" for item in found.assumptions)
+    whole = {"cp": 8, "recompute": "full", "offload": "none"}
+    as_it_is = fit_of(Plan.parse(asked | {"workload": workload | {"framework": "fsdp2"}, "layout": whole}))
+    assert not as_it_is.fits
+    assert any(remedy.fits and remedy.what.startswith("fsdp2 with") for remedy in as_it_is.remedies)
+
+
+def test_a_verdict_says_what_it_needs_that_nobody_named():
+    asked = {"model": "qwen3-8b", "cluster": {"accelerator": "h100-sxm", "count": 8}}
+    workload = {"stage": "sft", "seq_len": 1_048_576, "global_batch": 1, "framework": "fsdp2"}
+    verdict = fit_verdict(fit_of(Plan.parse(asked | {"workload": workload})))
+    assert "It needs fsdp2 with chunked loss and activations in host memory." in verdict.text
+    named = {"workload": workload | {"fused_loss": True}, "layout": {"offload": "activations"}}
+    assert "needs" not in fit_verdict(fit_of(Plan.parse(asked | named))).text
