@@ -80,6 +80,9 @@ class DeviceFactors:
     surface: bool
     runs: int
     source: str
+    step: float = 1.0
+    """What a whole step takes on a machine of one's own, as a multiple: its clocks, cooling, power limit and software's
+    age cost all of it alike. 1 where no runs of one's own say so."""
     split_kernel: AttentionKernel | None = None
     """What runs in place of `attention_kernel` where context parallelism splits sequences; None for the same."""
 

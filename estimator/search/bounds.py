@@ -63,7 +63,7 @@ def least_training_s(job: Job) -> float:
     seconds = each * max(0.0, inside) / rate
     for kind, block in enumerate(architecture.blocks):
         seconds += architecture.pattern.count(kind) * _least_attention_s(job, block)
-    return float(seconds * job.tokens_per_step / job.machine.count) * _ROUNDED
+    return float(seconds * job.tokens_per_step / job.machine.count) * device.step * _ROUNDED
 
 
 def _least_attention_s(job: Job, block: Block) -> float:
@@ -135,7 +135,7 @@ def least_seconds(job: Job, every: Enumerated, rows: Rows) -> Floats:
     slowest = np.maximum(on(first), on(last))
     others = np.maximum(0.0, layouts.pp * on(mean_stage(job.architecture, bases)) - slowest)
     seconds = layouts.grad_accum * slowest + bubble_left(layouts) * others + least_generation_s(job)
-    return seconds * ((1.0 + straggler_share(job)) * _ROUNDED)
+    return seconds * ((1.0 + straggler_share(job)) * job.calibration.device.step * _ROUNDED)
 
 
 def _alike(job: Job, every: Enumerated, layouts: Layouts, base: np.ndarray) -> tuple[Layouts, np.ndarray]:

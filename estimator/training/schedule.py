@@ -132,10 +132,10 @@ def passes(job: Job, layouts: Layouts) -> Passes:
 
 def step_time(job: Job, layouts: Layouts) -> Step:
     """One step; of a run that ends in another precision the mean over all its steps."""
-    step, share = _step_time(job, layouts), job.training.fp8_healing
+    step, share = _on_machine(job, _step_time(job, layouts)), job.training.fp8_healing
     if job.healing is None:
         return step
-    healed = _step_time(job.healing, layouts)
+    healed = _on_machine(job.healing, _step_time(job.healing, layouts))
     parts = {name: (1.0 - share) * took + share * healed.components[name] for name, took in step.components.items()}
     return replace(step, components=parts, seconds=(1.0 - share) * step.seconds + share * healed.seconds)
 
@@ -178,6 +178,15 @@ def _step_time(job: Job, layouts: Layouts) -> Step:
     components["stragglers"] = seconds * slack
     model_flop, hardware_flop = _flop(job, layouts, micro_passes.blocks, micro_passes.head)
     return Step(components, seconds * (1.0 + slack), model_flop, hardware_flop)
+
+
+def _on_machine(job: Job, step: Step) -> Step:
+    """The step on a machine of one's own, which takes so many times as long for all of it."""
+    times = job.calibration.device.step
+    if times == 1.0:
+        return step
+    components = {name: seconds * times for name, seconds in step.components.items()}
+    return replace(step, components=components, seconds=step.seconds * times)
 
 
 def _paging(job: Job, layouts: Layouts, shape: StageShape) -> Floats:

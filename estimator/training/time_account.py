@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -77,7 +77,13 @@ class StepParts:
 
     @cached_property
     def operators(self) -> list[Operator]:
-        return operators(self.job, self.layout, self.passes)
+        every = operators(self.job, self.layout, self.passes)
+        return [replace(each, seconds=each.seconds * self.times) for each in every] if self.times != 1.0 else every
+
+    @property
+    def times(self) -> float:
+        """As many times as long a machine of one's own takes for everything."""
+        return float(self.job.calibration.device.step)
 
     @property
     def rounds(self) -> float:
@@ -113,7 +119,7 @@ class StepParts:
         if not messages:
             return None
         calls = self.rounds * sum(count * _first(message.times) for count, message in messages)
-        seconds = self.rounds * sum(count * float(message.seconds[0]) for count, message in messages)
+        seconds = self.times * self.rounds * sum(count * float(message.seconds[0]) for count, message in messages)
         largest = max((message for _, message in messages), key=lambda message: float(message.size[0]))
         what = {"tensor": "all-reduce", "context": "ring of keys and values", "expert": "all-to-all"}[kind]
         # Forward passes that are made again send again.
@@ -126,7 +132,8 @@ class StepParts:
             "reduce": "reduce-scatter of gradients",
             "replicas": "all-reduce of gradients over replicas",
         }[what]
-        return self._row("data_parallel", operation, message, _first(message.times), float(message.seconds[0]), None)
+        seconds = self.times * float(message.seconds[0])
+        return self._row("data_parallel", operation, message, _first(message.times), seconds, None)
 
     def _of_pipeline(self) -> Collective:
         sends = pipeline_sends(self.job, self.layout, self.passes.groups)
@@ -213,9 +220,8 @@ def _extra(parts: StepParts) -> Account:
 
 def _per_micro(parts: StepParts, name: str) -> Account:
     """What a micro-batch takes on the slowest stage, as often as there are micro-batches."""
-    return product(
-        times("micro_batches", parts.rounds), times(f"micro_batch_seconds.{name}", float(parts.passes.micro[name][0]))
-    )
+    each = parts.times * float(parts.passes.micro[name][0])
+    return product(times("micro_batches", parts.rounds), times(f"micro_batch_seconds.{name}", each))
 
 
 def _communication(parts: StepParts, component: str) -> Account:
@@ -246,7 +252,7 @@ def _data(parts: StepParts) -> Account:
 
 
 def _pipeline(parts: StepParts) -> Account:
-    sends = float(pipeline_sends(parts.job, parts.layout, parts.passes.groups)[0])
+    sends = parts.times * float(pipeline_sends(parts.job, parts.layout, parts.passes.groups)[0])
     return product(times("micro_batches", parts.rounds), times("micro_batch_seconds.sends", sends))
 
 
@@ -261,7 +267,7 @@ def _bubble(parts: StepParts) -> Account:
     left = float(bubble_left(layout)[0]) * vpp
     return product(
         times("bubble_left", left),
-        times("other_stages_s", others + (stages - 1.0) * sends),
+        times("other_stages_s", parts.times * (others + (stages - 1.0) * sends)),
         over("layout.vpp", vpp),
         note=f"{stages:.0f} stages, {parts.rounds:.0f} micro-batches, {int(vpp)} parts of the model per stage: "
         f"without imbalance (p - 1) / (m v) = {(stages - 1) / (parts.rounds * vpp):.3f} of the work",
@@ -278,24 +284,22 @@ def _optimizer(parts: StepParts) -> Account:
     moving = float(optimizer_time(job, layout, np.full(1, trained))[0]) - launches
     size = moving * job.machine.accelerator.memory_bandwidth * job.calibration.device.memory
     moved = size / trained if trained else 0.0
-    whole: list[Term] = []
+    terms = [Term("optimizer_seconds.moving", moving), Term("optimizer_seconds.launches", launches)]
     if job.updates_matrices:
         iterations, gathered = matrix_update_time(job, layout, parts.passes.groups, parts.first, parts.held)
         kind = "eigenbases" if job.optimizer.square_bytes else "newton_schulz"
-        whole = [
+        terms += [
             Term(f"optimizer_seconds.{kind}", float(iterations[0])),
             Term("optimizer_seconds.gathering", float(gathered[0])),
         ]
     return total(
-        Term("optimizer_seconds.moving", moving),
-        Term("optimizer_seconds.launches", launches),
-        *whole,
+        *(replace(term, value=term.value * parts.times) for term in terms),
         note=f"{moved:.1f} bytes are read and written for each of {trained:.4g} parameters",
     )
 
 
 def _host(parts: StepParts) -> Account:
-    step = parts.job.calibration.framework.step_host_s
+    step = parts.times * parts.job.calibration.framework.step_host_s
     return total(Term("host_seconds.launches", parts.component("host") - step), Term("host_seconds.step", step))
 
 
@@ -313,8 +317,8 @@ def _stragglers(parts: StepParts) -> Account:
 def _micro_batch(parts: StepParts) -> Account:
     micro = parts.passes.micro
     return total(
-        *(Term(f"micro_batch_seconds.{name}", float(seconds[0])) for name, seconds in micro.items()),
-        value=float(parts.passes.per_micro[0]),
+        *(Term(f"micro_batch_seconds.{name}", parts.times * float(seconds[0])) for name, seconds in micro.items()),
+        value=parts.times * float(parts.passes.per_micro[0]),
     )
 
 

@@ -37,7 +37,7 @@ def step_by_stage(job: Job, layouts: Layouts, step: Step) -> list[dict[str, Floa
     """The seconds of a step by component on the first stage and, in a pipeline, on the last. Each takes the whole step:
     where one has less to do than the slowest it waits, which is a part of its bubble."""
     micro_passes = passes(job, layouts)
-    count = layouts.grad_accum.astype(np.float64)
+    count = layouts.grad_accum.astype(np.float64) * job.calibration.device.step
     rows: list[dict[str, Floats]] = []
     for micro in micro_passes.ends:
         own = {name: count * micro[name] for name in MICRO}

@@ -245,7 +245,7 @@ def calibration(
         factors[key] = weighed[key]
     of_own = own.frameworks.get(framework_name, {}) if own else {}
     if own:
-        device = device | {name: value for name, value in own.device.items() if name in device}
+        device = device | {name: value for name, value in own.device.items() if name in device or name == "step"}
         factors |= {name: value for name, value in of_own.items() if name in factors}
     _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
     return Calibration(

@@ -1,14 +1,17 @@
 """A local calibration from one's own runs: the shipped factors, moved as far as these runs say.
 
-By family of accelerator the same physical factors as those of `measure.fit.training.time`, each with the shipped value
-in the middle of its prior: what few runs say moves them little, what many agree on moves them all the way. It counts
-only where runs that were left out of it are estimated better than by what is shipped.
+By family of accelerator what a whole step takes on this machine (its clocks, cooling, power limit and the age of its
+software cost all of a step), and the same physical factors as those of `measure.fit.training.time`, each with the
+shipped value in the middle of its prior. That of the step has a wide prior, so that few runs move it all the way; the
+others are moved a little by few runs, and all the way by what many agree on. A run counts as far as runs of its
+framework are off by what is shipped, and one that is further off than that counts less. It is used only where runs
+that were left out of it are estimated better than by what is shipped.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.layouts import Floats
 from estimator.plan.schema import Plan
 from knowledge.own.calibration import FORMAT, calibration_file, shipped_factors
 from knowledge.own.files import write_file
@@ -28,15 +32,19 @@ from measure.fit.training.time import TimedRun, factors_of, residual, responses_
 from measure.history.run import MeasuredRun
 from measure.history.training import Case, Observed
 
-# How far (in the fitted scale) one's own machines and programs may be from those that the shipped factors are of. A
-# cluster's clocks, its power limit and the age of its software are in `compute`.
+STEP = Factor("step", 0.2, 5.0, 1.0, 0.3)
+# How far (in the fitted scale) one's own machines and programs may be from those that the shipped factors are of.
 _SIGMAS = {
+    STEP.name: STEP.sigma,
     "compute": 0.2, "data_overlap": 1.0, "tensor_overlap": 0.7, "expert_overlap": 0.7, "kernel_host_s": 0.4,
     "step_host_s": 0.5, "expert_wait_s": 0.5, "dispatch_wait_s": 0.5, "straggler": 0.5, "memory": 0.1, "scaleup": 0.15,
     "scaleout": 0.4, "matmul": 0.1, "attention": 0.05, "scan": 0.2,
 }  # fmt: skip
-_NOISE, _HUBER = 0.06, 0.2
-_STEPS, _LONGEST = 4, 0.6
+# Normal quantile of 80 % intervals, which are kept as half widths.
+_QUANTILE = 1.2816
+# Median of the size of a normal variable of variance one; as many runs as the expected noise stands for.
+_MEDIAN_OF_NORMAL, _EXPECTED_RUNS = 0.6745, 5
+_STEPS, _ROUNDS, _LONGEST = 4, 5, 0.6
 _FOLDS = 8
 # With so many runs one's own misses say how wide an interval is; before, those of what is shipped too.
 _MANY, _MOST_TRUST = 12, 0.8
@@ -54,6 +62,10 @@ class FamilyFit:
     before: float
     after: float | None
     spread: dict[str, float]
+
+    @property
+    def step(self) -> float:
+        return self.values["device", self.family][STEP.name]
 
     @property
     def used(self) -> bool:
@@ -81,13 +93,32 @@ def cases_of(runs: Iterable[MeasuredRun]) -> list[Case]:
 
 
 def fitted(runs: Iterable[MeasuredRun]) -> list[FamilyFit]:
-    """A fit for each family that runs were made on, those that do not help among them."""
+    """A fit for each family that runs were made on, those that do not help among them. All runs are fitted to at once:
+    families share what their owner's software does to a step."""
     with shipped_factors():
         timed = timed_runs(cases_of(runs))
+        start = shipped(timed)
+        values, misses = moved(timed, start), held_back(timed, start)
         families: dict[str, list[TimedRun]] = defaultdict(list)
         for run in timed:
             families[run.job.machine.accelerator.family].append(run)
-        return [of_family(family, members, shipped(members)) for family, members in sorted(families.items())]
+        return [
+            FamilyFit(
+                family=family,
+                runs=len(members),
+                frameworks=dict(Counter(run.job.framework.name for run in members)),
+                values=values,
+                before=fmean(abs(missed(run, start)) for run in members),
+                after=_mean(misses, family),
+                spread=spreads(members, [miss for miss in misses if _machine(miss[0])[1] == family]),
+            )
+            for family, members in sorted(families.items())
+        ]
+
+
+def _mean(misses: Sequence[tuple[TimedRun, float]], family: str) -> float | None:
+    own = [abs(miss) for run, miss in misses if _machine(run)[1] == family]
+    return fmean(own) if own else None
 
 
 def shipped(runs: Sequence[TimedRun]) -> Values:
@@ -100,25 +131,21 @@ def shipped(runs: Sequence[TimedRun]) -> Values:
     return values
 
 
-def of_family(family: str, runs: Sequence[TimedRun], start: Values) -> FamilyFit:
-    """The fit to runs on one family, from the values that are shipped for them."""
-    values = moved(runs, start)
-    before = fmean(abs(residual(run, start)) for run in runs)
-    misses = _held_back(runs, start)
-    frameworks: dict[str, int] = defaultdict(int)
-    for run in runs:
-        frameworks[run.job.framework.name] += 1
+def spreads(runs: Sequence[TimedRun], misses: Sequence[tuple[TimedRun, float]]) -> dict[str, float]:
+    """By framework the half width of the 80 % interval of a step: of one's own misses as far as there are many of them,
+    else that of what is shipped, with what so few runs leave unknown of the step."""
+    unknown = _QUANTILE / math.sqrt(STEP.sigma**-2 + sum(_noise(run) ** -2 for run in runs))
     spread = {}
-    for name, count in frameworks.items():
-        shipped_spread = next(r for r in runs if r.job.framework.name == name).job.calibration.time_spread
+    for name, count in Counter(run.job.framework.name for run in runs).items():
+        before = next(run for run in runs if run.job.framework.name == name).job.calibration.time_spread
+        wide = math.expm1(math.hypot(math.log1p(before), unknown))
         own = [Miss(miss, run.case.id) for run, miss in misses if run.job.framework.name == name]
         trust = _MOST_TRUST * min(1.0, count / _MANY)
-        spread[name] = max(LEAST_SPREAD, blended(spread_of(own), shipped_spread, trust)) if own else shipped_spread
-    after = fmean(abs(miss) for _, miss in misses) if misses else None
-    return FamilyFit(family, len(runs), dict(frameworks), values, before, after, spread)
+        spread[name] = max(LEAST_SPREAD, blended(spread_of(own), wide, trust)) if own else wide
+    return spread
 
 
-def _held_back(runs: Sequence[TimedRun], start: Values) -> list[tuple[TimedRun, float]]:
+def held_back(runs: Sequence[TimedRun], start: Values) -> list[tuple[TimedRun, float]]:
     """The misses of runs that were left out, one by one or in folds; none of one run alone."""
     if len(runs) < 2:
         return []
@@ -126,33 +153,63 @@ def _held_back(runs: Sequence[TimedRun], start: Values) -> list[tuple[TimedRun, 
     misses = []
     for fold in range(folds):
         values = moved([run for place, run in enumerate(runs) if place % folds != fold], start)
-        misses += [(run, residual(run, start | values)) for place, run in enumerate(runs) if place % folds == fold]
+        misses += [(run, missed(run, start | values)) for place, run in enumerate(runs) if place % folds == fold]
     return misses
 
 
+def missed(run: TimedRun, values: Values) -> float:
+    """Log of estimated over measured step time, on the machine that the values are of."""
+    return residual(run, values) + math.log(values[_machine(run)].get(STEP.name, 1.0))
+
+
+def _machine(run: TimedRun) -> Node:
+    return ("device", run.job.machine.accelerator.family)
+
+
+def _noise(run: TimedRun) -> float:
+    """How far runs of the framework are off by what is shipped, as a standard deviation of logarithms."""
+    return math.log1p(run.job.calibration.time_spread) / _QUANTILE
+
+
+def _noise_of(misses: Floats, expected: Floats) -> Floats:
+    """How far runs are off that nothing explains, as standard deviations: as expected, which counts as some runs do,
+    and as they are (the median's scale, so that no one run says it)."""
+    seen = float(np.median(np.abs(misses))) / _MEDIAN_OF_NORMAL
+    return np.sqrt((_EXPECTED_RUNS * expected**2 + len(misses) * seen**2) / (_EXPECTED_RUNS + len(misses)))
+
+
 def moved(runs: Sequence[TimedRun], start: Values) -> Values:
-    """The factors of the runs' nodes after damped Gauss-Newton from `start`, which is the middle of their priors."""
-    columns: list[tuple[Node, Factor]] = []
-    for run in runs:
-        for node, factors in factors_of(run).items():
-            columns += [(node, factor) for factor in factors if (node, factor) not in columns]
-    places = {(node, factor.name): place for place, (node, factor) in enumerate(columns)}
-    sigma = np.array([_SIGMAS[factor.name] for _, factor in columns])
-    parts = np.zeros(len(columns))
-    values = start
-    for _ in range(_STEPS):
+    """The factors of the runs' nodes after damped Gauss-Newton from `start`, which is the middle of their priors; the
+    step's from the median of the misses on."""
+    if not runs:
+        return {}
+    nodes = {node: factors for run in runs for node, factors in factors_of(run).items()}
+    columns = [(node, factor) for node, factors in nodes.items() for factor in factors]
+    places = {(node, factor.name): place for place, (node, factor) in enumerate(columns, 1)}
+    sigma = np.array([STEP.sigma, *(_SIGMAS[factor.name] for _, factor in columns)])
+    expected = np.array([_noise(run) for run in runs])
+    parts, values = np.zeros(len(sigma)), start
+    for turn in range(_STEPS):
         responses = [responses_of(run, values) for run in runs]
-        jacobian = np.zeros((len(runs), len(columns)))
+        jacobian = np.zeros((len(runs), len(sigma)))
         for row, (run, response) in enumerate(zip(runs, responses, strict=True)):
             own = [places[node, factor.name] for node, factors in factors_of(run).items() for factor in factors]
-            jacobian[row, own] = response[1:]
+            jacobian[row, [0, *own]] = [1.0, *response[1:]]
         misses = np.array([response[0] for response in responses])
-        scale = np.minimum(1.0, _HUBER / np.maximum(1e-9, np.abs(misses))) / _NOISE**2
-        normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / sigma**2)
-        gradient = jacobian.T @ (scale * misses) + parts / sigma**2
-        parts = parts - np.clip(np.linalg.solve(normal, gradient), -_LONGEST, _LONGEST)
-        values = start | _at(columns, parts, start)
-    return {node: values[node] for node in {node for node, _ in columns}}
+        if turn == 0:
+            parts[0] = -np.median(misses)
+        # A step is the same multiple of every time: it is no part of the responses.
+        misses = misses - jacobian[:, 1:] @ parts[1:]
+        for _ in range(_ROUNDS):
+            now = misses + jacobian @ parts
+            noise = _noise_of(now, expected)
+            scale = np.minimum(1.0, noise / np.maximum(1e-9, np.abs(now))) / noise**2
+            normal = jacobian.T @ (jacobian * scale[:, None]) + np.diag(1.0 / sigma**2)
+            longer = np.linalg.solve(normal, jacobian.T @ (scale * now) + parts / sigma**2)
+            parts = parts - np.clip(longer, -_LONGEST, _LONGEST)
+        values = start | _at(columns, parts[1:], start)
+    step = {STEP.name: STEP.from_free(float(parts[0]))}
+    return {node: values[node] | (step if node[0] == "device" else {}) for node in nodes}
 
 
 def _at(columns: Sequence[tuple[Node, Factor]], parts: np.ndarray, start: Values) -> Values:

@@ -19,6 +19,7 @@ _ALIKE = 0.05
 _SHIFT = 0.10
 _OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
 _LEAST_HALF = 10
+_LEAST_SPEED = 0.02
 
 
 def assembled(
@@ -165,7 +166,11 @@ def _of_the_whole(facts: HeaderFacts, rows: Sequence[tuple[int, Row]]) -> float 
     steps = facts.values.get("steps") or next(
         (row["step"] for _, row in rows if row.get("runtime_s") == runtime and row.get("step", 0.0) > 0.0), None
     )
-    return runtime / steps if runtime and steps else None
+    if runtime and steps:
+        return runtime / steps
+    # Printed with three decimals.
+    speed = next((row["mean_steps_per_s"] for _, row in reversed(rows) if row.get("mean_steps_per_s")), 0.0)
+    return 1.0 / speed if speed >= _LEAST_SPEED else None
 
 
 def _odd(result: SteadySteps, steps: Sequence[Row]) -> list[str]:

@@ -20,6 +20,8 @@ from knowledge.models.catalogue import find_model
 _DOTTED = re.compile(r"([a-z][a-z0-9_]+) \.{3,} ?(\S.*?) *$")
 _PARAM = re.compile(r"Config param (\w+): (.*?) *$")
 _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
+# Of configs that programs print, YAML or JSON: a line each.
+_SET = re.compile(r"^[ \t]*['\"]?([a-z][a-z0-9_]+)['\"]?: ['\"]?([\w./-]+)['\"]?,?[ \t]*$")
 _MODEL = re.compile(
     r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|model_name)['\"]?[=: ]+['\"]?"
     r"([\w.-]+(?:/[\w.-]+)?)"
@@ -89,7 +91,7 @@ class HeaderFacts:
         for name, sign in _FRAMEWORKS:
             if name not in self.frameworks and sign.search(line):
                 self.frameworks.add(name)
-        if setting := _DOTTED.search(line) or _PARAM.search(line):
+        if setting := _DOTTED.search(line) or _PARAM.search(line) or _SET.search(line):
             self._setting(setting[1], setting[2])
         for name, value in _QUOTED.findall(line) if "'" in line else ():
             self._setting(name, value)
@@ -159,12 +161,15 @@ _COUNTS = {
     "ici_tensor_parallelism": "layout.tp", "ici_fsdp_parallelism": "fsdp", "num_devices": "cluster.count",
     "n_gpus_per_node": "per_node", "nnodes": "nodes",
     "per_device_train_batch_size": "workload.micro_batch", "max_seq_length": "workload.seq_len",
+    "sequence_len": "workload.seq_len", "max_seq_len": "workload.seq_len", "cutoff_len": "workload.seq_len",
+    "lora_r": "workload.lora.rank",
 }  # fmt: skip
 _FLAGS = {
     "sequence_parallel": ("layout.sequence_parallel", True),
     "use_distributed_optimizer": ("layout.zero_stage", 1),
     "bf16": ("workload.precision", "bf16"),
     "fp16": ("workload.precision", "fp16"),
+    "enable_activation_checkpointing": ("layout.recompute", "full"),
     "bfloat16_enabled": ("workload.precision", "bf16"),
 }
 _WORDS: dict[tuple[str, str], tuple[str, Any]] = {
@@ -173,6 +178,8 @@ _WORDS: dict[tuple[str, str], tuple[str, Any]] = {
     ("optimizer", "adam"): ("workload.optimizer", "adamw"),
     ("remat_policy", "full"): ("layout.recompute", "full"),
     ("dtype", "bfloat16"): ("workload.precision", "bf16"),
+    ("adapter", "lora"): ("workload.method", "lora"),
+    ("adapter", "qlora"): ("workload.method", "qlora"),
     ("adv_estimator", "grpo"): ("workload.stage", "grpo"),
 }
 

@@ -13,6 +13,7 @@ from estimator.units import GIB
 from measure.logs.quantities import GB, MIB, TABLE, plain, quantity
 
 Row = dict[str, float]
+_DIGIT = re.compile(r"\d")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # `name: number` and `name=number`; the name holds spaces, the number may have thousands set apart and a unit behind it.
 _NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf|-inf|NaN|Infinity"
@@ -56,7 +57,7 @@ TOLD = "train"
 def row_of(line: str) -> Row:
     """The quantities of a line in SI by our names; {} where it is none of a training step."""
     line = COLOUR.sub("", line[:_MOST_CHARACTERS])
-    if _TITAN.search(line):
+    if not _DIGIT.search(line) or _TITAN.search(line):
         return {}
     row: Row = {}
     if step := _ITERATION.search(line):
@@ -85,7 +86,7 @@ def rows_of(line: str) -> list[Row]:
 
 def _pairs(line: str, row: Row) -> None:
     """Puts the quantities of a line into the row, the first of a kind counting."""
-    for name, number, unit in _PAIR.findall(line):
+    for name, number, unit in _PAIR.findall(line) if ":" in line or "=" in line else ():
         known = ("step_s", 1.0) if name.strip(" |,") == "dt" and unit in _SECONDS else quantity(name)
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)

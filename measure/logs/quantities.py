@@ -61,6 +61,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "epoch": ("epoch", "train/epoch"),
     "skipped": ("number of skipped iterations", "number_of_skipped_iterations"),
     "nan": ("number of nan iterations", "number_of_nan_iterations"),
+    "mean_steps_per_s": ("train_steps_per_second", "train/train_steps_per_second"),
     "runtime_s": ("train_runtime", "train/train_runtime"),
     "clock_s": ("_timestamp",),
 }  # fmt: skip

@@ -7,6 +7,7 @@ every second one goes and from there on only every second is read, so that a lon
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -21,6 +22,8 @@ _HEADER_BYTES, _MARKS_BYTES = 8 * 2**20, 64 * 2**20
 _LONGEST_LINE = 16_384
 _LONGEST_FACT = 4_000
 _MOST_ROWS = 8_000
+# Lines with a mark that are read before it counts how many hold a row, and how many to a row are too many.
+_BARREN, _LEAST_ROWS = 200, 20
 _MOST_FAULTS = 20
 _AROUND_FAULT = 8_000
 _OF_A_SHAPE, _MOST_SHAPES = 2, 50_000
@@ -48,20 +51,28 @@ class Kept:
     rows: list[tuple[int, Any]] = field(default_factory=list)
     every: int = 1
     seen: int = 0
+    tried: int = 0
+    added: int = 0
 
-    def wanted(self, places: Sequence[int]) -> Iterator[int]:
-        """The next lines' places, of those that are to be read; counts all of them."""
-        at = 0
-        while at < len(places):
-            passed = min(-self.seen % self.every, len(places) - at)
-            at, self.seen = at + passed, self.seen + passed
-            if at < len(places):
-                self.seen += 1
-                yield places[at]
-                at += 1
+    def skipped(self, places: Sequence[int], at: int) -> int:
+        """The next of the places of marks whose line is to be read; all are counted."""
+        passed = min(-self.seen % self.every, len(places) - at)
+        self.seen += passed
+        return at + passed
+
+    def read(self, places: Sequence[int], at: int, end: int) -> int:
+        """Of a line that was read and ends there, what follows its marks: a line is read once, however many it has.
+        Where hardly any line holds a row fewer are read: they may be anybody's text."""
+        after = bisect_left(places, end, at + 1)
+        self.seen += after - at
+        self.tried += 1
+        if self.tried >= _BARREN and self.added * _LEAST_ROWS < self.tried:
+            self.tried, self.added, self.every = 0, 0, self.every * _BARREN
+        return after
 
     def add(self, at: int, row: Any) -> None:
         self.rows.append((at, row))
+        self.added += 1
         if len(self.rows) >= _MOST_ROWS:
             del self.rows[1::2]
             self.every *= 2
@@ -131,15 +142,16 @@ def _block(scan: Scan, block: bytes, marks: tuple[bytes, ...]) -> None:
     for mark in marks:
         if mark in _ANY and any(other in scan.kept for other in _ROWS):
             continue
-        read, places = 0, _marked(block, mark)
+        places = _marked(block, mark)
         kept = scan.kept.setdefault(mark, Kept()) if places else Kept()
-        for place in kept.wanted(places):
-            # A line is read once, however often it has its mark.
-            if place >= read:
-                read = _line(scan, kept, mark, block, place)
+        at = 0
+        while (at := kept.skipped(places, at)) < len(places):
+            at = kept.read(places, at, _line(scan, kept, mark, block, places[at]))
     for mark in _SAVING:
-        for place in scan.saves.wanted(_marked(block, mark)):
-            scan.saves.add(scan.bytes + place, None)
+        places, at = _marked(block, mark), 0
+        while (at := scan.saves.skipped(places, at)) < len(places):
+            scan.saves.add(scan.bytes + places[at], None)
+            at = scan.saves.read(places, at, places[at])
     _faults(scan, block)
 
 

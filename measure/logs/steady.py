@@ -25,7 +25,7 @@ _COUNTERS: tuple[tuple[str, PeakKind], ...] = (
 )  # fmt: skip
 # What makes a line without a number one of a step, and what such a line says of the numbered one that follows.
 _OWN = frozenset(("loss", "step_s"))
-_OF_THE_NEXT = ("loss", "learning_rate", "gradient_norm")
+_OF_THE_NEXT = ("loss", "learning_rate", "gradient_norm", "allocated_bytes", "reserved_bytes")
 # Clocks of lines show whole seconds, or parts of one: what is between two of them is known to a twentieth from here on.
 _LEAST_CLOCK_S = 0.02
 _COLUMNS = ("step_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s_per_device", "tflops_per_device")

@@ -225,6 +225,7 @@ def calibration(result: LocalCalibration) -> list[Block]:
             ", ".join(f"{name} ({count})" for name, count in row.frameworks.items()),
             percent(row.error_before),
             NONE if row.error_after is None else percent(row.error_after),
+            f"{row.step:.2f} times",
             "yes" if row.helps else "no",
         )
         for row in result.families
@@ -232,9 +233,9 @@ def calibration(result: LocalCalibration) -> list[Block]:
     return [
         Headline(head, bool(used)),
         Table(
-            ("family", "frameworks (runs)", "error before", "error after", "used"),
+            ("family", "frameworks (runs)", "error before", "error after", "a step takes", "used"),
             rows,
-            ("error before", "error after"),
+            ("error before", "error after", "a step takes"),
             "Errors of runs that were left out of the fit",
         ),
     ]

@@ -17,6 +17,7 @@ class FamilyCalibration(Result):
     frameworks: dict[str, int]
     error_before: float = Field(description="Mean error of the shipped factors on these runs, as a fraction.")
     error_after: float | None = Field(description="Of runs that were left out of the fit; null for one run alone.")
+    step: float = Field(description="What a whole step takes here, as a multiple of what is shipped.")
     helps: bool = Field(description="Whether it counts: those that were left out are estimated better.")
 
 
@@ -33,6 +34,7 @@ def told(fits: Sequence[FamilyFit], file: str | None) -> LocalCalibration:
             frameworks=fit.frameworks,
             error_before=math.expm1(fit.before),
             error_after=None if fit.after is None else math.expm1(fit.after),
+            step=fit.step,
             helps=fit.used,
         )
         for fit in fits

@@ -15,3 +15,8 @@ def test_a_line_of_nothing_but_marks_is_read_soon(mark: bytes) -> None:
     said = b"step 1 " + mark + b"2 "
     with within(1.0):
         scanned(io.BytesIO(said * (300_000 // len(said))))
+
+
+def test_lines_of_marks_that_hold_no_row_are_not_all_read() -> None:
+    with within(3.0):
+        scanned(io.BytesIO(b"loss: a1 " * (20_000_000 // 9)))

@@ -297,6 +297,20 @@ def test_settings_of_any_wording_are_read() -> None:
     header = "  zero_optimization_stage ...... 3\nzero stage 3\ncreating bf16 ZeRO stage 3 optimizer\n"
     assert read_text(header + lines(MEGATRON)).planned("layout.zero_stage") == 3
     assert read_text("zero_stage: 2\n" + lines(MEGATRON)).planned("layout.zero_stage") == 2
+    for config in ("sequence_len: 4096\nadapter: lora\n", '  "sequence_len": 4096,\n  "adapter": "lora"\n'):
+        run = read_text(config + lines(MEGATRON))
+        assert (run.planned("workload.seq_len"), run.planned("workload.method")) == (4096, "lora")
+
+
+def test_what_stands_on_a_line_of_its_own_is_of_the_run() -> None:
+    peak = (
+        "[Rank 0] (after 2 iterations) memory (MB) | allocated: 33211.5 | max allocated: 61234.5 | reserved: 65002.0\n"
+    )
+    first, _, rest = lines(MEGATRON).partition("\n")
+    assert read_text(f"{first}\n{peak}{rest}").figures["peak_bytes"] == pytest.approx(61234.5 * 2**20)
+    mean = "{'loss': 1.5, 'epoch': 0.5}\n{'loss': 1.4, 'epoch': 1.0}\n"
+    mean += "{'train_runtime': 1234.5, 'train_steps_per_second': 0.405, 'train_loss': 1.43, 'epoch': 1.0}\n"
+    assert read_text(mean).figures["step_s"] == pytest.approx(1 / 0.405)
 
 
 def test_losses_of_parts_are_not_the_loss() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
-from knowledge.own.calibration import calibration_file, own_factors, shipped_factors
+from estimator.search.bounds import least_training_s
+from estimator.training.schedule import COMPONENTS
+from knowledge.own.calibration import FORMAT, calibration_file, own_factors, shipped_factors
 from measure.fit import own
 from measure.history import store
 from measure.history.run import MeasuredRun, StepSeries
@@ -107,6 +110,32 @@ def test_a_local_calibration_makes_estimates_of_the_same_cluster_better() -> Non
     assert own_factors("Hopper") is None
     assert own.reset()
     assert expected() == pytest.approx(before)
+
+
+def test_a_slower_machine_takes_as_many_times_as_long_for_all_of_a_step() -> None:
+    """One run far off does not speak for the machine, and what so few runs leave unknown widens the interval."""
+    lengths = (2048, 4096, 8192, 16384, 32768)
+    runs = [run_of(1 / 1.4 if length < 32768 else 1.0, seq_len=length) for length in lengths]
+    plan = RateRequest.model_validate(PLAN).to_plan()
+    before = plan_training(plan, offload=False)
+    (fit,) = own.fitted(runs)
+    assert fit.used
+    assert fit.step > 1.15
+    usual = expected()
+    assert own.save([fit])
+    assert expected() == pytest.approx(usual / 1.4, rel=0.1)
+    assert fit.spread["torchtitan"] > before.job.calibration.time_spread / 2
+    row = {"device": {"step": 1.4}, "frameworks": {"torchtitan": {"runs": 4, "time_spread": 0.2}}}
+    calibration_file().write_text(json.dumps({"format": FORMAT, "families": {"Hopper": row}}))
+    after = plan_training(plan, offload=False)
+    for name, (one, other) in zip(COMPONENTS, _components(before, after), strict=True):
+        assert other == pytest.approx(1.4 * one), name
+    assert least_training_s(after.job) == pytest.approx(1.4 * least_training_s(before.job))
+
+
+def _components(*planned: Any) -> list[tuple[float, float]]:
+    steps = [each.estimates.of(each.index).step.components for each in planned]
+    return [tuple(float(step[name][0]) for step in steps) for name in COMPONENTS]
 
 
 def test_what_does_not_help_is_not_used() -> None:
