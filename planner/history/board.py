@@ -84,11 +84,12 @@ def _curves(shown: _Shown, column: str, title: str, label: str, unit: float) -> 
 
 
 def _scaling(shown: _Shown) -> list[Plot]:
-    """All devices' tokens over how many there are, for a model on one kind of device."""
+    """All devices' tokens over how many there are, for a model on one kind of device, that learns or is served."""
     groups: dict[str, dict[int, float]] = defaultdict(dict)
     for run, row in shown:
         if run.devices and row.tokens_per_s_per_device and row.model:
-            group = f"{row.model} on {run.planned('cluster.accelerator')}"
+            served = ", served" if run.kind == "serving" else ""
+            group = f"{row.model} on {run.planned('cluster.accelerator')}{served}"
             total = row.tokens_per_s_per_device * run.devices
             groups[group][run.devices] = max(total, groups[group].get(run.devices, 0.0))
     series = [
