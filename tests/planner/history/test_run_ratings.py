@@ -133,9 +133,9 @@ def test_a_slower_machine_takes_as_many_times_as_long_for_all_of_a_step() -> Non
     assert least_training_s(after.job) == pytest.approx(1.4 * least_training_s(before.job))
 
 
-def _components(*planned: Any) -> list[tuple[float, float]]:
-    steps = [each.estimates.of(each.index).step.components for each in planned]
-    return [tuple(float(step[name][0]) for step in steps) for name in COMPONENTS]
+def _components(before: Any, after: Any) -> list[tuple[float, float]]:
+    one, other = (each.estimates.of(each.index).step.components for each in (before, after))
+    return [(float(one[name][0]), float(other[name][0])) for name in COMPONENTS]
 
 
 def test_what_does_not_help_is_not_used() -> None:
