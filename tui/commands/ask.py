@@ -13,6 +13,7 @@ import difflib
 import shutil
 import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from datetime import datetime
 
 from agent import session, settings
@@ -29,6 +30,7 @@ from pages.rendering.prose import BlockPrinter
 from tui.asides import say
 from tui.commands.sessions import chosen
 from tui.jsonout import write_json
+from tui.progress import working
 
 _MODEL_FAILED = 3
 
@@ -74,6 +76,11 @@ class _Turn:
 
     async def follow(self, events: AsyncIterator[Event]) -> None:
         self.approval = None
+        with ExitStack() as waits:
+            await self._shown(events, waits)
+
+    async def _shown(self, events: AsyncIterator[Event], waits: ExitStack) -> None:
+        """`waits` tells how long a tool takes, until it has answered."""
         async for event in events:
             match event:
                 case TextPiece(draft=True):
@@ -84,9 +91,12 @@ class _Turn:
                     self.streamed.append(text)
                     if self.printer:
                         self.printer.feed(text)
-                case ToolCall():
+                case ToolCall(call):
                     self.drafting = False
+                    waits.close()
+                    waits.enter_context(working(one_line(call.name)))
                 case ToolResult():
+                    waits.close()
                     self._flush()
                     say(_tool_line(event))
                 case Remark(text):

@@ -13,9 +13,11 @@ from typing import Any, TextIO
 
 from estimator.errors import PlanError, unreadable
 from knowledge.own.files import LARGEST_BYTES, open_regular, read_stream
+from pages.rendering.clean import one_line
 from tools import call
 from tools.registry import find, registry
 from tui.jsonout import to_json, write_json
+from tui.progress import working
 
 _EXAMPLE = '{"model": "meta-llama/Llama-3.1-8B"}'
 
@@ -33,7 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(find(arguments.tool).request.model_json_schema())
         return 0
     text = read_stream(sys.stdin, "arguments") if arguments.arguments == "-" else arguments.arguments
-    write_json(call(arguments.tool, {} if text is None else _parse(text)))
+    given = {} if text is None else _parse(text)
+    with working(one_line(arguments.tool)):
+        result = call(arguments.tool, given)
+    write_json(result)
     return 0
 
 

@@ -32,6 +32,7 @@ from tui.flags import arguments_of
 from tui.jsonout import write_json
 from tui.pager import paged
 from tui.planning import PLANNING
+from tui.progress import working
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,9 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     checks = arguments.planning == "check"
     if checks and (arguments.each or arguments.against):
         return repository.run(arguments, options)
-    result = (_logged(arguments.files, options) if checks else None) or read_whole(
-        _files(arguments.files), options, WorkingTree()
-    )
+    with working(arguments.planning):
+        result = (_logged(arguments.files, options) if checks else None) or read_whole(
+            _files(arguments.files), options, WorkingTree()
+        )
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     elif checks and arguments.md:

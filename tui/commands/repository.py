@@ -19,17 +19,19 @@ from tools.registry import find
 from tui.config_files import Folders, Revision, WorkingTree, read_whole
 from tui.jsonout import write_json
 from tui.pager import paged
+from tui.progress import working
 
 
 def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
     tree = WorkingTree()
-    now = _checked(_paths(arguments.files, tree), tree, options)
     before: dict[str, ImportedConfig] = {}
-    if arguments.against:
-        revision = Revision(arguments.against)
-        before = _checked(_paths(arguments.files, revision), revision, options, now)
-    names = list(dict.fromkeys([*now, *before]))
-    rows = [CheckedConfig(name, now.get(name), before.get(name), _remedies(now.get(name))) for name in names]
+    with working("check"):
+        now = _checked(_paths(arguments.files, tree), tree, options)
+        if arguments.against:
+            revision = Revision(arguments.against)
+            before = _checked(_paths(arguments.files, revision), revision, options, now)
+        names = list(dict.fromkeys([*now, *before]))
+        rows = [CheckedConfig(name, now.get(name), before.get(name), _remedies(now.get(name))) for name in names]
     if arguments.json:
         write_json({"configs": [_plain(row) for row in rows]})
     else:
