@@ -69,10 +69,17 @@ def _behind(row: Any, first: Any, figure: str) -> str:
     return f"{row.name} at {shown}"
 
 
+def _without(sentences: Sequence[str], answer: str) -> list[str]:
+    """The sentences without clauses that say what the answer does."""
+    said = next((words for words in _LEAST.values() if words in answer), "")
+    kept = [[part for part in text.rstrip(".").split("; ") if not said or said not in part] for text in sentences]
+    return [f"{'; '.join(parts)}." for parts in kept if parts]
+
+
 def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     """`asked` are the intents and figures that were named."""
     figure, answer = _by_figure(comparison, asked)
-    conclusions = [*([answer] if answer else []), *comparison.conclusions]
+    conclusions = [*([answer] if answer else []), *_without(comparison.conclusions, answer)]
     more = conclusions[_LED:_MOST_CONCLUSIONS]
     first, *rest = conclusions[:_LED] or ["None of these can be estimated."]
     goal = complete(comparison.plan).goal if comparison.plan else None

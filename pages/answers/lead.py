@@ -74,6 +74,9 @@ def training(
         left = [told, f"{decides}."] if layout in head.text else [layout, told, f"{decides}."]
         return [head, *map(Prose, left), *beside]
     wished = [values[name] for name in _wished(asked) if name in values][:_MOST_WISHED]
+    if "why" in asked and not set(map(_last, asked)) & _OF_LEAD:
+        # What binds it is the figure asked for.
+        wished = [decides]
     figure = f"{', '.join(wished)}: {run}." if wished else ""
     head = _verdict(estimate, bill, asked, figure)
     if bill and bill.usd is None and "usd" in _wished(asked):
@@ -81,8 +84,12 @@ def training(
     if figure and figure in head.text:
         others = [text for name, text in values.items() if text not in wished and name not in elsewhere]
         told = f"{capitalised(', '.join(others))}." if others else ""
-    left = [told, *([] if again else [f"{decides}. {layout}"])]
+    left = [told, *([] if again else [layout if decides in head.text else f"{decides}. {layout}"])]
     return [head, *map(Prose, filter(None, left)), *beside]
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], wish: str) -> Headline:
@@ -135,7 +142,7 @@ TOLD = _OF_LEAD | frozenset({"ttft_s", "tpot_s", "per_device_bytes"})
 
 def _wished(asked: Sequence[str]) -> list[str]:
     """The figures of a run that were asked for: those named, and the first that answers each question."""
-    named = [name.rpartition(".")[2] for name in asked]
+    named = [_last(name) for name in asked]
     told = {name for name in named if name in _OF_LEAD}
     wished = [each if each in told else _ORDERS[each][0] for each in named if each in told or each in _ORDERS]
     answered = {_ORDERS[each][0] for each in named if each in _ORDERS and told & set(_ORDERS[each])}
@@ -172,9 +179,11 @@ def _slower(factor: float) -> str:
 
 
 def serving(
-    estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None, bill: CostEstimate | None = None
-) -> list[Block]:
-    """A deployment: its verdict, the limits that it misses, what binds it and its memory."""
+    estimate: ServingEstimate, verdict: Headline, fit: FitCheck | None, bill: CostEstimate | None = None,
+    why: bool = False,
+) -> list[Block]:  # fmt: skip
+    """A deployment: its verdict, the limits that it misses, what binds it and its memory. `why` says that what binds it
+    was asked."""
     need = estimate.memory
     if not need.fits:
         return [verdict, *_ways(fit, timed=False)]
@@ -187,11 +196,14 @@ def serving(
     more = [f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device"] if several else []
     if "room" not in estimate.warning_kinds.values():
         more.append(f"room for {figures.whole(need.max_concurrency)} requests of full length")
+    binds, others = f"Bottleneck: {estimate.bottleneck}.", f"{capitalised('; '.join(more))}." if more else ""
+    if why and verdict.good and not limits.broken:
+        told, binds = f"{binds} {told}", ""
     return [
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
                 good=verdict.good and not limits.broken, beware=bool(estimate.warnings or limits.doubtful)),
         Prose(money.of_all_requests(bill) if bill else ""),
-        Prose(f"Bottleneck: {estimate.bottleneck}." + (f" {capitalised('; '.join(more))}." if more else "")),
+        Prose(" ".join(filter(None, (binds, others)))),
     ]  # fmt: skip
 
 

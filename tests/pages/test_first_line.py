@@ -37,6 +37,7 @@ def estimate() -> TrainingEstimate:
         (["time.step_s"], r"[\d.]+ s \([\d.]+–[\d.]+\) per step: "),
         (["run"], r"[\d.]+ hours \([\d.]+–[\d.]+\): "),
         (["layout"], "Best layout: "),
+        (["faster", "why"], r"Bottleneck: \w+, \d+ % of a step: "),
         (["fit", "throughput.mfu"], "It fits"),
         ([], "It fits: "),
     ],

@@ -71,7 +71,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         blocks[1:1] = changes(outcomes, work)
     elif estimate:
         verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
-        head, *rest = lead.serving(estimate, verdict, fit, bill)
+        head, *rest = lead.serving(estimate, verdict, fit, bill, "why" in intents)
         wanted = not intents & {"write", "render"}
         decisive = deciding.sentence(estimate.decides, work.intents, estimate.memory.fits) if wanted else []
         if estimate.memory.fits and is_told_again(outcomes, work):
