@@ -71,8 +71,10 @@ def _behind(row: Any, first: Any, figure: str) -> str:
 
 def _without(sentences: Sequence[str], answer: str) -> list[str]:
     """The sentences without clauses that say what the answer does."""
-    said = next((words for words in _LEAST.values() if words in answer), "")
-    kept = [[part for part in text.rstrip(".").split("; ") if not said or said not in part] for text in sentences]
+    repeated = next((words for words in _LEAST.values() if words in answer), "")
+    kept = [
+        [part for part in text.rstrip(".").split("; ") if not repeated or repeated not in part] for text in sentences
+    ]
     return [f"{'; '.join(parts)}." for parts in kept if parts]
 
 

@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(find(arguments.tool).request.model_json_schema())
         return 0
     text = read_stream(sys.stdin, "arguments") if arguments.arguments == "-" else arguments.arguments
-    given = {} if text is None else _parse(text)
+    parameters = {} if text is None else _parse(text)
     with working(one_line(arguments.tool)):
-        result = call(arguments.tool, given)
+        result = call(arguments.tool, parameters)
     write_json(result)
     return 0
 
