@@ -3,6 +3,7 @@ pages/rendering/markdown.py and pages/rendering/html.py."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from planner.plots import Plot
 
 Row = tuple[str, str] | tuple[str, str, str]
 """A label, its value and, where there is one, the interval of that."""
+
+
+_NO_FILES = re.compile(r"(?:^|(?<= ))(Shardwise writes no launch files [^.]+\.)(?: |$)")
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,12 @@ class Headline:
     good: bool | None = None
     more: str = ""
     beware: bool = False
+
+    def __post_init__(self) -> None:
+        """That no files start a plan is told before all else."""
+        if match := _NO_FILES.search(self.more):
+            object.__setattr__(self, "text", f"{match[1]} {self.text}")
+            object.__setattr__(self, "more", (self.more[: match.start()] + self.more[match.end() :]).strip())
 
     @property
     def tone(self) -> str:

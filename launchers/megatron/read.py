@@ -23,6 +23,9 @@ _SIZES = {
     "pipeline_model_parallel_size": "layout.pp",
     "context_parallel_size": "layout.cp",
     "expert_model_parallel_size": "layout.ep",
+    # Megatron-DeepSpeed's own words (megatron/arguments.py).
+    "ds_sequence_parallel_size": "layout.cp",
+    "moe_expert_parallel_size": "layout.ep",
 }
 _DIMENSIONS = (
     "num_layers", "hidden_size", "num_attention_heads", "ffn_hidden_size", "num_query_groups", "kv_channels",

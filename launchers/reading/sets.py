@@ -27,6 +27,7 @@ from launchers.schedulers.slurm.read import directives
 from launchers.shell.scripts import UNKNOWN
 from launchers.shell.setting import PythonSources, ScriptSetting
 from launchers.shell.starts import read_script
+from launchers.tables import table
 from launchers.unsloth.read import read_python
 
 _MOST_FILES = 64
@@ -459,7 +460,9 @@ def _framework(findings: Findings) -> None:
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
         kinds = set(findings.formats.values())
         alone = kinds == {_UNSTARTED_CONFIG} and findings.comment is None
-        if (program in ("trl", "trainer") and kinds <= _UNSTARTED) or alone:
+        if findings.values.get("workload.optimizer") in table("hf/fields")["whole_gradients"]:
+            findings.default("layout.zero_stage", 0, "this optimizer needs whole gradients, which shards are not")
+        elif (program in ("trl", "trainer") and kinds <= _UNSTARTED) or alone:
             why = (
                 "no file says how the Trainer is started and its states are sharded: give accelerate's or DeepSpeed's, "
                 "or layout.zero_stage (0 where every device holds all)"

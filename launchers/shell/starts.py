@@ -349,8 +349,13 @@ def _handed_on(rest: list[Word], environment: dict[str, Word], setting: ScriptSe
 def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     arguments, rest = until_program(words[1:], TORCHRUN_FLAGS)
     keys, _ = options(setting.file, arguments, TORCHRUN_FLAGS)
+    is_told = "nproc_per_node" in keys or any(name.startswith("PET_") for name in setting.variables)
     source = setting.sources.texts.get(rest[0].text.rpartition("/")[2], "") if rest else ""
     counts(keys, setting, nodes="nnodes", per_node="nproc_per_node", each=processes_of_a_device(source))
+    if not is_told:
+        # torch/distributed/run.py: both are one unless told otherwise.
+        setting.findings.default("per_node", 1, "torchrun starts one process unless told otherwise")
+        setting.findings.default("nodes", 1, "torchrun starts one node unless told otherwise")
     return _inner(rest, "m" in keys or "module" in keys, environment, setting)
 
 
@@ -404,8 +409,12 @@ def _deepspeed(words: list[Word], environment: dict[str, Word], setting: ScriptS
             keys.put("per_node" if name == "num_gpus" else "nodes", item.value, item.line)
     counts(keys, setting, nodes="nodes", per_node="per_node")
     include = keys.take("include")
-    if include is not None:
-        setting.findings.block("per_node", include, "picks devices by number, which is not read")
+    if include is not None and re.fullmatch(r"[^@:]+:\d+(,\d+)*", str(include.value)):
+        # host:0,1,2 (deepspeed/launcher/runner.py parse_resource_filter).
+        setting.findings.put("per_node", str(include.value).count(",") + 1, include)
+        setting.findings.imply("nodes", 1, include)
+    elif include is not None:
+        setting.findings.block("per_node", include, "picks devices of several hosts, which is not read")
     return _inner(rest, keys.take("module") is not None, environment, setting)
 
 

@@ -28,6 +28,10 @@ _TRL_ALONE = ("use_peft", "loss_type", "num_generations", "max_prompt_length", "
 _TRAINS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_batch_size", "train_batch_size")
 # What scripts of one's own call the model.
 _OWN_NAMES = ("model_name", "model_id", "base_model", "model_path", "model")
+# The bits of a GPTQ checkpoint that a script says itself (transformers GPTQConfig).
+GPTQ = "bits of a GPTQ checkpoint"
+# How long rows are: TRL's word, its older one, and those of scripts of one's own.
+LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length")
 SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
@@ -141,7 +145,8 @@ def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool
     peft, dora = keys.take("use_peft"), keys.take("use_dora")
     four, eight = keys.take("load_in_4bit"), keys.take("load_in_8bit")
     double, kind = keys.take("use_bnb_nested_quant"), keys.take("bnb_4bit_quant_type")
-    packed = hf.quantised_checkpoint(findings, model)
+    gptq = keys.take(GPTQ)
+    packed = "gptq" if gptq is not None and gptq.value == 4 else hf.quantised_checkpoint(findings, model)
     lora = keys.items.get("lora_r")
     if peft is None and lora is not None and own_script and (as_number(lora.value) or 0) > 0:
         peft = replace(lora, value=True)
@@ -185,7 +190,7 @@ def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
     joined = keys.items.get("padding_free")
     if joined is not None and is_set(joined) and not is_set(keys.items.get("packing")):
         findings.longest = f"{joined.origin}: joins rows as they are, each at its longest here"
-    for name in ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length"):
+    for name in LENGTHS:
         findings.whole("workload.seq_len", keys.take(name))
     if is_trl:
         findings.default("workload.seq_len", 1024, "max_length is 1024 unless given")

@@ -30,8 +30,13 @@ _STAGES = {"SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "Reward": "
 _LIBRARIES = {"Gaudi": "optimum-habana", "Neuron": "optimum-neuron"}
 _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout", "use_dora": "use_dora",
              "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
-_PACKED = {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
-           "bnb_4bit_use_double_quant": "use_bnb_nested_quant"}  # fmt: skip
+_PACKED = {
+    "BitsAndBytesConfig": {
+        "load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit", "bnb_4bit_quant_type": "bnb_4bit_quant_type",
+        "bnb_4bit_use_double_quant": "use_bnb_nested_quant",
+    },
+    "GPTQConfig": {"bits": trl.GPTQ},
+}  # fmt: skip
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
@@ -60,10 +65,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     _spread(keys, findings)
     _unknown_spread(keys, findings)
     if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
-        # The Trainer's own arguments come from the command, beside those that the source reads itself.
-        for key, value in invocation.options.items():
-            if key not in keys:
-                keys.put(key, value)
+        _parsed_arguments(keys, names, invocation)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
     on_ray = workers(calls, name, findings)
@@ -80,7 +82,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     elif adapted:
         for field, value in (("rank", 8), ("alpha", 8.0), ("dropout", 0.0)):
             findings.default(f"workload.lora.{field}", value, "PEFT's LoraConfig has it unless given")
-    if stage is None and not unsloth and not any(word in keys for word in ("max_length", "max_seq_length")):
+    if stage is None and not unsloth and not any(word in keys for word in trl.LENGTHS):
         findings.block("workload.seq_len", Item(name, "tokenizer", None), "cuts rows at no length that the script says")
     script = Item(name, "trainer", stage) if stage else None
     trl.read(keys, findings, script)
@@ -89,6 +91,17 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
     kind = "Python script for Unsloth" if unsloth else f"Python script on {library or kind}"
     return f"Ray Train: {kind}" if on_ray else kind
+
+
+def _parsed_arguments(keys: Keys, names: Mapping[str, Any], invocation: Invocation) -> None:
+    """The Trainer's own arguments come from the command, beside those that the source reads itself; how long rows are
+    may be a field of its own, which the command leaves as it is."""
+    for key, value in invocation.options.items():
+        if key not in keys:
+            keys.put(key, value)
+    for word in trl.LENGTHS:
+        if word not in keys and isinstance(names.get(f".{word}"), int):
+            keys.put(word, names[f".{word}"])
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str | None:
@@ -124,8 +137,8 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
         elif (last.startswith("tokenize") or last.endswith("Dataset")) and "max_length" in arguments:
             keys.put("max_length", arguments["max_length"], node.lineno)
-        elif last == "BitsAndBytesConfig":
-            _take(keys, arguments, _PACKED, node)
+        elif last in _PACKED:
+            _take(keys, arguments, _PACKED[last], node)
         elif name.endswith("PeftModel.from_pretrained"):
             if arguments.get("is_trainable", False) is not False:
                 keys.put(_LOADED, arguments["is_trainable"], node.lineno)

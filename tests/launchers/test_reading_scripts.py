@@ -246,3 +246,17 @@ def test_verls_sft_trainer_on_megatron_has_its_layout():
     assert (layout["tp"], layout["pp"], layout["recompute"], layout["offload"]) == (4, 2, "full", "optimizer")
     other = read({"sft.sh": text.replace("engine=megatron", "engine=veomni")})
     assert "workload.framework" in other.blocked
+
+
+@pytest.mark.parametrize(
+    ("head", "start", "devices"),
+    [
+        ("#SBATCH --nodes=2 --exclusive --gpus-per-node=4", "srun torchrun --nproc_per_node 4 --nnodes 2", 8),
+        ("#SBATCH <OPTIONS> --nodes=4 --ntasks-per-node=8 --job-name=a", "srun -l python", 32),
+        ("", "torchrun", 1),
+        ("", "deepspeed --include localhost:1,3,5", 3),
+    ],
+)
+def test_processes_are_counted_as_they_are_started(head: str, start: str, devices: int) -> None:
+    text = f"#!/bin/bash\n{head}\n{start} pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4\n"
+    assert read({"a.sh": text}).plan["cluster"]["count"] == devices

@@ -22,9 +22,11 @@ def directives(text: str, setting: ScriptSetting) -> dict[str, str]:
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             break
-        if match := re.match(r"#SBATCH\s+(?:--([a-z-]+)[=\s]+|-([NGC])\s*)([^#\s]+)", stripped):
-            name = match[1] or {"N": "nodes", "G": "gpus", "C": "constraint"}[match[2]]
-            _option(name, match[3].strip("\"'"), number, setting)
+        if stripped.startswith("#SBATCH"):
+            words = stripped.removeprefix("#SBATCH").partition(" #")[0]
+            for long, short, value in re.findall(r"(?<=\s)(?:--([a-z-]+)(?:=|\s+(?!-))|-([NGC])\s*)(\S+)", words):
+                name = long or {"N": "nodes", "G": "gpus", "C": "constraint"}[short]
+                _option(name, value.strip("\"'"), number, setting)
         elif match := re.match(r"#PBS\s+-l\s+select=([0-9]+)(?::\S*?ngpus=([0-9]+))?", stripped):
             for fact, value in (("nodes", match[1]), ("per_node", match[2])):
                 setting.findings.whole(fact, Item(setting.file, "-l select", value, number) if value else None)
@@ -40,8 +42,13 @@ def directives(text: str, setting: ScriptSetting) -> dict[str, str]:
 
 def _tasks(text: str, setting: ScriptSetting) -> None:
     """Devices of jobs that ask for some for each task."""
-    counts = dict(re.findall(r"^#SBATCH\s+--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", text, re.MULTILINE))
+    lines = "\n".join(re.findall(r"^#SBATCH\s.*", text, re.MULTILINE))
+    counts = dict(re.findall(r"\s--(gpus-per-task|ntasks-per-node|ntasks)[=\s]([0-9]+)", lines))
     if "gpus-per-task" not in counts:
+        tasks = int(counts.get("ntasks-per-node", 1))
+        if tasks > 1:
+            # A process for each device, where nothing counts these.
+            setting.findings.imply("per_node", tasks, Item(setting.file, "--ntasks-per-node", tasks))
         return
     for count, fact in (("ntasks-per-node", "per_node"), ("ntasks", "devices")):
         if count in counts and not setting.findings.has(fact):
