@@ -124,8 +124,9 @@ class _Candidate:
         return self.cost, not self.says(wanted)
 
     def says(self, wanted: Form) -> bool:
-        """Whether words and numbers are those of the form."""
-        return (self.form.words, self.form.numbers) == (wanted.words, wanted.numbers)
+        """Whether words and numbers are those of the form, and what else its entry has."""
+        more = self.entry.attributes - self.form.words - self.form.numbers
+        return (self.form.words, self.form.numbers) == (wanted.words - more, wanted.numbers - more)
 
     @property
     def version(self) -> tuple[float, ...]:
@@ -416,15 +417,16 @@ class NameCatalogue:
     def _nearest(self, wanted: Form, name: str) -> list[str]:
         from rapidfuzz import fuzz
 
-        tokens = wanted.words | wanted.numbers
+        tokens, said = wanted.words | wanted.numbers, set(name.casefold().split())
 
         def likeness(entry: NamedEntry, forms: list[Form]) -> float:
             shared = max(len(tokens & (form.words | form.numbers | entry.attributes)) for form in forms)
+            shared += bool(said & entry.makers)
             return 100 * shared + max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
 
         scores = {entry.id: likeness(entry, forms) for entry, forms in self.forms if not entry.base}
         ranked = sorted(scores, key=lambda id: -scores[id])[:_SHOWN]
-        return [id for i, id in enumerate(ranked) if i < _SHOWN_AT_LEAST or scores[id] >= _ALIKE]
+        return [id for id in ranked if scores[id] >= _ALIKE] or ranked[:_SHOWN_AT_LEAST]
 
 
 def _mark_cost(wanted: Form, form: Form) -> float:
@@ -451,12 +453,17 @@ def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
     text = re.sub(r"\bmac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
+    text = _VGPU.sub(r"\1 \2gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
     text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)
     text = re.sub(r"\b([a-z]{5,}|rtx|gtx|tpu)(?=v?\d)", r"\1 ", text)
     tokens = [_looked_alike(token) for token in re.findall(r"[a-z0-9.+]+|[^\W\d_a-z]+", text)]
     return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
+
+
+_VGPU = re.compile(r"\b([a-z]+\d+s?)[dxl]{0,2}-(\d{1,3})[abcq]\b")
+"""A profile of a virtual GPU: the card, its memory and what it is licensed for (NVIDIA vGPU: A40-48Q, A100D-80C)."""
 
 
 def _looked_alike(token: str) -> str:
@@ -469,7 +476,7 @@ def _looked_alike(token: str) -> str:
 _ACCELERATOR_NOISE = frozenset({
     "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
-    "superchip", "hopper", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
+    "superchip", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
     "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
     "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum",
 })  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from estimator.errors import PlanError
@@ -268,5 +268,8 @@ def _catalogue(all_rows: dict[str, dict[str, str]]) -> NameCatalogue:
         whole = {f"{float(row['memory_gb']) * int(row['per_node']):g}gb"} if "sxm" in boards else set[str]()
         attributes |= boards | whole
         names = (row["name"], *_parts(row["aliases"]))
-        entries.append(NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes)))
+        written = {token for name in names for token in accelerator_tokens(name)}
+        attributes |= {token for token in accelerator_tokens(row["family"]) if token.isalpha()} - written
+        entry = NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes))
+        entries.append(replace(entry, makers=frozenset({row["vendor"].casefold()})))
     return NameCatalogue(entries, Language(accelerator_form), "accelerator", "cluster.accelerator")

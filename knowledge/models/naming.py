@@ -55,6 +55,8 @@ def model_form(name: str) -> Form:
     """'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf' -> words {llama}, numbers {3.1, 8b}, marks {instruct, q4_k_m}."""
     owner, text = _parted(name)
     text = re.sub(r"-\d{5}-of-\d{5}$", "", text.removesuffix(".gguf")).replace("+", " plus ")
+    text = _spelled_pattern().sub(lambda match: str(_in_digits(match[0])), text)
+    text = re.sub(r"(?<=\d) point (?=\d)", ".", text)
     if not re.search(r"[-\s:]", text):
         text = text.replace("_", "-")  # what parts the words; beside other marks it is a point: Llama-3_3
     text = _POINT.sub(".", _DASHED.sub(r"\1.\2", _REVISION.sub("", text)))
@@ -73,6 +75,15 @@ def model_form(name: str) -> Form:
     rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
     form = form_of(rest)
     return Form(form.words, form.numbers, frozenset(tuned | held | implied), frozenset(held), owner, frozenset(implied))
+
+
+def _in_digits(text: str) -> int:
+    """'seventy' -> 70, 'four hundred five' -> 405."""
+    total = 0
+    for word in re.findall(r"[a-z]+", text):
+        number = int(_words()["spelled"].get(word, 0))
+        total = total * number if number == 100 else total + number
+    return total
 
 
 def _formats_said(words: list[str]) -> set[str]:
@@ -160,6 +171,19 @@ def _words() -> dict[str, dict[str, str]]:
 @cache
 def _formats() -> dict[str, str]:
     return _words()["formats"] | _words()["containers"]
+
+
+@lru_cache(maxsize=1)
+def _spelled_pattern() -> re.Pattern[str]:
+    """Numbers in words: hundreds, tens and units in this order, each left out where it is."""
+    words: dict[str, list[str]] = {"units": [], "teens": [], "tens": []}
+    for word, number in _words()["spelled"].items():
+        kind = "units" if int(number) < 10 else "teens" if int(number) < 20 else "tens"
+        if int(number) < 100:
+            words[kind].append(word)
+    units, teens, tens = ("|".join(group) for group in words.values())
+    below = rf"(?:(?:{tens})(?:[\s-](?:{units}))?|{teens}|{units})"
+    return re.compile(rf"\b(?:(?:{units})[\s-]hundred(?:[\s-](?:and[\s-])?{below})?|{below})\b")
 
 
 @lru_cache(maxsize=1)

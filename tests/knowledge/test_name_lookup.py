@@ -89,7 +89,7 @@ OTHER_MODELS = [
     "google-t5/t5-11b", "clip vit-l/14", "HunyuanVideo", "sentence-transformers/all-mpnet-base-v2",
     "stable diffusion xl", "FLUX.1-dev", "Hunyuan image 3", "jina-embeddings-v3", "bert base uncased", "Wan 2.2 video",
 ]  # fmt: skip
-MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
+MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "qwen3"]
 MODELS_UNKNOWN = [
     "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
     "qwen 4", "phi 5", "zorgmes 70b", "medical llama 8b", "llama guard 5 8b", "gemma 5 27b", "chat 3.1 80",
@@ -346,3 +346,11 @@ def test_a_changed_number_is_never_forgiven(id: str, data: st.DataObject) -> Non
     except PlanError:
         return
     assert found != id
+
+
+@pytest.mark.parametrize("maker", ["Cerebras", "AMD", "Apple"])
+def test_a_makers_name_alone_is_answered_with_its_own_devices(maker: str) -> None:
+    with pytest.raises(PlanError) as refused:
+        find_accelerator(maker)
+    assert refused.value.valid
+    assert {find_accelerator(str(id)).value.vendor for id in refused.value.valid} == {maker}
