@@ -98,13 +98,15 @@ class NamedEntry:
 class Language:
     """How names of one kind are read: `read` makes a Form of a name, `words` the plain words of it. `size` is a pattern
     of numbers that settle which thing is meant, so that only its version is open; `sized` what a number without its
-    unit means among others. `others` says of words what they name instead: a name with one of them is refused."""
+    unit means among others. `others` says of words what they name instead: a name with one of them is refused. `short`
+    is what is written for a word before its number."""
 
     read: Callable[[str], Form]
     words: Callable[[str], frozenset[str]] = lambda name: frozenset()
     size: str = ""
     sized: Callable[[str, frozenset[str]], str | None] = lambda number, numbers: None
     others: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,11 @@ class NameCatalogue:
     def _texts(self) -> list[tuple[NamedEntry, str]]:
         """The names of the entries in lower case, in which the words of their forms stand as they are."""
         named = (entry for entry in self.entries.values() if entry.names)
-        return [(entry, " ".join((*entry.names, entry.id)).casefold().replace("+", " plus ")) for entry in named]
+        texts = [(entry, " ".join((*entry.names, entry.id)).casefold().replace("+", " plus ")) for entry in named]
+        for short, word in self.language.short.items():
+            begins = re.compile(rf"(?<![a-z0-9]){short}v?\d")
+            texts = [(entry, f"{text} {word}" if begins.search(text) else text) for entry, text in texts]
+        return texts
 
     def _like(self, wanted: Form) -> Iterator[tuple[NamedEntry, Form]]:
         """Forms of the entries whose names hold all words and the digits of all numbers, and of all that have
@@ -442,47 +448,6 @@ def _unusual(candidate: _Candidate) -> tuple[bool, bool, int, str]:
     with few marks."""
     marks, held = candidate.form.marks, candidate.form.formats
     return bool(held - {"bf16", "fp16"}), "instruct" not in marks, len(marks), candidate.entry.id
-
-
-def accelerator_form(name: str) -> Form:
-    """The words and numbers of the name of an accelerator."""
-    return form_of(accelerator_tokens(name))
-
-
-def accelerator_tokens(name: str) -> list[str]:
-    """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
-    text = re.sub(r"\bmac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
-    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
-    text = _VGPU.sub(r"\1 \2gb", text)
-    text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
-    text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
-    text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)
-    text = re.sub(r"\b([a-z]{5,}|rtx|gtx|tpu)(?=v?\d)", r"\1 ", text)
-    tokens = [_looked_alike(token) for token in re.findall(r"[a-z0-9.+]+|[^\W\d_a-z]+", text)]
-    return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
-
-
-_VGPU = re.compile(r"\b([a-z]+\d+s?)[dxl]{0,2}-(\d{1,3})[abcq]\b")
-"""A profile of a virtual GPU: the card, its memory and what it is licensed for (NVIDIA vGPU: A40-48Q, A100D-80C)."""
-
-
-def _looked_alike(token: str) -> str:
-    """'h1oo' -> 'h100': the letter o among digits is a zero that was mistyped."""
-    if re.fullmatch(r"[a-z]*\d[\do]*", token):
-        return re.sub(r"(?<=\d)o+", lambda match: "0" * len(match[0]), token)
-    return token
-
-
-_ACCELERATOR_NOISE = frozenset({
-    "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
-    "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
-    "superchip", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
-    "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
-    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum",
-})  # fmt: skip
-_ACCELERATOR_SAME = {
-    "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",
-}  # fmt: skip
 
 
 def form_of(tokens: Iterable[str]) -> Form:

@@ -11,9 +11,10 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator, Machine, Topology
 from estimator.units import GIB
 from knowledge.data_files import rows
+from knowledge.machines.naming import accelerator_form, accelerator_tokens
 from knowledge.machines.networks import network
 from knowledge.machines.offered import rented
-from knowledge.names import Language, Match, NameCatalogue, NamedEntry, accelerator_form, accelerator_tokens
+from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
 from knowledge.own.rows import HardwareRow, LeftOut, Own, read_rows, refuse_lost

@@ -8,7 +8,8 @@ from functools import cache
 
 from estimator.errors import PlanError
 from knowledge.data_files import rows
-from knowledge.names import Match, NameCatalogue, accelerator_form
+from knowledge.machines.naming import accelerator_form
+from knowledge.names import Match, NameCatalogue
 
 # A slice of TPUs by its cores, as Google names them: v5p-256 (cloud.google.com/tpu/docs, TPU configurations), tpu7x-128
 # of 64 chips (AI-Hypercomputer/xpk, tpu7x-128 is topology 4x4x4); or by its chips: tpu7x-4x4x4.

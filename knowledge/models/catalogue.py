@@ -24,6 +24,7 @@ from knowledge.models.naming import (
     maker_words,
     model_form,
     refused_models,
+    short_words,
     size_words,
     tag_format,
     words_of,
@@ -43,7 +44,7 @@ BASE_MARKS = {"pt", "base"}
 """Parts of the names of checkpoints that are only pretrained."""
 _COUNTED_ALIKE = 0.01
 """Share by which two counts of weights may differ: converters leave out or add small tensors."""
-_LANGUAGE = Language(model_form, words_of, SIZE, bare_size, refused_models())
+_LANGUAGE = Language(model_form, words_of, SIZE, bare_size, refused_models(), short_words())
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,11 @@ def bare_size(number: str, numbers: frozenset[str]) -> str | None:
     return sized if is_large and sized in numbers else None
 
 
+def short_words() -> dict[str, str]:
+    """What people write for a word, and the word."""
+    return _words()["short"]
+
+
 @cache
 def maker_words(id: str) -> frozenset[str]:
     """What the maker of a model, by its id, is called."""

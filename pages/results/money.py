@@ -148,7 +148,11 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         figure = f"{usd(result.usd_per_hour)} per hour{each}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
-        return Headline(" ".join([*broken, f"{unpriced(result)}{takes}."]), False)
+        alike = ""
+        if result.kin_low_usd is not None and result.kin_high_usd is not None:
+            span = f"{usd(result.kin_low_usd)} to {usd(result.kin_high_usd)}"
+            alike = f"At what similar devices cost it would be {span}: an assumption, no offer."
+        return Headline(" ".join([*broken, f"{unpriced(result)}{takes}.", alike]).strip(), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
     doubt = doubt_words(untold(result))
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))

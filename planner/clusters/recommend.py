@@ -17,6 +17,7 @@ from estimator.training.estimates import unmeasured
 from knowledge.figures import hours, percent, rate, seconds, usd
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
+from planner.announced import before_release
 from planner.asked.clusters import ClusterRequest, Sort
 from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, missed, rank
 from planner.clusters.request import Asked, asked
@@ -474,6 +475,7 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
     if not serving and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
     first = result.choices[0].estimate
+    yield from before_release(first.job.machine.accelerator)
     yield from unmeasured(first.job) if isinstance(first, Planned) else unmeasured_serving(first.job)
     others = [option for option in options if option.accelerator != options[0].accelerator and not option.measured]
     if others:

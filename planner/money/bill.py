@@ -11,6 +11,7 @@ from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
+from knowledge.prices.kin import kin_price
 from planner.asked.money import CostTerms
 from planner.clock import today
 from planner.estimates import PlanEstimate, warning_kinds_of, warnings_of
@@ -70,6 +71,8 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
     """All that follows from the choice alone; tokens and the money for each of them are left to the kind of plan."""
     chosen, machine, goal = payment.chosen, work.machine, work.goal
     kwh, usd = _energy(machine, payment), chosen.usd
+    kin = kin_price(machine.accelerator) if usd is None else None
+    device_hours = chosen.hours * machine.count
     return CostEstimate(
         plan=work.estimate.complete_plan,
         assumptions=_assumed(work, payment, more),
@@ -78,7 +81,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         hours=chosen.hours,
         low_hours=chosen.low_hours,
         high_hours=chosen.high_hours,
-        device_hours=chosen.hours * machine.count,
+        device_hours=device_hours,
         price=chosen.kind,
         provider=chosen.row.provider if chosen.row else None,
         instance=chosen.row.instance if chosen.row else None,
@@ -88,6 +91,8 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         low_usd=chosen.low_usd,
         high_usd=chosen.high_usd,
         usd_total=usd,
+        kin_low_usd=kin.low_usd_per_hour * device_hours if kin else None,
+        kin_high_usd=kin.high_usd_per_hour * device_hours if kin else None,
         parts=[] if usd is None else [*chosen.parts],
         usd_per_hour=chosen.usd_per_hour,
         usd_per_device_hour=per(chosen.usd_per_hour, machine.count),
@@ -102,7 +107,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         plots=by_hours_of_use(payment.rows, payment.owned, chosen),
         within_budget=_within(usd, goal.budget_usd),
         within_deadline=_within(chosen.hours, goal.free_h),
-        within_device_hours=_within(chosen.hours * machine.count, goal.budget_device_hours),
+        within_device_hours=_within(device_hours, goal.budget_device_hours),
         warning_kinds=warning_kinds_of(work.estimate),
         warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),

@@ -163,6 +163,10 @@ class CostEstimate(Warned):
     low_usd: float | None
     high_usd: float | None
     usd_total: float | None = Field(default=None, description="With all parts.")
+    kin_low_usd: float | None = Field(
+        default=None, description="These hours where no price is known, at the least that similar devices cost."
+    )
+    kin_high_usd: float | None = Field(default=None, description="At the most. An assumption, no offer.")
     parts: list[CostPart] = Field(default_factory=list, description="They add up to usd_total.")
     usd_per_hour: float | None = None
     usd_per_device_hour: float | None = Field(default=None, description="Of the devices that the run uses.")

@@ -276,6 +276,7 @@ def _place(request: HardwareToShow | ModelToShow | PriceToShow, kind: str, name:
 
 def _hardware_shown(request: HardwareToShow) -> ShownRow:
     row: HardwareRow = _row_of(request, HardwareRow)
+    _refuse_future(row)
     path = _place(request, "hardware", row.id)
     _refuse_twice(own_accelerators(), row.id, path.parent, path)
     device, taken = _checked(path, lambda: check_own_accelerator(Own(row, path)))
@@ -337,8 +338,15 @@ def add_model(request: ModelToAdd) -> AddedRow:
     return _added(_model_shown(request), request.overwrite)
 
 
+def _refuse_future(row: PriceRow | HardwareRow) -> None:
+    if row.price_date is not None and row.price_date > today():
+        problem = f"{row.price_date} is still to come: a price is of the day on which it was had"
+        raise PlanError("price_date", problem, [f"{today()} or before"])
+
+
 def _price_shown(request: PriceToShow) -> ShownRow:
     row: PriceRow = _row_of(request, PriceRow)
+    _refuse_future(row)
     name = "-".join(filter(None, (row.provider, row.instance, row.region)))
     path = _place(request, "prices", name)
     price = _checked(path, lambda: price_book.check_own_price(Own(row, path)))

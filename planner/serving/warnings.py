@@ -12,6 +12,7 @@ from knowledge.engines import reads_format
 from knowledge.evidence import served_before
 from knowledge.figures import gib, number, percent, seconds
 from knowledge.machines.catalogue import find_accelerator
+from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, most_requests, per_replica, slo_rows
 
@@ -133,9 +134,7 @@ def _drafts(served: Served) -> list[str]:
 def _doubts(served: Served) -> list[str]:
     job, device = served.job, served.job.machine.accelerator
     texts = engine_doubts(job)
-    if device.announced:
-        name = device.name.removesuffix(" (announced)")
-        texts.append(f"{name} is announced: its figures are from before release, and no engine names it")
+    texts += [f"{text}, and no engine names it" for text in before_release(device)]
     texts += unmeasured(job)
     if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes: its speed depends on the network between them")

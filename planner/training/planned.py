@@ -25,6 +25,7 @@ from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, choices, is_unstarted
+from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
     Assumption,
@@ -422,7 +423,8 @@ def warnings_of(planned: Planned) -> list[str]:
     name = planned.job.framework.name
     if is_unstarted(name):
         texts.insert(0, f"Shardwise writes no launch files for {name}: you start it yourself")
-    return [*texts, *rejected_rows_of(planned.job.machine.accelerator.id, planned.job.architecture.id)]
+    device = planned.job.machine.accelerator
+    return [*before_release(device), *texts, *rejected_rows_of(device.id, planned.job.architecture.id)]
 
 
 def warning_kinds_of(planned: Planned) -> dict[str, str]:

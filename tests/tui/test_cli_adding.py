@@ -68,3 +68,19 @@ def test_a_table_is_rows_and_a_bad_one_writes_none(tmp_path: Path, capsys: pytes
 def test_a_row_in_words_is_told_how_rows_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hardware", "add", "my-x200, 192 GB, 6.4 TB/s"]) == 2
     assert "name=value" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_row_of_several_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "rows.csv"
+    head = "provider,instance,accelerator,count,usd_per_hour,price_date\n"
+    table.write_text(f"{head}Zed,a,h200-sxm,8,22,2026-11-01\nZed,b,h200-sxm,8,22,2999-01-01\n", encoding="utf-8")
+    assert main(["prices", "add", str(table)]) == 2
+    assert "row 2: price_date: 2999-01-01 is still to come" in capsys.readouterr().err
+
+
+def test_prices_are_listed_by_provider_and_region(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prices", "--provider", "nebius", "--region", "eu-north", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    assert {(row["provider"], row["region"]) for row in rows} == {("Nebius", "eu-north1")}
+    assert main(["prices", "--provider", "zorg"]) == 2

@@ -27,8 +27,8 @@ def add_catalogues(commands: Any) -> None:
         catalogue.add_argument("--overwrite", action="store_true", help="add in place of your row of that name")
         catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
         if name == "prices":
-            catalogue.add_argument("--provider", help="update: whose prices a list has that does not say it, e.g. AWS")
-            catalogue.add_argument("--region", action="append", help="update: only this region; may be repeated")
+            catalogue.add_argument("--provider", help="only this provider; update: whose a list is that does not say")
+            catalogue.add_argument("--region", action="append", help="only this region; may be repeated")
             catalogue.add_argument("--dry-run", action="store_true", help="update: say what it would do, write nothing")
         catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
 

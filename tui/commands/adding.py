@@ -35,8 +35,13 @@ def run(arguments: argparse.Namespace, words: list[str]) -> int:
     preview, add, places = _KINDS[arguments.catalogue]
     where: dict[str, Any] = {"where": "project"} if arguments.project else {}
     rows = [row | where for row in _rows(arguments.catalogue, words, places)]
-    for row in rows:
-        find(preview).run(row)
+    for place, row in enumerate(rows, start=1):
+        try:
+            find(preview).run(row)
+        except PlanError as error:
+            if len(rows) == 1:
+                raise
+            raise PlanError(f"row {place}: {error.field}", error.problem, error.valid) from None
     written = [find(add).run(row | ({"overwrite": True} if arguments.overwrite else {})) for row in rows]
     if arguments.json:
         write_json([row.model_dump(mode="json") for row in written])

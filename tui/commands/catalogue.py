@@ -39,8 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
         return (price_lists.age if arguments.query[0] == "age" else price_lists.update)(arguments, arguments.query[1:])
     rows, words, show = _CATALOGUES[arguments.catalogue]()
     matches = [row for row in rows if _matches(arguments.query, words(row))]
+    if arguments.catalogue == "prices":
+        matches = [row for row in matches if _sold(row, arguments.provider, arguments.region or ())]
     if not matches:
-        query = " ".join(arguments.query)
+        query = " ".join([*arguments.query, *filter(None, _chosen(arguments))])
         near = nearest(query, [row.id if arguments.catalogue != "prices" else row.provider for row in rows])
         raise PlanError(arguments.catalogue, f"nothing in the catalogue has {query!r} in its name", near)
     if arguments.json:
@@ -148,6 +150,17 @@ def _matches(query: list[str], words: Iterable[str]) -> bool:
     """Every word of the query is in the names, whatever the case and the punctuation ('llama3.1' finds Llama-3.1)."""
     names = [_folded(word) for word in words]
     return all(any(_folded(word) in name for name in names) for word in query)
+
+
+def _chosen(arguments: argparse.Namespace) -> list[str]:
+    """The provider and regions that flags name."""
+    return [arguments.provider, *(arguments.region or ())] if arguments.catalogue == "prices" else []
+
+
+def _sold(row: Any, provider: str | None, regions: Sequence[str]) -> bool:
+    """Whether an offer is of that provider and of one of the regions, by parts of their names."""
+    near = not regions or any(_folded(region) in _folded(row.region or "") for region in regions)
+    return near and _folded(provider or "") in _folded(row.provider)
 
 
 def _folded(text: str) -> str:
