@@ -423,11 +423,11 @@ class NameCatalogue:
     def _nearest(self, wanted: Form, name: str) -> list[str]:
         from rapidfuzz import fuzz
 
-        tokens, said = wanted.words | wanted.numbers, set(name.casefold().split())
+        tokens, plain = wanted.words | wanted.numbers, set(name.casefold().split())
 
         def likeness(entry: NamedEntry, forms: list[Form]) -> float:
             shared = max(len(tokens & (form.words | form.numbers | entry.attributes)) for form in forms)
-            shared += bool(said & entry.makers)
+            shared += bool(plain & entry.makers)
             return 100 * shared + max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
 
         scores = {entry.id: likeness(entry, forms) for entry, forms in self.forms if not entry.base}
