@@ -28,6 +28,7 @@ def document() -> str:
         f"{len(known)} models with {len(copies)} more checkpoints that share their architecture, {len(devices)} "
         f"accelerators, {len(prices())} offers. Sources stand in `knowledge/data/`, beside each row.",
         "## Models",
+        _gates(known),
         "Parameters are counted from the config, the text decoder alone; ~ where no independent count exists. Own "
         "weights: what the published checkpoint holds, where that is not 16 bits. Checkpoints: how many others have "
         "this architecture (`knowledge/data/checkpoints.csv`).",
@@ -55,6 +56,18 @@ def document() -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _gates(known: Iterable[ModelFacts]) -> str:
+    """How well it is known whether downloads are gated."""
+    kinds = Counter(
+        "unknown" if facts.gated is None else "recalled" if "recalled" in facts.gate_source else "read"
+        for facts in known
+    )
+    return (
+        f"Whether a download is gated was read in a source for {kinds['read']} of them, is recalled for "
+        f"{kinds['recalled']}, and is not known for {kinds['unknown']}: `shardwise model` says which."
+    )
 
 
 def _of_model(facts: ModelFacts, copies: int) -> tuple[str, ...]:

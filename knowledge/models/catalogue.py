@@ -23,6 +23,7 @@ from knowledge.models.naming import (
     bare_size,
     maker_words,
     model_form,
+    own_mix,
     refused_models,
     short_words,
     size_words,
@@ -210,6 +211,8 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
     built = _of_catalogue(known, match.value)
     if held := _format_said(match, spec, built.weight_format):
         built = replace(built, weight_format=held)
+    if mixed := own_mix(spec):
+        built = replace(built, notes=(*built.notes, mixed))
     return built, known.noted(match.value, match.note)
 
 

@@ -94,6 +94,20 @@ def _formats_said(words: list[str]) -> set[str]:
     return {_formats()[key] for key in plain or keys}
 
 
+_OWN_MIX = re.compile(r"(?<![a-z0-9])(ud[-_](?:i?q\d\w*)|q[4-8]_k_xl)(?![a-z0-9])")
+
+
+def own_mix(name: str) -> str:
+    """What is said of a GGUF file whose types somebody chose layer by layer (Unsloth's UD); '' of others."""
+    mix = _OWN_MIX.search(_parted(name)[1])
+    if not mix:
+        return ""
+    return (
+        f"{mix[1].upper()} is a mix of Unsloth's own, chosen for each model: sizes are those of llama.cpp's nearest "
+        "type, some per cent off; the path of the file has them exactly"
+    )
+
+
 def tag_format(name: str) -> str:
     """The format of what a tag of Ollama loads where it says none; '' for other names."""
     owner, text = _parted(name)

@@ -89,7 +89,7 @@ OTHER_MODELS = [
     "google-t5/t5-11b", "clip vit-l/14", "HunyuanVideo", "sentence-transformers/all-mpnet-base-v2",
     "stable diffusion xl", "FLUX.1-dev", "Hunyuan image 3", "jina-embeddings-v3", "bert base uncased", "Wan 2.2 video",
 ]  # fmt: skip
-MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "qwen3"]
+MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
 MODELS_UNKNOWN = [
     "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
     "qwen 4", "phi 5", "zorgmes 70b", "medical llama 8b", "llama guard 5 8b", "gemma 5 27b", "chat 3.1 80",

@@ -13,6 +13,7 @@ from knowledge.data_files import document
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import architecture_row, checkpoints, find_model, models
 from knowledge.models.naming import model_form
+from knowledge.models.weight_formats import weight_formats
 
 _FILE = Path(__file__).parents[1] / "data" / "names_written.csv"
 _ROWS = list(csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitlines() if line[0] != "#"))
@@ -70,6 +71,12 @@ def test_the_kind_of_a_file_does_not_hide_its_format() -> None:
         for written, held in words["formats"].items():
             name = f"Qwen2.5-7B-Instruct-{container}:{written}"
             assert model_form(name).formats == {held}, name
+
+
+def test_every_kind_of_gguf_file_is_read_in_its_name() -> None:
+    for kind in weight_formats():
+        if re.fullmatch(r"i?q\d_\w+", kind):
+            assert find_model(f"Qwen3-8B-{kind.upper()}.gguf").value.weight_format == kind
 
 
 def test_of_versions_that_cost_the_same_the_newest_is_meant() -> None:

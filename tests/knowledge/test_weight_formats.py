@@ -84,6 +84,26 @@ def test_size_of_a_gguf_file(row: dict[str, str]) -> None:
     assert weight_bytes(held, model) / 1e9 == pytest.approx(float(row["gb"]), abs=most * float(row["gb"]) + printed)
 
 
+# Bytes of bartowski/Qwen_Qwen3-1.7B-GGUF at dcb19155 by the API of huggingface.co, with an output that is not tied.
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        ("q8_0", 2_165_039_520), ("q6_k_l", 1_823_728_032), ("q6_k", 1_673_007_520), ("q5_k_l", 1_663_852_960),
+        ("q5_k_m", 1_471_805_856), ("q4_k_l", 1_513_382_304), ("q4_k_m", 1_282_439_584), ("q3_k_xl", 1_409_474_976),
+        ("q3_k_l", 1_137_205_664), ("q2_k_l", 1_183_768_992), ("q2_k", 879_896_992), ("iq4_xs", 1_175_689_632),
+    ],
+)  # fmt: skip
+def test_sizes_of_the_files_of_one_maker(kind: str, size: int) -> None:
+    model = replace(architecture("Qwen/Qwen3-1.7B"), tied=False)
+    assert weight_bytes(weight_format(kind, "llamacpp", model), model) == pytest.approx(size, rel=0.01)
+
+
+def test_a_mix_that_is_not_published_is_said_to_be_one() -> None:
+    for name, is_mix in (("Qwen3-30B-A3B-UD-Q4_K_XL", True), ("unsloth/Qwen3-8B-GGUF:UD-IQ2_XXS", True),
+                         ("Qwen3-8B-Q4_K_M.gguf", False), ("Qwen3-8B-Q4_K_L.gguf", False)):  # fmt: skip
+        assert any("Unsloth's own" in note for note in architecture(name).notes) == is_mix, name
+
+
 def test_tables_of_each_layer_are_held_as_the_embedding() -> None:
     """Not as vectors: they are more than a third of Gemma 4 E4B."""
     held, model = held_by("q8_0", "google/gemma-4-E4B-it", "llamacpp")
