@@ -15,6 +15,7 @@ from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import FOUR_BIT_RATES, Job
 from knowledge.fitted.training import framework, framework_tables
 from knowledge.machines.catalogue import accelerators
+from knowledge.machines.without_training import no_training
 
 
 def maker(accelerator: Accelerator) -> str:
@@ -59,7 +60,7 @@ def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
 def runs_on(name: str, accelerator: Accelerator) -> bool:
     """Whether a framework runs on the device; one of a person's own by a maker that nobody lists is left to them."""
     whose, limits = maker(accelerator), framework(name).limits
-    return whose in limits.devices or whose not in (*framework_tables()["serving_only"], *_makers())
+    return whose in limits.devices or not (no_training(accelerator) or whose in _makers())
 
 
 def is_unstarted(name: str) -> bool:
@@ -94,8 +95,8 @@ def check_offered(job: Job) -> None:
         raise PlanError("workload.precision", problem, precisions)
     name = job.framework.name
     if not runs_on(name, accelerator):
-        if maker(accelerator) in framework_tables()["serving_only"]:
-            problem = f"no training framework runs on {accelerator.name}"
+        if why := no_training(accelerator):
+            problem = f"no training framework that is estimated runs on {accelerator.name}: {why}"
             raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
         theirs = " and ".join(limits.devices)
         raise PlanError(

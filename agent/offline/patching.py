@@ -12,7 +12,10 @@ from agent.offline.form import BESIDE, Edit
 from agent.offline.refusing import refuse
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Training, merge
+from knowledge import engines, offers
 from knowledge.figures import length_in_tokens
+from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.without_training import no_training
 from planner.partial import checked, get, is_serving
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING, SERVING_PATHS
 
@@ -195,6 +198,7 @@ def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
             patch.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
         paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib")
         patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.paths})
+        _free_what_runs_elsewhere(patch, str(device))
     each = get(patch.plan, "cluster.per_node")
     if isinstance(number, int) and each and number < each and "cluster.per_node" not in patch.paths:
         # Fewer than a node of them: the node size was that of more.
@@ -203,6 +207,22 @@ def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
     if counted and "layout.dp" not in patch.paths and (dp := get(patch.plan, "layout.dp")):
         patch.plan = merge(patch.plan, {"layout.dp": None})
         patch.notes.append(f"dp={dp} no longer holds for the new number of devices, so it is chosen again")
+
+
+def _free_what_runs_elsewhere(patch: Patch, device: str) -> None:
+    """A framework or engine that was named before, and does not run on the new device, is chosen again."""
+    kind = "engine" if is_serving(patch.plan) else "framework"
+    path, name = f"workload.{kind}", get(patch.plan, f"workload.{kind}")
+    if name is None or path in patch.paths:
+        return
+    accelerator = find_accelerator(device).value
+    if kind == "engine":
+        runs = engines.runs_on(engines.engine(name, None, accelerator), accelerator)
+    else:
+        runs = offers.runs_on(name, accelerator) or no_training(accelerator) is not None
+    if not runs:
+        patch.plan = merge(patch.plan, {path: None})
+        patch.notes.append(f"{name} does not run on {accelerator.name}, so the {kind} is chosen again")
 
 
 def _loads_agree(patch: Patch) -> None:

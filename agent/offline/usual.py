@@ -15,7 +15,7 @@ from knowledge.models.catalogue import architecture
 from knowledge.recipes import usual_tokens
 from planner.partial import get, is_serving
 
-DEVICE, COUNT = "cluster.accelerator", "cluster.count"
+DEVICE, COUNT, PER_NODE = "cluster.accelerator", "cluster.count", "cluster.per_node"
 # Bytes a parameter of what is trained: weights, gradients and Adam's states in mixed precision (ZeRO, section 3.1);
 # frozen weights with adapters and activations beside them; the same in 4 bits. Of what is served: weights and cache.
 _BYTES = {"full": 16.0, "lora": 2.6, "dora": 2.6, "qlora": 0.9, "qdora": 0.9}
@@ -67,7 +67,7 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
                 _enough_of(device, need, shared), _for_a_month(device, get(plan, "goal.budget_device_hours")),
                 _for_all_tokens(plan, device), _that_are_split(plan),
             )  # fmt: skip
-            return max(counts, key=lambda taken: taken.get(COUNT, 0))
+            return _in_whole_machines(max(counts, key=lambda taken: taken.get(COUNT, 0)), get(plan, PER_NODE))
     except PlanError:
         return {}
     if count:
@@ -109,6 +109,11 @@ def _enough_of(device: Accelerator, need: float, shared: bool) -> dict[str, Any]
         return {}
     few = next((number for number in (2, 4, 8) if need <= number * held), None)
     return {COUNT: few or 8 * -(-int(need) // int(8 * held))}
+
+
+def _in_whole_machines(taken: dict[str, Any], each: int | None) -> dict[str, Any]:
+    """Whole machines, where it was said how many devices each has: 'server with 8 Gaudi3'."""
+    return taken if each is None else {COUNT: each * -(-taken.get(COUNT, 1) // each)}
 
 
 def _that_are_split(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,18 +38,35 @@ _OF_LENGTHS = ("users", "requests", "samples")
 def amounts(heard: Found) -> list[Amount]:
     """Every number of a text in order. Numbers inside names are left to the names."""
     read: list[Amount] = []
+    told_off = _told_off(heard)
     at = 0
     while at < len(heard.text):
         if at in heard.names:
             at = heard.names[at]
             continue
-        amount = None if at in heard.inside or _glued(heard, at) or _worded(heard, at) else _amount(heard, at)
+        amount = (
+            None
+            if at in heard.inside or at in told_off or _glued(heard, at) or _worded(heard, at)
+            else _amount(heard, at)
+        )
         if amount is None:
             at += 1
             continue
         read.append(amount)
         at = max(amount.end, at + 1)
     return _joined(heard, read)
+
+
+def _told_off(heard: Found) -> frozenset[int]:
+    """The numbers that only count what is said: 'one, does it fit, two, how long does it take'."""
+    counters: list[int] = []
+    for at, token in enumerate(heard.text):
+        opens = token.kind == "word" and (at == 0 or heard.text[at - 1].ends_clause)
+        word = heard.sense(at, "number") if opens else None
+        ends = word is not None and word[1] < len(heard.text) and heard.text[word[1]].text in (",", ":")
+        if word and ends and word[0].value == len(counters) + 1:
+            counters.append(at)
+    return frozenset(counters if len(counters) > 1 else ())
 
 
 def _worded(heard: Found, at: int) -> bool:

@@ -128,8 +128,8 @@ def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
             dated := _dated(read, at, found[1], int(found[0].value), today)
         ):
             yield dated
-        elif token.kind == "number" and len(token.norm) == 4 and (iso := _iso(read, at, now)):
-            yield iso
+        elif token.kind == "number" and (written := _written(read, at, now)):
+            yield written
 
 
 def _worded(word: str, today: datetime) -> datetime | None:
@@ -210,14 +210,33 @@ def _ends_at(read: Mentions, at: int, kind: str, end: int) -> bool:
     return behind[1] <= end and all(read.tokens[each].norm in articles for each in range(behind[1], end))
 
 
-def _iso(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | None:
-    written = read.text[read.tokens[at].start : read.tokens[at].start + 10]
-    try:
-        day = datetime.fromisoformat(written).replace(tzinfo=now.tzinfo)
-    except ValueError:
+def _written(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int] | None:
+    """A date in digits: '2026-12-31', '31/12/2026', '12/31/2026', '31.12.2026'. Where the first two may be either,
+    the next of the two days is meant; behind dots the day is first."""
+    start = read.tokens[at].start
+    written = read.text[start : start + 10]
+    length = next((index for index, sign in enumerate(written) if not (sign.isdecimal() or sign in "-/.")), 10)
+    written = written[:length].rstrip(".")
+    sign = next((sign for sign in written if not sign.isdecimal()), "")
+    parts = written.split(sign) if sign else []
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         return None
-    end = read.tokens[at].start + 10
-    return at, day, next((index for index, token in enumerate(read.tokens) if token.start >= end), len(read.tokens))
+    first, second, third = map(int, parts)
+    if len(parts[0]) == 4:
+        orders = [(first, second, third)] if sign == "-" else []
+    else:
+        orders = (
+            [(third, second, first), (third, first, second)][: 1 if sign == "." else 2] if len(parts[2]) == 4 else []
+        )
+    days: list[datetime] = []
+    for year, month, day in orders:
+        with suppress(ValueError):
+            days.append(datetime(year, month, day, tzinfo=now.tzinfo))
+    if not days:
+        return None
+    end = start + len(written)
+    behind = next((index for index, token in enumerate(read.tokens) if token.start >= end), len(read.tokens))
+    return at, min((day for day in days if day > now), default=days[0]), behind
 
 
 @dataclass(frozen=True)
@@ -333,16 +352,16 @@ def _hour(read: Mentions, at: int) -> tuple[float, int] | None:
 
 
 def iso_tokens(read: Mentions) -> frozenset[int]:
-    """Tokens of dates like 2026-11-20, of years alone and of a list's numbers, which count nothing."""
+    """Tokens of dates like 2026-11-20 and 31/12/2026, of years alone and of a list's numbers, which count nothing."""
     found: set[int] = set()
     for at, token in enumerate(read.tokens):
         if token.kind == "number" and _numbers_a_line(read, at):
             found.add(at)
         elif length := _all_day(read, at):
             found.update(range(at, at + length))
-        elif token.kind == "number" and len(token.norm) == 4 and at not in read.named_tokens:
-            iso = _iso(read, at, datetime(2000, 1, 1))
-            found.update(range(at, iso[2]) if iso else range(at, at + _is_year(read, at)))
+        elif token.kind == "number" and at not in read.named_tokens:
+            written = _written(read, at, datetime(2000, 1, 1))
+            found.update(range(at, written[2]) if written else range(at, at + _is_year(read, at)))
     return frozenset(found)
 
 
@@ -363,8 +382,13 @@ def _is_year(read: Mentions, at: int) -> bool:
     """Whether a number alone behind a preposition is a year: 'bought in 2022', 'since 2021.'"""
     before = read.found.words.get(at - 1, ()) if at else ()
     budget = any(sense.name == "budget_usd" for word in before for sense in word.all("field"))
-    dated = bool(budget or any(word.get("stop") for word in before)) and read.tokens[at].norm.isdigit()
-    return dated and int(read.tokens[at].norm) in _YEARS and not read.found.sense(at + 1, "unit")
+    dated = bool(budget or any(word.get("stop") for word in before)) and len(read.tokens[at].norm) == 4
+    return (
+        dated
+        and read.tokens[at].norm.isdigit()
+        and int(read.tokens[at].norm) in _YEARS
+        and not read.found.sense(at + 1, "unit")
+    )
 
 
 def _at(read: Mentions, day: datetime, end: int, whole: bool = True) -> tuple[datetime, int]:

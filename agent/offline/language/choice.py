@@ -53,7 +53,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return named, {named: 1.0}
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    if _goes_on(page, tool, shares[tool], context.tool):
+    if _goes_on(page, tool, shares[tool], context.tool) and not (tool in _WRITES and _asks_for_files(page)):
         page.again = context.tool
         return None, shares
     return _of_use(page, tool, context.tool), shares
@@ -138,6 +138,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in _CHOOSING and limit_goal(page) == "devices" and not (page.plan or any(map(page.values, LOADS))):
         # 'How many H100 for Llama 405B?' is asked of what holds it.
         return "find_limit"
+    if tool in _CHAIN and page.mode == SERVING and "layout" in focus and not (page.filled or page.kept):
+        # 'Best layout then'
+        return "best_serving"
     if tool == "advise" and page.plan and "cheaper" in focus:
         # 'Too expensive, what are my options?'
         return "estimate_cost"
@@ -198,7 +201,8 @@ def control_of(page: Page) -> str | None:
     rest = [at for at, token in enumerate(read.tokens) if at not in read.courtesies and token.kind != "sign"]
     senses = [sense for at in rest for word in read.found.words.get(at, ()) for sense in word.senses]
     joins = ("and_then", "run_after")
-    means = any(not (sense.kind == "stop" or sense.value == "assent" or sense.name in joins) for sense in senses)
+    aside = ("stop", "scale")
+    means = any(not (sense.kind in aside or sense.value == "assent" or sense.name in joins) for sense in senses)
     return "thanks" if read.courtesies and (wishes == {"help"} or not means) else None
 
 

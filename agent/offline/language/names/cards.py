@@ -210,7 +210,8 @@ def _unknown_accelerator(
         return None
     number = text[at + 1]
     family = token.norm in lexicon().lines
-    counts = at > 0 and text[at - 1].kind == "number" and token.space and len(number.norm) < 4
+    times = at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"
+    counts = (times or _is_counted(text, at)) and len(number.norm) < 4
     counts |= at > 0 and text[at - 1].norm in makers()
     letter = token.norm in ("a", "b", "h", "k", "l", "m", "p", "t", "v") and (token.text.isupper() or counts)
     if number.kind != "number" or "." in number.norm or len(number.norm) < 2 or len(number.norm) > 4:

@@ -190,7 +190,8 @@ def counts(text: Sequence[Glyphs], at: int) -> bool:
         return False
     unit = any(word.get("unit") or word.get("scale") for word in lexicon().at(text, at + 1))
     card = following.kind == "word" and at + 2 < len(text) and text[at + 2].kind == "number" and not text[at + 2].space
-    return unit or card
+    # 'Gemma 4 E4B' is no four of anything.
+    return unit or (card and not is_size(text, at + 2))
 
 
 @lru_cache(maxsize=4096)

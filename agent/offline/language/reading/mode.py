@@ -10,6 +10,7 @@ from agent.offline.language.measures import MONEY, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, shows
 from agent.offline.language.reading.observed import is_observed
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.without_training import no_training
 from knowledge.models.catalogue import find_model
 
 # From this share on the classifier knows better than a single word.
@@ -34,13 +35,18 @@ def mode_of(read: Mentions, context: Context) -> str:
     if verbs:
         # 'Fine-tune it for inference': what is to be done is said first.
         return verbs[0]
+    if not context.plan and _cannot_train(read):
+        return SERVING
     if context.plan == TRAINING and not shows(read, SERVING, beside=_FORMATS):
         return TRAINING
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING
     assists = {"assistant", "home"} & set(read.asked("whose")) or "bought" in read.asked("wish")
     served = assists or any(told(read) for told in _OF_SERVING)
-    if not context.plan and served and all(value.mode != TRAINING for value in read.values):
+    both = [value.start for value in read.values if value.mode]
+    # 'fp8' and 'mlx' are said of either.
+    shown = {value.mode for value in read.values if both.count(value.start) < 2}
+    if not context.plan and served and TRAINING not in shown:
         return SERVING
     bare = all(row.amounts[-1].is_size for row in read.rows) and not shows(read, TRAINING)
     if not context.plan and bare and "need" in read.asked("focus"):
@@ -52,9 +58,6 @@ def mode_of(read: Mentions, context: Context) -> str:
         return TRAINING
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
-    both = [value.start for value in read.values if value.mode]
-    # 'fp8' is said of either.
-    shown = {value.mode for value in read.values if both.count(value.start) < 2}
     alone = [kind for kind in (TRAINING, SERVING) if shows(read, kind, beside=_FORMATS)]
     if len(shown) == 1 and (shares[mode] < _SURE or alone == list(shown)):
         mode = shown.pop() or mode
@@ -149,6 +152,12 @@ def _is_too_large_to_train(read: Mentions) -> bool:
     held = max(counts, default=1.0) * device.memory_bytes
     parameters = find_model(str(models[0].id)).value.parameters or 0
     return bool(counts) and held < _TRAINED_BYTES * parameters
+
+
+def _cannot_train(read: Mentions) -> bool:
+    """Whether no training framework runs on any device that is named: 'llama 3 8b on one Inferentia2'."""
+    devices = [name.id for name in read.now("accelerator")]
+    return bool(devices) and all(id and no_training(find_accelerator(id).value) for id in devices)
 
 
 def _is_read_along(read: Mentions) -> bool:
