@@ -56,7 +56,9 @@ def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
             values = [_behind(row, rows[0], figure) for row in rows[1:3]]
             label = "" if figure in _WHOLE else f" {figures.label(figure).removeprefix('energy ')}"
             least = figures.shown(figure, getattr(rows[0], figure))
-            return figure, f"{rows[0].name} {_LEAST[wish]}: {least}{label}, then {', '.join(values)}."
+            apart = figure == "per_device_bytes" and len({row.summary for row in rows}) > 1
+            own = ", each split as suits it" if apart else ""
+            return figure, f"{rows[0].name} {_LEAST[wish]}{own}: {least}{label}, then {', '.join(values)}."
     return "", ""
 
 

@@ -11,7 +11,9 @@ from planner.fields import leaves
 from planner.training.planned import Planned
 
 # Where these are varied it is another training.
-_ANOTHER = ("model", "workload.kind", "workload.stage", "workload.seq_len", "workload.global_batch")
+_ANOTHER = ("model", "workload.kind", "workload.seq_len", "workload.global_batch")
+# Stages have batches of their own.
+_STAGE = "workload.stage"
 # Where these are, each runs in the framework that suits it, and is split anew.
 _ELSEWHERE = ("cluster.accelerator", "workload.framework")
 _SPLITS = ("workload.method", "workload.micro_batch", "workload.packing")
@@ -24,7 +26,9 @@ def as_the_first(first: Planned, asked: Plan, plan: Plan) -> Iterator[Plan]:
     varied = [path for path in {*before, *own} if before.get(path) != own.get(path)]
     if not varied or any(path.startswith(_ANOTHER) for path in varied):
         return
-    batch = {"workload.seq_len": first.job.seq_len, "workload.global_batch": first.job.global_batch}
+    batch: dict[str, Any] = {}
+    if _STAGE not in varied:
+        batch = {"workload.seq_len": first.job.seq_len, "workload.global_batch": first.job.global_batch}
     for held in ({**batch, **_held(first, varied)}, batch):
         if kept := {path: value for path, value in held.items() if value is not None and own.get(path) is None}:
             yield plan.patch(kept)
