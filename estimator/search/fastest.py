@@ -13,17 +13,17 @@ from estimator.plan.training.job import Job
 from estimator.search.bounds import least_memory, least_seconds
 from estimator.search.layouts import finer, lightest_layouts, spaces
 from estimator.search.ranking import TIE_S, fitting_order
-from estimator.search.space import WHOLE, Enumerated, enumerated, taken
+from estimator.search.space import WHOLE, Enumerated, Rows, enumerated, taken
 from estimator.training.memory import fits, fitting
 from estimator.training.schedule import step_time
 
-# Layouts up to which a bound costs more than it saves; groups that are estimated first, and how many times as many each
-# time after.
-_FEW, _FIRST, _MORE = 200, 50, 4
+# Layouts up to which a bound costs more than it saves, groups from which on it pays to look first which have no room;
+# groups that are estimated first, and how many times as many each time after.
+FEW, _MANY, _FIRST, _MORE = 200, 5_000, 50, 4
 
 
 @dataclass(frozen=True)
-class _Fitting:
+class Fitting:
     """Layouts that fit, with seconds of a step, bytes of a device, and their places in the enumeration."""
 
     layouts: Layouts
@@ -32,14 +32,14 @@ class _Fitting:
     place: Ints
 
     @staticmethod
-    def of(job: Job, layouts: Layouts, place: Ints) -> _Fitting:
+    def of(job: Job, layouts: Layouts, place: Ints) -> Fitting:
         inside, total = fitting(job, layouts)
         layouts = layouts.take(inside)
-        return _Fitting(layouts, step_time(job, layouts).seconds if len(inside) else total, total, place[inside])
+        return Fitting(layouts, step_time(job, layouts).seconds if len(inside) else total, total, place[inside])
 
-    def joined(self, *more: _Fitting) -> _Fitting:
+    def joined(self, *more: Fitting) -> Fitting:
         parts = [self, *more]
-        return _Fitting(
+        return Fitting(
             self.layouts.joined(*(part.layouts for part in more)),
             np.concatenate([part.seconds for part in parts]),
             np.concatenate([part.total for part in parts]),
@@ -61,12 +61,12 @@ def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Lay
             every = enumerated(job, space)
         except PlanError:
             continue
-        able = _candidates(job, every, slowest_s)
+        able = may_be_faster(job, every, slowest_s)
         if len(able.layouts):
             order = able.order(job)
             between = finer(job, every, able.layouts.take(order), able.seconds[order])
             if between is not None:
-                able = able.joined(_Fitting.of(job, between, every.modes.allowed.size + np.arange(len(between))))
+                able = able.joined(Fitting.of(job, between, every.modes.allowed.size + np.arange(len(between))))
                 order = able.order(job)
             first = order[:1]
             return able.layouts.take(first) if able.seconds[first[0]] < slowest_s else None
@@ -75,23 +75,29 @@ def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Lay
     return None
 
 
-def _candidates(job: Job, every: Enumerated, slowest_s: float) -> _Fitting:
+def may_be_faster(job: Job, every: Enumerated, slowest_s: float) -> Fitting:
     """What fits of the groups that may be faster than that and than the best of those with a lower bound."""
-    if len(every) <= _FEW:
-        return _Fitting.of(job, every.layouts(), every.rows["place"])
+    if len(every) <= FEW:
+        return Fitting.of(job, every.layouts(), every.rows["place"])
     heads = every.heads()
-    heads = taken(heads, fits(job, least_memory(job, every))[heads["base"]])
-    group = heads["group"]
-    bound = least_seconds(job, every, heads) if len(group) else np.zeros(0)
-    order = np.argsort(bound, kind="stable")
-    order = order[: int(np.searchsorted(bound[order], slowest_s, side="right"))]
+    if len(heads["base"]) > _MANY:
+        heads = _roomy(job, every, heads)
+    bound = least_seconds(job, every, heads) if len(heads["base"]) else np.zeros(0)
     none = np.zeros(0, dtype=np.int64)
-    parts = [_Fitting.of(job, every.written(every.rows_of(none)), none)]
-    best, done, step = slowest_s, 0, _FIRST
-    while done < (most := int(np.searchsorted(bound[order], best, side="right"))):
-        some = order[done : min(most, done + step)]
-        done, step = done + len(some), _MORE * step
-        rows = every.rows_of(group[some])
-        parts.append(_Fitting.of(job, every.written(rows), rows["place"]))
+    parts = [Fitting.of(job, every.written(every.rows_of(none)), none)]
+    best, step = slowest_s, _FIRST
+    group, bound = heads["group"][bound <= best], bound[bound <= best]
+    while len(group):
+        order = np.argpartition(bound, step) if len(group) > step else np.arange(len(group))
+        rows = every.rows_of(group[order[:step]])
+        parts.append(Fitting.of(job, every.written(rows), rows["place"]))
         best = min(best, float(parts[-1].seconds.min(initial=np.inf)) + TIE_S)
+        left = order[step:]
+        left = left[bound[left] <= best]
+        group, bound, step = group[left], bound[left], _MORE * step
     return parts[0].joined(*parts[1:])
+
+
+def _roomy(job: Job, every: Enumerated, heads: Rows) -> Rows:
+    """Those of bases of which something may fit."""
+    return taken(heads, fits(job, least_memory(job, every))[heads["base"]])

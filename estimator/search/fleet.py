@@ -9,14 +9,11 @@ import numpy as np
 
 from estimator.plan.layouts import RECOMPUTE, Floats
 from estimator.plan.training.job import Job
-from estimator.search.bounds import least_bytes, least_memory, least_seconds
-from estimator.search.ranking import TIE_S, fitting_order
-from estimator.search.space import USUAL, Rows, enumerated, taken
-from estimator.training.memory import fits, fitting
-from estimator.training.schedule import step_time
+from estimator.search.bounds import least_bytes
+from estimator.search.fastest import FEW, Fitting, may_be_faster
+from estimator.search.space import USUAL, Enumerated, enumerated, taken
+from estimator.training.memory import fitting
 
-# Layouts that are estimated first, and how many times as many each time after.
-_MANY, _MORE = 200, 4
 # Of the unit square of a front: its ends are on the line between them but for rounding.
 _ON_THE_LINE = 1e-9
 
@@ -47,8 +44,9 @@ class Slower:
     """Some layout fits, and none of them takes less than what was asked."""
 
 
-def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
-    """The best of the usual layouts that fit, None where none does, Slower where the best surely takes `slowest_s`.
+def quickest(job: Job, slowest_s: float = np.inf, known_to_fit: bool = False) -> Quick | Slower | None:
+    """The best of the usual layouts that fit, None where none does, Slower where the best surely takes `slowest_s`;
+    whether any fits is not looked up where that is known.
 
     Layouts are estimated in the order of a bound of their time, until that is beyond the best. Raises PlanError where
     no layout is valid.
@@ -56,51 +54,25 @@ def quickest(job: Job, slowest_s: float = np.inf) -> Quick | Slower | None:
     if least_bytes(job) > job.usable_bytes * job.machine.count:
         return None
     every = enumerated(job, USUAL)
-    groups = np.arange(len(every.groups["base"]))
-    if len(every) > _MANY:
-        groups = np.flatnonzero(fits(job, least_memory(job, every))[every.groups["base"]])
-    rows = every.rows_of(groups)
-    count = len(rows["place"])
-    if count > _MANY and slowest_s <= 0.0 and len(fitting(job, every.written(_leanest(rows)))[0]):
-        return Slower()
-    bound = np.zeros(count)
-    if count > _MANY and slowest_s > 0.0 and job.plan.goal.objective != "memory":
-        bound = least_seconds(job, every, rows)
-        order = np.argsort(bound, kind="stable")
-        rows, bound = taken(rows, order), bound[order]
-        if bound[0] >= slowest_s and len(fitting(job, every.written(_leanest(rows)))[0]):
-            return Slower()
-    pieces: list[tuple[np.ndarray, Floats, Floats]] = []
-    best, done, step = np.inf, 0, _MANY if bound.any() else count
-    while done < (most := int(np.searchsorted(bound, best, side="right"))):
-        piece = np.arange(done, min(most, done + step))
-        done, step = done + len(piece), _MORE * step
-        layouts = every.written(taken(rows, piece))
-        inside, total = fitting(job, layouts)
-        if len(inside) and slowest_s <= 0.0:
-            return Slower()
-        if len(inside):
-            seconds = step_time(job, layouts.take(inside)).seconds
-            pieces.append((piece[inside], seconds, total))
-            best = min(best, float(seconds.min()) + TIE_S)
-    if not pieces:
-        return None
-    index, seconds, total = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(rows["place"][index])
-    index, seconds, total = index[order], seconds[order], total[order]
-    layouts = every.written(taken(rows, index))
-    first = int(fitting_order(job, layouts, seconds, total * (1.0 + job.memory_above))[0])
-    return Quick(
-        layout=layouts.row(first),
-        micro_batch=int(layouts.micro_batch[first]),
-        step_s=float(seconds[first]),
-    )
+    if slowest_s <= 0.0:
+        return Slower() if _fits_any(job, every) else None
+    if job.plan.goal.objective == "memory":
+        able = Fitting.of(job, every.layouts(), every.rows["place"])
+    else:
+        able = may_be_faster(job, every, slowest_s)
+    first = able.order(job)[:1]
+    if len(first) and (len(every) <= FEW or able.seconds[first[0]] < slowest_s):
+        layout = able.layouts.take(first)
+        return Quick(layout.row(0), int(layout.micro_batch[0]), float(able.seconds[first[0]]))
+    return Slower() if len(first) or known_to_fit or _fits_any(job, every) else None
 
 
-def _leanest(rows: Rows) -> Rows:
-    """Some of the layouts that take the least memory: whether anything fits is seen from them."""
+def _fits_any(job: Job, every: Enumerated) -> bool:
+    """Whether anything fits is mostly seen from some of the layouts that take the least memory."""
+    rows = every.rows
     key = rows["micro_batch"] - len(RECOMPUTE) * (rows["recompute"] == RECOMPUTE.index("full"))
-    return taken(rows, np.argsort(key, kind="stable")[:_MANY])
+    order = np.argsort(key, kind="stable")
+    return any(len(fitting(job, every.written(taken(rows, some)))[0]) for some in (order[:FEW], order[FEW:]))
 
 
 def front(money: Floats, time: Floats) -> np.ndarray:

@@ -49,7 +49,7 @@ def written(layout: Layouts, index: int = 0) -> tuple[dict[str, Any], int]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_it_is_the_one_that_the_whole_search_has(case: Any, offload: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small spaces are gone through in many short steps, as large ones are.
-    monkeypatch.setattr(fastest_module, "_FEW", 0)
+    monkeypatch.setattr(fastest_module, "FEW", 0)
     monkeypatch.setattr(fastest_module, "_FIRST", 2)
     job = job_like(case)
     found = search_whole(job, offload=offload)

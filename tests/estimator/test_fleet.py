@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from estimator.plan.schema import Plan
 from estimator.rl.generation import least_generation_s
-from estimator.search.bounds import least_bytes, least_memory, least_seconds, least_training_s
+from estimator.search.bounds import least_bytes, least_kernels_s, least_memory, least_seconds, least_training_s
 from estimator.search.fleet import Quick, Slower, balance, front, knee, quickest, sizes
 from estimator.search.layouts import search
 from estimator.search.space import USUAL, enumerated
@@ -34,7 +34,8 @@ def _holds_its_bounds(one) -> None:
     every = enumerated(one, USUAL)
     count = one.machine.count
     assert (estimates.memory.total * count >= least_bytes(one)).all()
-    least_s = least_training_s(one) + least_generation_s(one) * (1.0 - 1e-9)
+    least_s = least_kernels_s(one) + least_generation_s(one) * (1.0 - 1e-9)
+    assert least_kernels_s(one) >= least_training_s(one)
     assert (estimates.step.seconds >= least_s).all()
     assert (estimates.memory.total >= least_memory(one, every)[every.rows["base"]]).all()
     assert (estimates.step.seconds >= least_seconds(one, every, every.rows)).all()

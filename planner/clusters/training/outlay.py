@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 from estimator.plan.training.job import Job
-from estimator.search.bounds import least_training_s
 from planner.clusters.candidates import Hourly
 from planner.training.run import clock_hours
 
 
-def unbroken_of(job: Job) -> float:
-    """Hours of the run at the rate of large products; without data seconds per token."""
-    step_s = least_training_s(job)
+def unbroken_of(job: Job, step_s: float) -> float:
+    """Hours of the run without failures and its last step; without data seconds per token."""
     return step_s / job.tokens_per_step if job.steps is None else (job.steps - 1) * step_s / 3600.0
 
 

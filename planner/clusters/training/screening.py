@@ -18,7 +18,7 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
-from estimator.search.bounds import least_training_s
+from estimator.search.bounds import least_kernels_s, least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
 from knowledge.jobs.training import job_of
@@ -224,6 +224,10 @@ class _Tries:
         self.node: dict[int | None, _Sized] = {}
         # By the name of the framework.
         self.generation_s: dict[str, float] = {}
+        # What kernels take at the least over what large products do, whatever the number of devices; and on how many
+        # the usual layouts are known to fit.
+        self.kernels: dict[str, float] = {}
+        self.fits_on = math.inf
         self.outdone = False
         self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
@@ -336,8 +340,11 @@ class _Tries:
             try:
                 job = job_of(plan)
                 check_offered(job)
-                least_s = least_training_s(job) + self._least_generation_s(plan, job)
-                sized = _Sized(plan, job, least_s, took_of(job, least_s), unbroken_of(job))
+                products_s, name = least_training_s(job), job.framework.name
+                kernels = self.kernels[name] = self.kernels.get(name) or least_kernels_s(job) / products_s
+                trained_s = kernels * products_s
+                least_s = trained_s + self._least_generation_s(plan, job)
+                sized = _Sized(plan, job, least_s, took_of(job, least_s), unbroken_of(job, trained_s))
             except PlanError as error:
                 self.error = error
                 return None
@@ -349,7 +356,10 @@ class _Tries:
         place = shape.place
         if place in self.known.best:
             return self.known.best[place]
-        quick, job = _quick(sized.plan, sized.job, slowest_s)
+        # What fits on some devices fits on more.
+        quick, job = _quick(sized.plan, sized.job, slowest_s, shape.count > self.fits_on)
+        if quick and job is sized.job:
+            self.fits_on = min(shape.count, self.fits_on)
         if not isinstance(quick, Slower):
             self.known.best[place] = quick, job
         return quick, job
@@ -455,7 +465,6 @@ class _Tries:
                 return self._fits(Shape(self.device, size))
             return False
 
-        # What fits on some devices fits on more.
         place = bisect_left(larger, True, key=holds)
         return larger[place] if place < len(larger) else None
 
@@ -471,10 +480,10 @@ def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     return choices(plan, first.machine.accelerator, first.machine.count)[1:]
 
 
-def _quick(plan: Plan, first: Job, slowest_s: float = math.inf) -> tuple[Quick | Slower | None, Job]:
+def _quick(plan: Plan, first: Job, slowest_s: float, known_to_fit: bool = False) -> tuple[Quick | Slower | None, Job]:
     """The best usual layout, on the usual framework or, where that does not fit, on another: as in an estimate.
     `first` is the job on the usual one. What fits and takes `slowest_s` at the least is Slower."""
-    quick, job = quickest(first, slowest_s), first
+    quick, job = quickest(first, slowest_s, known_to_fit), first
     if quick:
         return quick, job
     for choice in _other_frameworks(plan, first):
