@@ -152,11 +152,17 @@ def _tokens(plan: Mapping[str, Any]) -> dict[str, float]:
     return {"output": answer, "input": prompt, "total": prompt + answer}
 
 
-def _token_rate(patch: Patch, value: tuple[float, str], words: str) -> None:
-    rate, side = value
-    tokens = _tokens(patch.plan)[side]
-    note = f"{words} read as {rate / tokens:.4g} requests/s, each with {tokens:,} {_SIDES[side]}"
-    patch.put({"workload.request_rate": rate / tokens}, note)
+def _token_rate(patch: Patch, value: tuple[Any, ...], words: str) -> None:
+    rate, side, *prompts = value
+    tokens = _tokens(patch.plan)
+    if prompts:
+        side = "output"
+        tokens["input"] = max(round(tokens["output"] * prompts[0] / rate), 1)
+        words = "tokens of prompts and of answers"
+        patch.put({"workload.input_len": tokens["input"]})
+    each = f"{tokens['input']:,} {_SIDES['input']} and " if prompts else ""
+    note = f"{words} read as {rate / tokens[side]:.4g} requests/s, each with {each}{tokens[side]:,} {_SIDES[side]}"
+    patch.put({"workload.request_rate": rate / tokens[side]}, note)
 
 
 def _total_tokens(patch: Patch, value: float, words: str) -> None:

@@ -15,7 +15,7 @@ BESIDE = (
     "recompute_block",  # layers that are recomputed
     "prompt_len",  # tokens of a prompt where responses follow in the same sequence (RL)
     "total_tokens",  # of serving: tokens of all requests of a job
-    "token_rate",  # of serving: (tokens a second, "output" | "input" | "total")
+    "token_rate",  # of serving: (tokens a second, "output" | "input" | "total"), or (of answers, "both", of prompts)
     "prefix_tokens",  # of serving: tokens that prompts share
     "replicas",  # of serving: copies of the model
     "expert_parallel",  # experts dealt over all devices

@@ -89,7 +89,8 @@ class ClusterOption(Result):
     notes: list[str]
     launch_targets: list[str] = Field(
         default_factory=list,
-        description="Targets of render_configs that can write this plan; of the first three, the cheapest and the quickest.",
+        description="Targets of render_configs that can write this plan; of the first three, the cheapest and the "
+        "quickest.",
     )
     patch: dict[str, Any] = Field(description="Plan fields that make this option the plan.")
 

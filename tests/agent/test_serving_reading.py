@@ -273,3 +273,17 @@ def test_clients_are_read_in_every_form(number: int, form: str) -> None:
 def test_lengths_are_read_in_every_form(prompt: int, answer: int, form: str) -> None:
     found = begun(f"serve llama-3.1-8b on one H100, {form.format(prompt, answer)}").changes
     assert (found.get("workload.input_len"), found.get("workload.output_len")) == (prompt, answer)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["{i}M input and {o}M output tokens a month", "{o}M output and {i}M input tokens a month",
+     "{i}M input tokens a month and {o}M output tokens a month"],
+)  # fmt: skip
+@pytest.mark.parametrize(("prompts", "answers"), [(500, 100), (40, 80)])
+def test_tokens_of_prompts_and_answers_by_the_month_are_one_load(said: str, prompts: int, answers: int) -> None:
+    _, arguments = first_call(f"serve Llama-3.1-8B on 8xh100, {said.format(i=prompts, o=answers)}")
+    output_len = 256
+    assert arguments["input_len"] == round(output_len * prompts / answers)
+    month_s = 30 * 24 * 3600
+    assert arguments["request_rate"] * output_len * month_s == pytest.approx(answers * 1e6, rel=1e-6)

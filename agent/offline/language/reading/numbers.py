@@ -14,6 +14,7 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.currencies import NEAR_DOLLARS, in_dollars
+from agent.offline.language.reading.demand import token_rate
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
 from agent.offline.language.relative import differences, machines_added
@@ -307,10 +308,7 @@ def _set(page: Page, one: Filled, value: float, span: tuple[int, int]) -> Edit:
         why = f"at your {page.worth[unit.name]:.6g} dollars" if unit.name in page.worth else why
         note = f"{said} taken as ${value:,.10g}: {why}"
     elif name == "token_rate":
-        near = range(max(one.row.start - 4, 0), min(one.row.end + 4, len(page.read.tokens)))
-        words = [word for at in near for word in page.read.found.words.get(at, ())[:1]]
-        names = {sense.name for word in words for sense in word.all("field")}
-        number = (value, "output" if "output_len" in names else "input" if "input_len" in names else "total")
+        number = token_rate(page, one, value)
         note = None
     return Edit(name, "set", number, span, note)
 
