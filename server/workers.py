@@ -1,14 +1,13 @@
 """Processes that compute tool calls, so that a call nobody waits for any more ends with its process, and one that takes
 too long by the system's own clock of it.
 
-They are forked by a server that has the tools loaded (multiprocessing's forkserver), so a new one takes milliseconds
-and little memory; where the system has none, each loads them for itself. All that runs in this process shares them.
+They are forked by a server that has the tools loaded (server.forking), so a new one takes milliseconds and little
+memory. All that runs in this process shares them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 from knowledge.own import database
 from knowledge.own.files import ELSEWHERE, working_folder
+from server import forking
 
 try:
     import resource
@@ -126,25 +126,19 @@ def _taken() -> _Worker:
 
 
 def _started() -> _Worker:
-    here, there = _context().Pipe()
-    process = _context().Process(target=_serve, args=(there,), daemon=True, name="shardwise-call")
-    process.start()
+    context = forking.context("server.warmed")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), daemon=True, name="shardwise-call")
+    forking.start(process)
     there.close()
     return _Worker(process, here)
-
-
-def _context() -> Any:
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["server.warmed"])
-    return context
 
 
 def _serve(pipe: Connection) -> None:
     """Computes what comes, one call after another, until nobody is at the other end."""
     from server.work import answered  # what takes seconds is loaded where it is computed
 
+    forking.begin()
     # Over a pipe standard output is the protocol's alone.
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: whoever started us ends us

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from typing import Any
+
+from server import forking
 
 # A process that lives for less has not served; so many in a row, and there is something wrong with all of them.
 _SHORT_S, _MOST_SHORT = 5.0, 5
@@ -23,7 +24,8 @@ class Workers:
     """`count` processes that each run `target(*arguments, started)`, where `started` is an event to set."""
 
     def __init__(self, count: int, target: Callable[..., None], arguments: tuple[Any, ...], finish_s: float) -> None:
-        self._context = loading(target.__module__)
+        self._context = forking.context(target.__module__)
+        forking.start_server()
         self._target, self._arguments, self._finish_s = target, arguments, finish_s
         self._stopping = threading.Event()
         self._short = 0
@@ -54,7 +56,7 @@ class Workers:
         started = self._context.Event()
         process: Any = self._context.Process(target=_work, args=(self._target, self._arguments, started))
         process.started, process.told = started, False
-        process.start()
+        forking.start(process)
         return process
 
     def _replace(self, gone: Callable[[int], None]) -> None:
@@ -93,17 +95,6 @@ class Workers:
                 process.join()
 
 
-def loading(module: str) -> Any:
-    """How processes are started: forked by a server that has `module` loaded, which it begins to do here, so that a new
-    one is there at once. Where the system has no such server each loads it for itself."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([module])
-    forkserver.ensure_running()
-    return context
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -116,6 +107,7 @@ def _how(code: int | None) -> str:
 
 
 def _work(target: Callable[..., None], arguments: tuple[Any, ...], started: Any) -> None:
+    forking.begin()
     # Ctrl-C in a terminal is for whoever started us, who tells us to end.
     with suppress(AttributeError, OSError):
         os.setpgid(0, 0)
