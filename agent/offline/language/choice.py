@@ -11,7 +11,7 @@ from agent.offline.language.features.mode import Context
 from agent.offline.language.features.signs import LOADS, has_row
 from agent.offline.language.features.tool import listed, of_tool, only_changes
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own.limits import asked_outright, asks_for_data, has_model, limit_goal
+from agent.offline.language.own.limits import asked_outright, asks_for_data, asks_what_fits, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
@@ -91,6 +91,8 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "sweep"
     if "explain" in wishes and explained(page):
         return "explain"
+    if asks_what_fits(page):
+        return "find_limit"
     return "find_limit" if known and asked_outright(page) and not page.plan else None
 
 
@@ -175,6 +177,9 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
     if tool == "describe_hardware" and page.plan and not page.devices:
         # 'How much VRAM is left?'
         return bool({"memory", "fit", "need"} & set(focus))
+    if tool == "explain" and not page.plan and "faster" in focus:
+        # 'What is the bottleneck of Llama 8B on 8 H100?'
+        return not read.asked("figure")
     if tool == "explain" and before == "compare":
         # 'Why is it faster?' is about what was compared.
         return not read.asked("figure")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
+from agent.offline.language.asking import asks_which
 from agent.offline.language.mentions import SERVING
 from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
@@ -63,6 +64,8 @@ def limit_goal(page: Page) -> str | None:
         found.append((0, -9, "model"))
     if direct := asked_outright(page):
         found.append((0, -9, direct))
+    if asks_what_fits(page):
+        found.append((0, -9, "model"))
     if _how_many(page):
         found.append((0, -9, "devices"))
     return min(found)[2] if found else None
@@ -76,6 +79,14 @@ def asked_outright(page: Page) -> str | None:
         if any(sense and sense[1] == start for sense in which):
             return name
     return None
+
+
+def asks_what_fits(page: Page) -> bool:
+    """Whether a model is what is asked for: 'what fits on a 24 GB card?'."""
+    named = has_model(page) or page.topic.get("spoken", {}).get("model")
+    cards = any(row.amounts[-1].unit("bytes") for row in page.read.rows)
+    devices = page.devices or page.plan.get("cluster") or cards
+    return bool(devices and not named and "fit" in page.read.asked("focus") and asks_which(page.read.found))
 
 
 def _is_all_that_is_asked(page: Page, start: int, end: int) -> bool:

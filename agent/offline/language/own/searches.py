@@ -49,7 +49,8 @@ def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
     ]
     if specific or named:
         return {"figure": (specific or [name for _, _, name in named])[0]}
-    row = next(iter(page.left or [number.row for number in page.filled]), None)
+    # The numbers of a first question say what is run.
+    row = next(iter(page.left or [number.row for number in page.filled if page.plan]), None)
     return {"figure": page.read.said(row.start, row.end) if row else "first"}
 
 

@@ -18,6 +18,8 @@ _SURE = 0.7
 # Of training; of serving they are said of many users, whom a card at home has not.
 _BATCHES = ("batch", "micro_batch", "global_batch")
 _MINUTE_S = 60
+# From so many devices on a run is a training.
+_LARGE_CLUSTER = 64
 # How weights are kept: of a training it is the base that adapters are trained on.
 _FORMATS = ("weight_dtype", "weight_bits")
 # Bytes a parameter of weights, gradients and Adam's states in mixed precision without a master copy.
@@ -55,6 +57,8 @@ def mode_of(read: Mentions, context: Context) -> str:
     trained = any(read.found.sense(at, "ran") for at in range(len(read.tokens)))
     if not context.plan and "speed" in read.asked("judged") and (trained or not shows(read, SERVING)):
         # A speed that is judged is a training's where nothing says more: one of serving has a load.
+        return TRAINING
+    if not context.plan and _is_a_large_cluster(read):
         return TRAINING
     shares = act.mode_of(read, context)
     mode = max(shares, key=lambda name: shares[name])
@@ -158,6 +162,15 @@ def _cannot_train(read: Mentions) -> bool:
     """Whether no training framework runs on any device that is named: 'llama 3 8b on one Inferentia2'."""
     devices = [name.id for name in read.now("accelerator")]
     return bool(devices) and all(id and no_training(find_accelerator(id).value) for id in devices)
+
+
+def _is_a_large_cluster(read: Mentions) -> bool:
+    """Whether more devices are counted than serve a model to anybody who says nothing of users or requests: 'best
+    layout for Llama 405B on 256 H100'."""
+    if shows(read, SERVING):
+        return False
+    devices = [row.amounts[-1] for row in read.rows if row.amounts[-1].names or row.amounts[-1].unit("devices")]
+    return len(read.now("model")) == 1 and any(amount.value >= _LARGE_CLUSTER for amount in devices)
 
 
 def _is_read_along(read: Mentions) -> bool:
