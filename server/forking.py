@@ -27,11 +27,13 @@ def context(module: str) -> Any:
     return forked
 
 
-def start_server() -> None:
-    """Starts the server that forks, where there is one, so that it begins to load."""
-    if "forkserver" in multiprocessing.get_all_start_methods():
+def loading(module: str) -> Any:
+    """The same, with the server that forks, where there is one, begun to load `module` at once."""
+    forked = context(module)
+    if forked.get_start_method() == "forkserver":
         with _without_working_folder():
             forkserver.ensure_running()
+    return forked
 
 
 def start(process: Any) -> None:

@@ -24,8 +24,7 @@ class Workers:
     """`count` processes that each run `target(*arguments, started)`, where `started` is an event to set."""
 
     def __init__(self, count: int, target: Callable[..., None], arguments: tuple[Any, ...], finish_s: float) -> None:
-        self._context = forking.context(target.__module__)
-        forking.start_server()
+        self._context = forking.loading(target.__module__)
         self._target, self._arguments, self._finish_s = target, arguments, finish_s
         self._stopping = threading.Event()
         self._short = 0

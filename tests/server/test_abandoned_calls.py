@@ -14,7 +14,7 @@ import pytest
 from live_server import Live, in_thread
 
 from estimator.errors import PlanError
-from server import workers
+from server import forking, workers
 from server.calls import Calls
 from server.places import Places
 from tools.registry import registry
@@ -107,15 +107,15 @@ async def test_a_call_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_system_ends_a_process_that_computes_too_long() -> None:
-    process = workers._context().Process(target=_burn, daemon=True)
+    process = forking.context("server.warmed").Process(target=_burn, daemon=True)
     process.start()
     process.join(120)
     assert process.exitcode in (-24, -9)  # SIGXCPU, SIGKILL
 
 
 def test_what_a_process_prints_is_not_on_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
-    here, there = workers._context().Pipe()
-    process = workers._context().Process(target=_noisy, args=(there,), daemon=True)
+    here, there = forking.context("server.warmed").Pipe()
+    process = forking.context("server.warmed").Process(target=_noisy, args=(there,), daemon=True)
     process.start()
     process.join(30)
     here.close()

@@ -8,11 +8,11 @@ import sys
 
 from estimator.errors import PlanError
 from knowledge.own import database
+from server import forking
 from server.http.guard import guard_for
 from server.http.server import serve
 from server.http.token import token
 from server.service import Service
-from server.team.supervisor import loading
 from tui.root_folder import root_folder
 
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         if problem := database.schema_problem():
             raise PlanError("--database", problem)
         if arguments.workers > 1:
-            loading("tui.commands.servers.team")
+            forking.loading("tui.commands.servers.team")
         from tui.commands.servers.team import serve_team  # the libraries of a database, which others do not need
 
         return serve_team(arguments, guard, root, ready)
