@@ -16,6 +16,7 @@ from knowledge import engines, offers
 from knowledge.figures import length_in_tokens
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.machines.without_training import no_training
+from knowledge.models.catalogue import architecture
 from planner.partial import checked, get, is_serving
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING, SERVING_PATHS
 
@@ -62,7 +63,7 @@ class Patched:
 def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue: Catalogue, before: Before) -> Patched:
     """The plan after `edits`, said in `text`. What the Plan would refuse becomes a Need and changes nothing."""
     serving = is_serving(plan)
-    edits = [replace(edit, field=_name(edit.field, serving)) for edit in edits]
+    edits = [replace(edit, field=_name(edit.field, serving)) for edit in _passes(plan, edits, text)]
     patch = Patch(merge(plan, {}), catalogue)
     edits = [edit for edit in edits if _possible(patch, edit, text)]
     patch.paths = {_path(edit.field) for edit in edits if edit.op in _CHANGES}
@@ -90,6 +91,25 @@ def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue
     refused = {name: values for name, values in kept.items() if values}
     refuse(patch, refused, _of(edits, "refuse"))
     return Patched(patch, refused)
+
+
+def _passes(plan: Mapping[str, Any], edits: Sequence[Edit], text: str) -> list[Edit]:
+    """The edits with '2 ep' of a model without experts as passes over the data; 'ep2' is none."""
+    model = next((edit.value for edit in edits if edit.field == "model" and edit.op == "set"), get(plan, "model"))
+    passes = [edit for edit in edits if edit.field == "ep" and edit.op == "set" and _is_counted(text, edit)]
+    if not passes or model is None or is_serving(plan):
+        return list(edits)
+    try:
+        moe = architecture(model).is_moe
+    except PlanError:
+        moe = True
+    return list(edits) if moe else [replace(edit, field="epochs") if edit in passes else edit for edit in edits]
+
+
+def _is_counted(text: str, edit: Edit) -> bool:
+    """Whether a number stands before the name of its field."""
+    start = edit.span[0]
+    return text[start : start + 1].isdigit() and not text[:start].rstrip(" =:").lower().endswith(edit.field)
 
 
 def said_words(edit: Edit, text: str) -> str:

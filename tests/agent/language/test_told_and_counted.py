@@ -10,6 +10,10 @@ import pytest
 from agent.offline.catalogue import known
 from agent.offline.form import Reading
 from agent.offline.language import read
+from agent.offline.patching import Before, patched
+from agent.offline.usual import usual
+from planner.partial import get
+from planner.requests import ALL_PATHS
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 SERVED = {"model": "meta-llama/Llama-3.1-8B", "workload": {"kind": "inference", "input_len": 6000},
@@ -46,6 +50,14 @@ def test_what_was_sets_nothing(words: str, field: str) -> None:
         ("12 H100 here and 4 there. deepseek-v3 lora?", "count", 16),
         ("ds r1 671b on 8 H200", "model", "deepseek-ai/DeepSeek-R1"),
         ("the 3090 in my box, lora of mistral 7b", "accelerator", "rtx-3090"),
+        (
+            "GRPO of qwen2.5 7b on eight H100s. One, does it fit, two, how long is a step, three, which cost?",
+            "count",
+            8,
+        ),
+        ("qwen3 8b chat on two b60s", "accelerator", "arc-pro-b60"),
+        ("does gemma 4 e4b fit on a 4090?", "model", "google/gemma-4-E4B"),
+        ("we're debating R1 671B on 16 H100", "model", "deepseek-ai/DeepSeek-R1"),
     ],
 )
 def test_what_there_is_is_counted(words: str, field: str, value: Any) -> None:
@@ -165,3 +177,30 @@ def test_a_mac_has_the_memory_that_is_said(machine: str, id: str) -> None:
 
 def test_a_mac_with_memory_that_none_is_sold_with_has_less_of_it() -> None:
     assert _set("can my macbook m4 pro 20gb run llama 3.1 8b q4?")["usable_gib"] == 15
+
+
+@pytest.mark.parametrize("day", ["31/12/2026", "12/31/2026", "31.12.2026", "2026-12-31", "December 31st"])
+def test_a_date_is_no_number_of_devices(day: str) -> None:
+    found = _read(f"finetune llama 3.1 8b on 8 h100 with 1B tokens, done by {day}")
+    values = {edit.field: edit.value for edit in found.edits}
+    assert (values["count"], values["deadline_h"]) == (8, 1044.0)
+    assert not found.options
+
+
+@pytest.mark.parametrize(("words", "field"), [("qwen2.5 72b on 8 h200, 2 ep", "epochs"), ("qwen3-30b-a3b, 2 ep", "ep")])
+def test_passes_of_a_model_without_experts(words: str, field: str) -> None:
+    plan = patched({}, _read(words).edits, words, known(), Before()).plan
+    assert get(plan, ALL_PATHS[field]) == 2
+
+
+def test_what_does_not_run_on_a_new_device_is_chosen_again() -> None:
+    plan = {"model": "Qwen/Qwen3-8B", "cluster": {"accelerator": "apple-m4-max"}, "workload": {"framework": "mlx"}}
+    moved = patched(plan, _read("on one 5090", plan).edits, "on one 5090", known(), Before())
+    assert get(moved.plan, "workload.framework") is None
+    assert any("mlx does not run on GeForce RTX 5090" in note for note in moved.patch.notes)
+    assert get(patched(plan, _read("on an M3 Ultra", plan).edits, "", known(), Before()).plan, "workload.framework")
+
+
+def test_machines_whose_size_is_named_are_had_whole() -> None:
+    plan = {"model": "Qwen/Qwen3-0.6B", "cluster": {"accelerator": "gaudi3", "per_node": 8}}
+    assert usual(plan) == {"cluster.count": 8}

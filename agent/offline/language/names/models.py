@@ -210,7 +210,7 @@ def model_named(text: Sequence[Glyphs], start: int, end: int, said: str, catalog
 def _unknown_model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
     """What is written like a model of no known family: 'SuperLM-13B', 'org/Name-7B', 'Hermes 3 8B'."""
     token = text[at]
-    if token.kind != "word" or len(token.norm) < 3:
+    if token.kind != "word" or len(token.norm) < 3 or _is_a_verb(token):
         return None
     if end := _strange_model(text, at, known):
         said = said_of(whole, text, at, end)
@@ -236,6 +236,11 @@ def _unknown_model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Cat
         end += 1
     end -= text[end - 1].joins
     return model_named(text, at, end, said_of(whole, text, at, end), catalogue, whole)
+
+
+def _is_a_verb(token: Glyphs) -> bool:
+    """Whether a word is written as English writes what somebody did or does: 'we guessed 2.9B', 'debating R1'."""
+    return token.text.islower() and token.text.endswith(("ed", "ing"))
 
 
 def _strange_model(text: Sequence[Glyphs], at: int, known: Known) -> int | None:
