@@ -280,11 +280,16 @@ def _own_and_rent(cost: CostEstimate, offers: Sequence[ProviderCost]) -> tuple[O
 
 
 def _cheaper_of(cost: CostEstimate, own: OwnedCost, rented: ProviderCost) -> str:
+    """Own hardware takes its share of the run from all years of its use; bought for one run it is seldom paid by it."""
     usd = rented.usd or 0.0
+    owning = own.usd <= usd
+    alone = owning and own.capex_usd > usd
+    span = "by the hour, renting for this run alone" if alone else "for this run"
+    bought = f"; the machines themselves cost {figures.usd(own.capex_usd)}" if alone else ""
     return (
-        f"**{_CHEAPER[own.usd <= usd]} is cheaper for this run**: about {figures.usd(own.usd)} on hardware of your "
-        f"own, {_busy(own)}, against {figures.usd(usd)} renting from {rented.provider}, for "
-        f"{figures.hours(cost.hours)}."
+        f"**{_CHEAPER[owning]} is cheaper {span}**: about {figures.usd(own.usd)} on hardware of your own, "
+        f"{_busy(own)}, against {figures.usd(usd)} renting from {rented.provider}, "
+        f"for {figures.hours(cost.hours)}{bought}."
     )
 
 

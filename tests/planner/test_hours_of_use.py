@@ -89,6 +89,8 @@ def test_hours_of_use_decide_of_a_plan_too(plan: str, said: str, verdict: str) -
     before = ask(plan, approve=False, model="offline")
     answer = ask(f"buy or rent, {said} for a year?", approve=False, model="offline", session_id=before["session"])
     assert f"**{verdict} is cheaper" in answer["answer"]
+    # No machine is paid by one short run.
+    assert ("renting for this run alone" in answer["answer"]) == (verdict == "Owning" and plan.startswith("LoRA"))
 
 
 @pytest.mark.parametrize("words", ["8 h100 at nebius", "4 h100", "16 h200"])
