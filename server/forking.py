@@ -2,8 +2,8 @@
 there at once. Where the system has no such server each loads it for itself.
 
 Python starts that server as it starts `python -c`: with the working folder before all other places of modules, so that
-a pages.py of somebody else's would be run in place of ours. It is started with PYTHONSAFEPATH, which what it forks does
-not keep.
+an estimator.py of somebody else's would be run in place of ours. It is started with PYTHONSAFEPATH, which what it forks
+does not keep.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf import script
+from launchers.hf.adapters import checkpoint
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, saving
 from launchers.launch.heading import heading
-from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.python.calls import Symbol, call
@@ -19,13 +19,6 @@ from launchers.tables import table
 from launchers.trial import profiling
 
 PATH = "train_gaudi.py"
-_TEXTS = """
-def as_text(rows):
-    return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
-
-
-data = data.map(as_text, batched=True)
-"""
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -37,9 +30,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "learning_rate": "a value to start from; yours to choose",
     }
     name = checkpoint(launch, PATH, "model_name", needs, comments)
-    if launch.site.dataset is None:
-        comments["path"] = f"set this: a Hugging Face data set or a folder of one ({words['data'][training.stage]})"
-        needs.append(f"{PATH}: path of load_dataset, your data ({words['data'][training.stage]})")
+    data = script.data(launch, PATH, words["data"][training.stage], needs, comments)
     needs.append(f"environment: {words['environment']}")
     command = f"torchrun {torchrun_options(launch)} {PATH}"
     half = Symbol("torch.float32" if training.precision == "fp32" else "torch.bfloat16")
@@ -63,8 +54,8 @@ def render(launch: TrainingLaunch) -> Piece:
         *call("model = AutoModelForCausalLM.from_pretrained", model, comments, "model_name"),
         "tokenizer = AutoTokenizer.from_pretrained(model_name)",
         "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token",
-        *call("data = load_dataset", {"path": launch.site.dataset or DATASET, "split": "train"}, comments),
-        *(_TEXTS.rstrip("\n").split("\n") if training.stage == "sft" else []),
+        *call("data = load_dataset", data, comments),
+        *(script.AS_TEXTS if training.stage == "sft" else []),
         "settings = GaudiConfig()",
         # DeepSpeed's own Adam is what runs on the host.
         f"settings.use_fused_adam = {training.optimizer == 'adamw' and launch.offload == 'none'}",
@@ -74,11 +65,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "    model=model, args=arguments, gaudi_config=settings, train_dataset=data, tokenizer=tokenizer"
         + (", peft_config=adapter" if launch.uses_adapters else ""),
         ")",
-        "folder = arguments.output_dir",
-        "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
-        "trainer.train(resume_from_checkpoint=last)",
-        "trainer.save_model()",
-        "",
+        *script.GOING_ON,
     ]
     start = Start(command, environment=words["variables"], programs=("optimum-habana",))
     return Piece((File(PATH, "optimum-habana", "\n".join(lines)),), tuple(needs), start)
@@ -111,15 +98,5 @@ def _arguments(launch: TrainingLaunch) -> dict[str, Any]:
 
 
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
-    lora = launch.training.lora
-    fields: dict[str, Any] = {
-        "r": lora.rank,
-        "lora_alpha": whole_alpha(launch, "LoraConfig"),
-        "lora_dropout": lora.dropout,
-        "target_modules": target_modules(launch, PATH, "target_modules", needs) or "all-linear",
-        "bias": "none",
-        "task_type": "CAUSAL_LM",
-    }
-    if lora.train_embeddings:
-        fields["modules_to_save"] = embedding_modules(launch, PATH, "modules_to_save", needs)
-    return fields
+    every = "all-linear"
+    return script.adapter(launch, PATH, "LoraConfig", every, {"task_type": "CAUSAL_LM"}, needs)

@@ -13,10 +13,10 @@ from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
 from launchers.devices import FIELD, accelerator_of
 from launchers.families import layer_class_of
-from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf import script
+from launchers.hf.adapters import checkpoint
 from launchers.hf.write import batch_comment, learning_rate, length, optimizer, saving
 from launchers.launch.heading import heading
-from launchers.launch.placeholders import DATASET
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.python.calls import Symbol, call
@@ -38,9 +38,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "tensor_parallel_size": f"{launch.plan.layout.tp} x {cores} cores of a chip",
     }
     name = checkpoint(launch, PATH, "model_name", needs, comments)
-    if launch.site.dataset is None:
-        comments["path"] = f"set this: a Hugging Face data set or a folder of one ({words['data'][training.stage]})"
-        needs.append(f"{PATH}: path of load_dataset, your data ({words['data'][training.stage]})")
+    data = script.data(launch, PATH, words["data"][training.stage], needs, comments)
     needs.append(f"environment: {words['environment']}")
     # torchrun counts processes.
     command = f"torchrun {torchrun_options(replace(launch, node_devices=launch.node_devices * cores))} {PATH}"
@@ -65,17 +63,13 @@ def render(launch: TrainingLaunch) -> Piece:
         *call("model = NeuronModelForCausalLM.from_pretrained", model, comments, "model_name", "arguments.trn_config"),
         "tokenizer = AutoTokenizer.from_pretrained(model_name)",
         "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token",
-        *call("data = load_dataset", {"path": launch.site.dataset or DATASET, "split": "train"}, comments),
+        *call("data = load_dataset", data, comments),
         *adapter,
         "trainer = NeuronSFTTrainer(",
         "    model=model, args=arguments, train_dataset=data, processing_class=tokenizer"
         + (", peft_config=adapter" if adapter else ""),
         ")",
-        "folder = arguments.output_dir",
-        "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
-        "trainer.train(resume_from_checkpoint=last)",
-        "trainer.save_model()",
-        "",
+        *script.GOING_ON,
     ]
     start = Start(command, environment=words["variables"], programs=("optimum-neuron",))
     return Piece((File(PATH, "optimum-neuron", "\n".join(lines)),), tuple(needs), start)
@@ -140,16 +134,5 @@ def _arguments(launch: TrainingLaunch, cores: int) -> dict[str, Any]:
 
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
     """Its parallel layers are found by name alone."""
-    lora = launch.training.lora
-    names = list(table("optimum_neuron/fields")["all_linear"])
-    fields: dict[str, Any] = {
-        "r": lora.rank,
-        "lora_alpha": whole_alpha(launch, "LoraConfig"),
-        "lora_dropout": lora.dropout,
-        "target_modules": target_modules(launch, PATH, "target_modules", needs) or names,
-        "bias": "none",
-        "task_type": "CAUSAL_LM",
-    }
-    if lora.train_embeddings:
-        fields["modules_to_save"] = embedding_modules(launch, PATH, "modules_to_save", needs)
-    return fields
+    every = list(table("optimum_neuron/fields")["all_linear"])
+    return script.adapter(launch, PATH, "LoraConfig", every, {"task_type": "CAUSAL_LM"}, needs)

@@ -6,11 +6,12 @@ from typing import Any
 
 from knowledge.models.catalogue import architecture
 from launchers.families import linear_layers_of
-from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf import script
+from launchers.hf.adapters import checkpoint
 from launchers.hf.profiler import CALLBACK, callback
 from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
 from launchers.launch.heading import heading
-from launchers.launch.placeholders import DATASET, REWARDS
+from launchers.launch.placeholders import REWARDS
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.python.calls import Symbol, call
@@ -19,13 +20,6 @@ from launchers.shell.starting import torchrun_options
 from launchers.tables import table
 
 PATH = "train_unsloth.py"
-_TEXTS = """
-def as_text(rows):
-    return {"text": [tokenizer.apply_chat_template(chat, tokenize=False) for chat in rows["messages"]]}
-
-
-data = data.map(as_text, batched=True)
-"""
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -39,9 +33,9 @@ def render(launch: TrainingLaunch) -> Piece:
     body = call("model, tokenizer = FastLanguageModel.from_pretrained", _model(launch, needs, comments), comments)
     if launch.uses_adapters:
         body += call("model = FastLanguageModel.get_peft_model", _adapter(launch, needs), comments, "model")
-    body += call("data = load_dataset", _data(launch, needs, comments), comments)
+    body += call("data = load_dataset", script.data(launch, PATH, stage["data"], needs, comments), comments)
     if launch.training.stage == "sft":
-        body += _TEXTS.rstrip("\n").split("\n")
+        body += script.AS_TEXTS
     body += call(f"arguments = {stage['config']}", _arguments(launch, comments), comments)
     wanted = ["unsloth", "trl==0.24.0", *(name for name in packages(launch) if name != "flash-attn")]
     rewards: list[str] = []
@@ -71,11 +65,7 @@ def render(launch: TrainingLaunch) -> Piece:
         + (", reward_funcs=[reward]" if rewards else "")
         + (f", callbacks=[{CALLBACK}()]" if profiler else ""),
         ")",
-        "folder = arguments.output_dir",
-        "last = get_last_checkpoint(folder) if os.path.isdir(folder) else None",
-        "trainer.train(resume_from_checkpoint=last)",
-        "trainer.save_model()",
-        "",
+        *script.GOING_ON,
     ]
     return Piece(
         (File(PATH, "unsloth", "\n".join(lines)),),
@@ -119,28 +109,8 @@ def _all_linear(launch: TrainingLaunch) -> list[str]:
 
 
 def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Any]:
-    lora = launch.training.lora
-    targets = target_modules(launch, PATH, "target_modules", needs) or _all_linear(launch)
-    fields: dict[str, Any] = {
-        "r": lora.rank,
-        "lora_alpha": whole_alpha(launch, "Unsloth"),
-        "lora_dropout": lora.dropout,
-        "target_modules": targets,
-        "bias": "none",
-        "use_gradient_checkpointing": _checkpointing(launch),
-        "max_seq_length": launch.seq_len,
-    }
-    if lora.train_embeddings:
-        fields["modules_to_save"] = embedding_modules(launch, PATH, "modules_to_save", needs)
-    return fields
-
-
-def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -> dict[str, Any]:
-    if launch.site.dataset is None:
-        content = table("unsloth/fields")["stages"][launch.training.stage]["data"]
-        comments["path"] = f"set this: a Hugging Face data set or a folder of one ({content})"
-        needs.append(f"{PATH}: path of load_dataset, your data ({content})")
-    return {"path": launch.site.dataset or DATASET, "split": "train"}
+    rest = {"use_gradient_checkpointing": _checkpointing(launch), "max_seq_length": launch.seq_len}
+    return script.adapter(launch, PATH, "Unsloth", _all_linear(launch), rest, needs)
 
 
 def _arguments(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Any]:

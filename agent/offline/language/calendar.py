@@ -222,12 +222,11 @@ def _written(read: Mentions, at: int, now: datetime) -> tuple[int, datetime, int
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         return None
     first, second, third = map(int, parts)
-    if len(parts[0]) == 4:
-        orders = [(first, second, third)] if sign == "-" else []
-    else:
-        orders = (
-            [(third, second, first), (third, first, second)][: 1 if sign == "." else 2] if len(parts[2]) == 4 else []
-        )
+    orders: list[tuple[int, int, int]] = []
+    if len(parts[0]) == 4 and sign == "-":
+        orders = [(first, second, third)]
+    elif len(parts[2]) == 4:
+        orders = [(third, second, first)] if sign == "." else [(third, second, first), (third, first, second)]
     days: list[datetime] = []
     for year, month, day in orders:
         with suppress(ValueError):

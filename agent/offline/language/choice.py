@@ -53,7 +53,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return named, {named: 1.0}
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
-    if _goes_on(page, tool, shares[tool], context.tool) and not (tool in _WRITES and _asks_for_files(page)):
+    if _goes_on(page, tool, shares[tool], context.tool):
         page.again = context.tool
         return None, shares
     return _of_use(page, tool, context.tool), shares
@@ -102,6 +102,9 @@ def _goes_on(page: Page, tool: str, share: float, before: str | None) -> bool:
     if before in _CHOOSING and tool == "compare":
         # 'vLLM or SGLang?' after the best way was asked for.
         return not page.read.does("compare", "versus")
+    if tool in _WRITES and _asks_for_files(page):
+        # 'Give me the vLLM serve line'
+        return False
     changes = bool(page.plan) and before in _REPEATED and only_changes(page)
     return changes and (tool == before or share < _SURE)
 

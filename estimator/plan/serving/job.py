@@ -13,12 +13,12 @@ from estimator.machine.hardware import Machine
 from estimator.machine.matmul import Kind, MatmulSurface
 from estimator.model.architecture import Architecture
 from estimator.model.parts import draft_layer
-from estimator.model.vision import image, patches_read
 from estimator.model.weight_format import Kernel, WeightFormat
+from estimator.plan import images
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import DeviceFactors
 from estimator.plan.layouts import Floats
-from estimator.plan.schema import Inference, Plan, image_sides
+from estimator.plan.schema import Inference, Plan
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.engine import Engine
 from estimator.plan.serving.factors import ServingFactors
@@ -84,10 +84,7 @@ class ServingJob:
     @cached_property
     def image_keys(self) -> float:
         """Keys of a request's images in layers of cross-attention."""
-        tower, workload = self.architecture.vision, self.inference
-        if tower is None or not workload.images:
-            return 0.0
-        return float(workload.images * image(tower.rule, *image_sides(workload.image_size)).keys)
+        return images.keys(self.architecture, self.inference)
 
     @cached_property
     def running(self) -> Architecture:
@@ -100,11 +97,7 @@ class ServingJob:
     @cached_property
     def patches(self) -> float:
         """Patches of a request's images and frames."""
-        tower, workload = self.architecture.vision, self.inference
-        if tower is None or not workload.visual_tokens:
-            return 0.0
-        sides = image_sides(workload.image_size)
-        return patches_read(tower.rule, workload.visual_tokens, workload.images, *sides)
+        return images.patches(self.architecture, self.inference)
 
     @property
     def loads_tower(self) -> bool:

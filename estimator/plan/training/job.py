@@ -11,11 +11,11 @@ import numpy as np
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
 from estimator.model.architecture import Architecture
-from estimator.model.vision import image, patches_read
+from estimator.plan import images
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import Calibration
 from estimator.plan.layouts import Floats, Layouts
-from estimator.plan.schema import Plan, Training, image_sides
+from estimator.plan.schema import Plan, Training
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.framework import Framework, OptimizerFacts, Style
 from estimator.plan.training.run_length import PAIRED_STAGES, RunSize, run_size
@@ -247,19 +247,12 @@ class Job:
     @cached_property
     def sequence_patches(self) -> float:
         """Patches of the images and frames of one sequence."""
-        tower, training = self.architecture.vision, self.training
-        if tower is None or not training.visual_tokens:
-            return 0.0
-        sides = image_sides(training.image_size)
-        return patches_read(tower.rule, training.visual_tokens, training.images, *sides)
+        return images.patches(self.architecture, self.training)
 
     @cached_property
     def image_keys(self) -> float:
         """Keys of a sequence's images in layers of cross-attention."""
-        tower, training = self.architecture.vision, self.training
-        if tower is None or not training.images:
-            return 0.0
-        return float(training.images * image(tower.rule, *image_sides(training.image_size)).keys)
+        return images.keys(self.architecture, self.training)
 
     @cached_property
     def usable_bytes(self) -> float:
