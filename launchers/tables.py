@@ -14,4 +14,5 @@ def table(path: str) -> Any:
 
     folder, _, name = path.rpartition("/")
     package = f"launchers.{folder.replace('/', '.')}"
-    return yaml.safe_load(files(package).joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    text = files(package).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))

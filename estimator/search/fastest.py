@@ -3,7 +3,7 @@ so that asking whether another framework is faster costs less than a search of i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from estimator.plan.training.job import Job
 from estimator.search.bounds import least_memory, least_seconds
 from estimator.search.layouts import finer, lightest_layouts, spaces
 from estimator.search.ranking import TIE_S, fitting_order
-from estimator.search.space import WHOLE, Enumerated, Rows, enumerated, taken
+from estimator.search.space import WHOLE, Enumerated, enumerated
 from estimator.training.memory import fits, fitting
 from estimator.training.schedule import step_time
 
 # Layouts up to which a bound costs more than it saves, groups from which on it pays to look first which have no room;
 # groups that are estimated first, and how many times as many each time after.
-FEW, _MANY, _FIRST, _MORE = 200, 5_000, 50, 4
+FEW, _MANY, _FIRST, _MORE = 200, 500, 50, 4
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,10 @@ def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Lay
     goal has to be speed."""
     for space in spaces(job, WHOLE, offload):
         try:
-            every = enumerated(job, space)
+            every = roomy(job, enumerated(job, space))
         except PlanError:
+            continue
+        if not len(every):
             continue
         able = may_be_faster(job, every, slowest_s)
         if len(able.layouts):
@@ -80,9 +82,7 @@ def may_be_faster(job: Job, every: Enumerated, slowest_s: float) -> Fitting:
     if len(every) <= FEW:
         return Fitting.of(job, every.layouts(), every.rows["place"])
     heads = every.heads()
-    if len(heads["base"]) > _MANY:
-        heads = _roomy(job, every, heads)
-    bound = least_seconds(job, every, heads) if len(heads["base"]) else np.zeros(0)
+    bound = least_seconds(job, every, heads)
     none = np.zeros(0, dtype=np.int64)
     parts = [Fitting.of(job, every.written(every.rows_of(none)), none)]
     best, step = slowest_s, _FIRST
@@ -98,6 +98,10 @@ def may_be_faster(job: Job, every: Enumerated, slowest_s: float) -> Fitting:
     return parts[0].joined(*parts[1:])
 
 
-def _roomy(job: Job, every: Enumerated, heads: Rows) -> Rows:
-    """Those of bases of which something may fit."""
-    return taken(heads, fits(job, least_memory(job, every))[heads["base"]])
+def roomy(job: Job, every: Enumerated) -> Enumerated:
+    """Without bases of which nothing can fit, where there are so many that it pays to look: what is left may be
+    none."""
+    if len(every.modes.allowed) <= _MANY:
+        return every
+    room = fits(job, least_memory(job, every))[every.groups["base"]]
+    return replace(every, modes=replace(every.modes, allowed=every.modes.allowed & room[:, None]))

@@ -10,7 +10,7 @@ import numpy as np
 from estimator.plan.layouts import RECOMPUTE, Floats
 from estimator.plan.training.job import Job
 from estimator.search.bounds import least_bytes
-from estimator.search.fastest import FEW, Fitting, may_be_faster
+from estimator.search.fastest import FEW, Fitting, may_be_faster, roomy
 from estimator.search.space import USUAL, Enumerated, enumerated, taken
 from estimator.training.memory import fitting
 
@@ -53,7 +53,9 @@ def quickest(job: Job, slowest_s: float = np.inf, known_to_fit: bool = False) ->
     """
     if least_bytes(job) > job.usable_bytes * job.machine.count:
         return None
-    every = enumerated(job, USUAL)
+    every = roomy(job, enumerated(job, USUAL))
+    if not len(every):
+        return None
     if slowest_s <= 0.0:
         return Slower() if _fits_any(job, every) else None
     if job.plan.goal.objective == "memory":
