@@ -670,6 +670,8 @@ class _CostRequest(_EitherRequest, _CostTerms, total=False):
     """What so much more money would buy, in USD."""
     api_usd: float | None
     """An API's price per million tokens."""
+    currency: str | None
+    """Your money at your rate in USD, for usd in it too: EUR=1.08."""
 
 class _CompareRequest(_EitherRequest, total=False):
     scenarios: list[Mapping[str, Any]] | None

@@ -177,9 +177,9 @@ def _cheapest(clusters: RecommendedCluster) -> str:
     row = min(others, key=lambda row: row.usd or float("inf"), default=None)
     if row is None or row.usd is None or first.usd is None or row.usd >= first.usd:
         return ""
-    but = "" if row.launch_targets else " Shardwise writes no launch files for it."
+    but = "" if row.launch_targets else ", without launch files"
     took = "" if row.hours is None else f", {figures.hours(row.hours)}"
-    return f"Cheapest of these is {_named(row)} ({figures.usd(row.usd)}{took}).{but}"
+    return f"Cheapest of these is {_named(row)} ({figures.usd(row.usd)}{took}){but}."
 
 
 def configured(found: AutoConfigured) -> list[Block]:

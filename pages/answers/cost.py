@@ -9,7 +9,19 @@ from knowledge import figures
 from knowledge.prices.energy import WORLD
 from pages.answers.plan import complete
 from pages.blocks import Block, Prose
-from pages.results.money import BOUGHT, CHEAPER, FASTER, break_even, cheaper, over_api, owned, providers, unpriced, ways
+from pages.results.money import (
+    BOUGHT,
+    CHEAPER,
+    FASTER,
+    break_even,
+    cheaper,
+    over_api,
+    own_money,
+    owned,
+    providers,
+    unpriced,
+    ways,
+)
 from planner.money.offers import of_strangers
 from planner.money.results import CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
@@ -51,7 +63,7 @@ def beside(cost: CostEstimate) -> list[Block]:
         sides = [Prose(_cheaper_of(cost, *pair))]
     if cost.price == "spot" and (text := _spot(cost)):
         sides = [Prose(text)]
-    return [*sides, *_first_ways(cost.faster, FASTER), *_first_ways(cost.bought, BOUGHT)]
+    return [*own_money(cost), *sides, *_first_ways(cost.faster, FASTER), *_first_ways(cost.bought, BOUGHT)]
 
 
 def _spot(cost: CostEstimate) -> str:

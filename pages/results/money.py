@@ -41,6 +41,7 @@ def cost(result: CostEstimate) -> list[Block]:
     ]  # fmt: skip
     return [
         _cost_verdict(result),
+        *own_money(result),
         *plan_figures(result.plan),
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Breakdown"),
@@ -156,6 +157,16 @@ def _cost_verdict(result: CostEstimate) -> Headline:
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
     doubt = doubt_words(untold(result))
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
+
+
+def own_money(result: CostEstimate | None) -> list[Block]:
+    """The cost in a person's own currency, at the rate that was given."""
+    if result is None or result.own_money is None:
+        return []
+    own = result.own_money
+    span = f" ({own.low_amount:,.2f}–{own.high_amount:,.2f})" if own.low_amount != own.high_amount else ""
+    hourly = "" if own.per_hour is None else f", {own.per_hour:,.2f} an hour"
+    return [Prose(f"**In {own.currency}** at {usd(own.usd_each)} each: {own.amount:,.2f}{span}{hourly}.")]
 
 
 def unpriced(result: CostEstimate) -> str:

@@ -12,6 +12,8 @@ from planner.requests import ONLY_TRAINING, EitherRequest
 
 PriceKind = Literal["on_demand", "spot", "reserved", "reserved_3y", "community", "owned", "own"]
 OWNED = "owned"
+# Letters of a currency's code (ISO 4217), and what hardly any is worth less than in USD.
+_CODE, _LEAST_WORTH_USD = 3, 1e-6
 # What a price of one's own can be: an hour that is paid for as long as it is used, or for a term.
 _RATES: tuple[PriceKind, ...] = ("own", "on_demand", "reserved", "reserved_3y")
 
@@ -81,6 +83,25 @@ class CostRequest(EitherRequest, CostTerms):
     faster: bool = Field(False, description="Ways to be done sooner, with what they cost.")
     more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
     api_usd: float | None = Field(None, gt=0, le=1e6, description="An API's price per million tokens.")
+    currency: str | None = Field(
+        None, max_length=40, description="Your money at your rate in USD, for usd in it too: EUR=1.08."
+    )
+
+    @property
+    def rate(self) -> tuple[str, float] | None:
+        """The currency's code, and what one of it is worth in USD. Raises PlanError."""
+        if self.currency is None:
+            return None
+        code, _, worth = (part.strip() for part in self.currency.partition("="))
+        try:
+            value = float(worth)
+        except ValueError:
+            value = 0.0
+        if not (code.isalpha() and len(code) == _CODE and _LEAST_WORTH_USD <= value <= 1.0 / _LEAST_WORTH_USD):
+            raise PlanError(
+                "currency", f"{self.currency!r} is no currency with what one of it is worth in USD", ["EUR=1.08"]
+            )
+        return code.upper(), value
 
 
 class ExplainRequest(EitherRequest, CostTerms):

@@ -6,7 +6,7 @@ from estimator.plan.schema import Inference, Plan
 from planner.asked.money import CostRequest, CostTerms
 from planner.estimates import PlanEstimate
 from planner.money import serving, training
-from planner.money.results import CostEstimate
+from planner.money.results import CostEstimate, OwnMoney
 from planner.money.training import NOTHING, Wanted
 from planner.training.planned import Planned
 
@@ -14,7 +14,24 @@ from planner.training.planned import Planned
 def estimate_cost(request: CostRequest) -> CostEstimate:
     """Estimate what a run costs."""
     wanted = Wanted(request.cheaper, request.faster, request.more_usd, request.api_usd)
-    return bill_of(request.to_plan(), request, wanted)
+    rate = request.rate
+    cost = bill_of(request.to_plan(), request, wanted)
+    cost.own_money = in_own_money(cost, *rate) if rate else None
+    return cost
+
+
+def in_own_money(cost: CostEstimate, currency: str, usd_each: float) -> OwnMoney | None:
+    """None where no price is known."""
+    if cost.usd is None or cost.low_usd is None or cost.high_usd is None:
+        return None
+    return OwnMoney(
+        currency=currency,
+        usd_each=usd_each,
+        amount=cost.usd / usd_each,
+        low_amount=cost.low_usd / usd_each,
+        high_amount=cost.high_usd / usd_each,
+        per_hour=None if cost.usd_per_hour is None else cost.usd_per_hour / usd_each,
+    )
 
 
 def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: PlanEstimate | None = None) -> CostEstimate:

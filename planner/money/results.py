@@ -79,6 +79,17 @@ class CreditUse(Result):
     lost_usd: float = Field(description="Of the credits what is not used by this run.")
 
 
+class OwnMoney(Result):
+    """A cost in a person's own currency, at the rate that was given."""
+
+    currency: str
+    usd_each: float = Field(description="What one of it is worth.")
+    amount: float = Field(description="Of usd.")
+    low_amount: float
+    high_amount: float
+    per_hour: float | None
+
+
 class CarbonHours(Result):
     """What a run weighs that works at these hours of the local day alone, for as many days as it then takes."""
 
@@ -163,6 +174,7 @@ class CostEstimate(Warned):
     low_usd: float | None
     high_usd: float | None
     usd_total: float | None = Field(default=None, description="With all parts.")
+    own_money: OwnMoney | None = Field(default=None, description="The same in the currency that was asked for.")
     kin_low_usd: float | None = Field(
         default=None, description="These hours where no price is known, at the least that similar devices cost."
     )

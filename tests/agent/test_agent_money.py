@@ -7,6 +7,8 @@ import re
 import pytest
 from scoring import talk
 
+from tools import call
+
 RUN = "LoRA of Qwen2.5-7B on 1B tokens"
 
 
@@ -55,6 +57,14 @@ def test_rates_in_euros_are_read_too() -> None:
 def test_costs_asked_in_another_currency_are_dollars_and_said_so() -> None:
     (turn,) = talk(["llama-3.1-8b sft on 1B tokens, 8 h100-sxm: cost in euros?"])
     assert "no amount is given in euros" in turn.answer
+
+
+def test_costs_are_told_in_another_currency_at_the_rate_that_is_told() -> None:
+    (turn,) = talk(["llama-3.1-8b sft on 1B tokens, 8 h100-sxm: cost in euros at 1.10 dollars per euro?"])
+    bill = call("estimate_cost", turn.calls[-1].arguments)
+    assert bill["own_money"]["amount"] * 1.1 == pytest.approx(bill["usd"])
+    assert f"{bill['own_money']['amount']:,.2f}" in turn.answer
+    assert "unverified" not in turn.answer
 
 
 def test_a_price_of_ones_own_is_not_kept_in_another_currency() -> None:

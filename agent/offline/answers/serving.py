@@ -17,7 +17,7 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Folded, Headline, Prose
 from pages.results import deciding
 from pages.results.estimate import lacking
-from pages.results.money import beside_api
+from pages.results.money import beside_api, own_money
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Limit
 from planner.serving.results import (
@@ -96,7 +96,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         # What is asked first is told right behind the verdict.
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
         blocks[place:place] = bills[:1]
-    blocks[1:1] = cost.weighed(bill, work.figures)
+    blocks[1:1] = [*own_money(bill), *cost.weighed(bill, work.figures)]
     if bill and "api" in work.figures:
         api = beside_api(bill.api) if bill.api else "No price of this model over an API is known here."
         # It answers the question, unless the deployment that it is set beside does not hold.

@@ -193,7 +193,13 @@ def test_rent_or_buy_searches_what_is_rented() -> None:
     assert "providers" not in _read("rent or buy GPUs to fine-tune qwen3 8b on 100M tokens?").own
 
 
-@pytest.mark.parametrize("words", ["what would $10k more buy?", "what would 10k more buy us?"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "what would $10k more buy?", "what would 10k more buy us?", "what would 10k more dollars buy?",
+        "what could another $10,000 buy me?", "what does a further $10k buy?",
+    ],
+)  # fmt: skip
 def test_what_more_money_buys_is_asked_of_the_run(words: str) -> None:
     reading = _read(words, RUN)
     assert reading.tool == "estimate_cost"

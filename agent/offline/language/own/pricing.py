@@ -49,6 +49,8 @@ def pricing_of(page: Page) -> dict[str, Any]:
             page.assumed.append(f"no amount is given in {_IN_WORDS[one.name]}: prices here are in US dollars, and no "
                                 "exchange rate is known")  # fmt: skip
             break
+    for code, worth in page.worth.items():
+        found["currency"] = f"{code.upper()}={worth:.6g}"
     found |= _share_of_time(page)
     spoken = {*found, *(value.field for value in page.kept), *page.topic.get("pricing", {})}
     if not {*_OWNED, "price"} & spoken and not page.asks_money:

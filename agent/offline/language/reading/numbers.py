@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
-from agent.offline.language.assign import Filled
+from agent.offline.language.assign import Filled, fields_named
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
@@ -179,7 +179,10 @@ def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) ->
 
 
 def _as_money(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
-    """'We could spend $2,000 more' without a budget asks what more money buys; '8 H100 at $2' tells a price."""
+    """'We could spend $2,000 more' without a budget asks what more money buys, and so does '$500 more' that buys
+    something; '8 H100 at $2' tells a price."""
+    if number.field == "capex_usd_per_device" and _buys_more(page, number):
+        return replace(number, field="more_usd")
     if number.field != "budget_usd":
         return number
     if changed.get(number.row.start) == "plus" and "budget_usd" not in page.known:
@@ -189,6 +192,14 @@ def _as_money(page: Page, number: Filled, changed: Mapping[int, str]) -> Filled:
         page.assumed.append(f"{said!r} taken as the price of one device and hour")
         return replace(number, field="usd_per_device_hour")
     return number
+
+
+def _buys_more(page: Page, number: Filled) -> bool:
+    """Whether money that is more than there was does the buying: 'another $500 buy us', '10k more dollars buy'."""
+    if number.name is None or number.name[0] < number.row.end:
+        return False
+    around = range(number.row.start - 1, number.name[0])
+    return any(name.field == "more_usd" and name.start in around for name in fields_named(page.read.found))
 
 
 def _surest(page: Page, filled: Sequence[Filled]) -> list[Filled]:
