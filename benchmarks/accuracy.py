@@ -78,7 +78,8 @@ _COLUMNS = ("runs", "MAPE", "median", "bias", "in 10 %", "in 20 %", "covered")
 class Report:
     """What one benchmark found. `refused` are scored cases that the estimator has no answer for, with its words.
 
-    `ran` counts runs that ran, measured peak or not, and `ran_refused` those of them that are estimated not to fit.
+    `ran` counts runs that ran, measured peak or not, `ran_refused` those of them that are not said to fit, and
+    `ran_over` those that are said not to: the others may not, by the upper end of their interval.
     """
 
     kind: Kind
@@ -90,6 +91,13 @@ class Report:
     basis: str = BASES["none"]
     ran: int = 0
     ran_refused: int = 0
+    ran_over: int = 0
+
+    @property
+    def said_of_runs(self) -> tuple[str, str]:
+        """Of the runs that ran, which part is said not to fit, and which that it may not."""
+        over, close = self.ran_over / self.ran, (self.ran_refused - self.ran_over) / self.ran
+        return f"{100.0 * over:.1f} %", f"{100.0 * close:.1f} %"
 
 
 def predict_training(case: Case) -> CasePrediction:
@@ -110,7 +118,8 @@ def predict_memory(case: Case) -> CasePrediction:
     found = estimated(case)
     peak, job = found.peak_bytes(case.observed["peak_kind"]), found.all.job
     low, high = peak / (1.0 + job.memory_below), peak * (1.0 + job.memory_above)
-    return CasePrediction(value=peak, low=low, high=high, fits=bool(found.all.fits[found.best]))
+    over = bool(found.all.memory.total[found.best] > job.usable_bytes)
+    return CasePrediction(value=peak, low=low, high=high, fits=bool(found.all.fits[found.best]), over=over)
 
 
 def run(kind: Kind, cases: Sequence[Case], predict: Predict) -> Report:
@@ -173,9 +182,9 @@ def run_memory(hold_out: str) -> Report:
         return found[case.id]
 
     report = run("memory", cases, predict)
-    verdicts = [prediction.fits for prediction in of_ran.values()]
-    verdicts += [score.prediction.fits for score in report.scores]
-    return replace(report, basis=BASES[hold_out], ran=len(verdicts), ran_refused=verdicts.count(False))
+    said = [*of_ran.values(), *(score.prediction for score in report.scores)]
+    refused, over = (sum(test) for test in ([not each.fits for each in said], [each.over for each in said]))
+    return replace(report, basis=BASES[hold_out], ran=len(said), ran_refused=refused, ran_over=over)
 
 
 def run_training(hold_out: str) -> Report:
@@ -223,12 +232,10 @@ def table(kind: Kind) -> str:
             " | ".join([f"| {name}{note}", str(part.runs), *shares]).replace("%", " %").replace("  %", " %") + " |"
         )
     if kind == "memory":
-        refused = f"{report.ran_refused / report.ran:.1%}".replace("%", " %")
-        lines += [
-            "",
-            f"Of {report.ran} runs that ran, {refused} are estimated not to fit; of {report.ran_out} that ran out of",
-        ]
-        lines[-1] += f" memory, {report.ran_out_seen}."
+        (over, close), (apart_over, apart_close) = report.said_of_runs, apart_report.said_of_runs
+        ran = f"Of {report.ran} runs that ran, {over} are said not to fit and {close} that they may not (with whole"
+        ran += f" sources left out {apart_over} and {apart_close}); of {report.ran_out} that ran out of memory,"
+        lines += ["", f"{ran} {report.ran_out_seen} are not said to fit."]
     return "\n".join(lines)
 
 
@@ -267,7 +274,7 @@ def as_json(report: Report, by: str) -> str:
             for s in worst(report.scores)
         ],
         "ran_out_of_memory": {"runs": report.ran_out, "predicted_not_to_fit": report.ran_out_seen},
-        "ran": {"runs": report.ran, "predicted_not_to_fit": report.ran_refused},
+        "ran": {"runs": report.ran, "predicted_not_to_fit": report.ran_refused, "over_without_interval": report.ran_over},
         "refused": [{"id": case.id, "reason": reason} for case, reason in report.refused],
         "unscored": [
             {"id": case.id, "source": case.source, "reason": case.reason_unscored} for case in report.unscored
@@ -306,8 +313,8 @@ def as_text(report: Report, by: str, markdown: bool) -> str:
     if report.ran_out:
         lines += ["", f"Ran out of memory: {report.ran_out}, of which {report.ran_out_seen} are estimated not to fit."]
     if report.ran:
-        share = report.ran_refused / report.ran
-        lines += ["", f"Ran: {report.ran}, of which {report.ran_refused} ({share:.1%}) are estimated not to fit."]
+        over, close = report.said_of_runs
+        lines += ["", f"Ran: {report.ran}, of which {over} are said not to fit and {close} that they may not."]
     if report.refused:
         lines += ["", f"{heading}No estimate for {len(report.refused)} cases that count", ""]
         lines += [f"{item}{case.id}: {reason}" for case, reason in report.refused]

@@ -33,12 +33,16 @@ AnyCase = TypeVar("AnyCase", bound=Sourced)
 
 @dataclass(frozen=True)
 class CasePrediction:
-    """An estimate and its 80 % interval, in the unit of what it is compared with, and whether the plan fits."""
+    """An estimate and its 80 % interval, in the unit of what it is compared with, and whether the plan fits.
+
+    `over` says that the estimate itself is more than there is, not the upper end of its interval alone.
+    """
 
     value: float
     low: float
     high: float
     fits: bool
+    over: bool = False
 
 
 @dataclass(frozen=True)

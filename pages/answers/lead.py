@@ -14,7 +14,7 @@ from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
-from pages.results.estimate import memory_words
+from pages.results.estimate import memory_words, misfit
 from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
 from pages.results.needs import needs, switched_on
@@ -53,9 +53,7 @@ def training(
     plan, need = complete(estimate.plan), estimate.memory
     run = f"{run_words(plan)} on {hardware_words(plan)}"
     if not need.fits:
-        close = need.per_device_bytes < need.capacity_bytes
-        text = "It may not fit" if close else "It does not fit"
-        text = f"{text}: {memory_words(need)}."
+        text = f"It {misfit(need)}: {memory_words(need)}."
         return [Headline(text, False, f"{capitalised(run)}."), *_ways(fit)]
     decides = f"Bottleneck: {estimate.bottleneck}"
     if estimate.limits:

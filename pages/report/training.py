@@ -9,7 +9,7 @@ from estimator.plan.schema import Cluster, Plan
 from knowledge.figures import between, gib, interval, label, percent, seconds, shown
 from pages.answers.memory import peak_words
 from pages.answers.plan import complete
-from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row
+from pages.blocks import Block, Chart, Details, Figures, Folded, Headline, Note, Row, capitalised
 from pages.report.sections import (
     Told,
     advised,
@@ -30,7 +30,7 @@ from pages.report.sections import (
 from pages.results.basis import notes
 from pages.results.choice import LAYOUTS
 from pages.results.columns import Column, table
-from pages.results.estimate import memory, memory_chart, roofline, time_chart, where_time_goes
+from pages.results.estimate import memory, memory_chart, misfit, roofline, time_chart, where_time_goes
 from pages.results.limits import doubt_words, limit_words, untold
 from planner.compare.scaling import ScalingRequest, project_scaling
 from planner.fit.remedies import remedies
@@ -80,7 +80,7 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, layouts: Seq
     memory = estimate.memory
     need = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)} per device"
     if not memory.fits:
-        return Headline(f"Does not fit: it needs {need}, most of it {_words(memory.decided_by)}.", False)
+        return Headline(f"{capitalised(misfit(memory))}: it needs {need}, most of it {_words(memory.decided_by)}.", False)
     limits = limit_words(complete(estimate.plan).goal, bill, estimate.run)
     verdict = f"Fits{', but tightly' * memory.tight}: {need}; a step takes {seconds(estimate.time.step_s)}, bound by "
     sentences = [*limits.broken, *limits.doubtful, f"{verdict}{_words(estimate.bottleneck)}.", *limits.kept]

@@ -97,11 +97,14 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
         told = " ".join([*limits.broken, *limits.doubtful, verdict, *limits.kept])
         beware = tight or bool(result.warnings or limits.doubtful)
         return Headline(told, not (missed or limits.broken), doubt_words(untold(result)), beware)
-    # The estimate itself may lie below the capacity while the upper end of its interval does not.
-    over = result.memory.per_device_bytes > result.memory.capacity_bytes
     if isinstance(result.memory, ServingMemoryEstimate):
         return Headline(f"It does not fit: {lacking(result.memory, Plan.model_validate(result.plan))}.", False)
-    return Headline(f"It {'does not fit' if over else 'does not fit safely'}: {words}.", False)
+    return Headline(f"It {misfit(result.memory)}: {words}.", False)
+
+
+def misfit(memory: MemoryEstimate) -> str:
+    """Of a run without room: 'may not fit' where only the upper end of what it needs is more than there is."""
+    return "may not fit" if memory.per_device_bytes <= memory.capacity_bytes else "does not fit"
 
 
 def lacking(memory: ServingMemoryEstimate, plan: Plan) -> str:

@@ -10,7 +10,12 @@ from planner.results import FitCheck, TrainingEstimate
 from planner.training.concessions import CONCEDED, UNUSUAL
 
 _HOSTED = {"params": "parameters", "optimizer": "optimizer states"}
-_SWITCHED = {"workload.fused_loss": "chunked loss", "workload.tiled_mlp": "MLP in tiles"}
+_SWITCHED = {
+    "workload.fused_loss": "chunked loss",
+    "workload.tiled_mlp": "MLP in tiles",
+    "workload.optimizer_in_backward": "weights updated within the backward pass",
+    "workload.optimizer": "paged optimizer states",
+}
 
 
 def hosted_words(offload: str) -> str:

@@ -42,12 +42,12 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
     as_asked = not asked.layout.model_fields_set and asked.training.micro_batch is None
     batch, names = planned.job.global_batch, [name]
     for level, concession in enumerate(CONCESSIONS):
-        if as_asked and concession.changes in planned.hopeless:
+        if as_asked and concession in planned.hopeless:
             continue
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
         changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
-        other = first_that_fits(asked, free | changes, names if concession.same_training else [name])
+        other = first_that_fits(asked, free | changes, [name] if concession.changes_states else names)
         if other is None:
             continue
         patch = changes | {

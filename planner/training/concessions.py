@@ -25,6 +25,11 @@ class Concession:
     words: str
     same_training: bool = True
 
+    @property
+    def changes_states(self) -> bool:
+        """Whether weights and states take less with it, so that what was hopeless before may fit."""
+        return "workload.optimizer" in self.changes
+
     def left_open(self, named: set[str]) -> bool:
         """Whether a plan that names these fields of its workload leaves it open."""
         return not any(path.removeprefix("workload.") in named for path in self.changes)
@@ -34,6 +39,10 @@ CONCESSIONS = (
     Concession({}, ""),
     Concession({"workload.fused_loss": True}, "chunked loss"),
     Concession({"workload.fused_loss": True, "workload.tiled_mlp": True}, "chunked loss, MLP in tiles"),
+    Concession(
+        {"workload.optimizer": "paged_adamw", "workload.optimizer_in_backward": True},
+        "weights updated within the backward pass, paged optimizer states",
+    ),
     Concession(
         {"workload.fused_loss": True, "workload.optimizer": "adamw_8bit"},
         "chunked loss, 8-bit optimizer states",

@@ -12,9 +12,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from knowledge.jobs.training import job_of
-from knowledge.offers import able_frameworks
+from knowledge.offers import able_frameworks, check_offered
 from planner.results import Assumption
-from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL
+from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL, Concession
 from planner.training.lightest import Lightest, lightest_of, may_fit
 
 
@@ -40,10 +40,12 @@ class Grower:
 
     def hopeful(self, plan: Plan, changes: Mapping[str, Any], names: list[str]) -> Iterator[Lightest]:
         """The lightest layouts of the changed plan on those of the frameworks on whose devices it fits with as much in
-        host memory as helps. A name is dropped where weights and states alone are too large: no rung changes those."""
+        host memory as helps. A name is dropped where weights and states alone are too large: no rung that leaves the
+        optimizer changes those."""
         for name in list(names):
             with suppress(PlanError):
                 job = job_of(plan.patch(changes), (name, UNUSUAL))
+                check_offered(job)
                 light = self.lightest(job, changes)
                 if light is None:
                     names.remove(name)
@@ -67,13 +69,21 @@ def names_of(plan: Plan, framework: str) -> list[str]:
     return list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
 
 
-def rungs(plan: Plan) -> list[Mapping[str, Any]]:
+def rungs(plan: Plan) -> list[Concession]:
     """What may be given up of the plan, the least first. Nothing where it names its framework, its recompute and what
     lies in host memory: then it is of a run as it is."""
     if plan.training.framework != "auto" and None not in (plan.layout.recompute, plan.layout.offload):
-        return [{}]
+        return [CONCESSIONS[0]]
     named = {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
-    return [each.changes for each in CONCESSIONS if each.same_training and each.left_open(named)]
+    return [each for each in CONCESSIONS if each.same_training and each.left_open(named)]
+
+
+def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], list[str]]]:
+    """What each rung changes, and the frameworks to try with it: those that no rung before has dropped, or all."""
+    every = names_of(plan, framework)
+    left = list(every)
+    for rung in rungs(plan):
+        yield rung.changes, list(every) if rung.changes_states else left
 
 
 def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:
@@ -87,8 +97,7 @@ def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:
 def way_beyond(plan: Plan, framework: str, grower: Grower) -> Way | None:
     """Whether a plan that does not fit on its devices alone does with what it leaves open, on `framework` rather than
     others: the first way down the ladder. None where nothing is enough."""
-    names = names_of(plan, framework)
-    for changes in rungs(plan):
+    for changes, names in steps_down(plan, framework):
         hosted: list[Lightest] = []
         for light in grower.hopeful(plan, changes, names):
             if not light.offloads and light.holds:

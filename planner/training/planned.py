@@ -34,9 +34,9 @@ from planner.results import (
     Throughput,
     TimeEstimate,
 )
-from planner.training.concessions import CONCESSIONS
+from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
-from planner.training.ladder import Grower, names_of, rungs, told_of
+from planner.training.ladder import Grower, rungs, steps_down, told_of
 from planner.training.lightest import Lightest, any_hosted, lightest
 
 _SEARCHED = "the best of the layouts searched"
@@ -55,7 +55,7 @@ class Planned:
     """What was switched on since nothing fits without."""
     beyond_usual: bool = False
     """Whether no usual framework has it on the devices alone."""
-    hopeless: Sequence[Mapping[str, Any]] = ()
+    hopeless: Sequence[Concession] = ()
     """Of a plan that does not fit, what was given up on every framework, one after the other, and was not enough."""
 
     @property
@@ -310,8 +310,8 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
 def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | None:
     """The plan with the least given up with which it fits, on `framework` rather than others; None where nothing is
     enough."""
-    names, grower = names_of(plan, framework), Grower()
-    for changes in rungs(plan):
+    grower = Grower()
+    for changes, names in steps_down(plan, framework):
         beyond_devices = []
         for light in grower.hopeful(plan, changes, names):
             if not light.offloads and (chosen := _first_that_fits([light], offload=plan.layout.offload is not None)):

@@ -35,7 +35,7 @@ def predictions(
             for peak, key in zip(part, names, strict=True):
                 if key == name:
                     low, high, fits = interval(peak, factors, spread)
-                    results[peak.case.id] = CasePrediction(peak.estimate(factors), low, high, fits)
+                    results[peak.case.id] = CasePrediction(peak.estimate(factors), low, high, fits, peak.room < 0.0)
     return predicted
 
 

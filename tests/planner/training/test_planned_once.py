@@ -62,8 +62,8 @@ def test_what_was_hopeless_on_the_way_down_is_no_other_way() -> None:
     planned = plan_to_fit(plan)
     names = able_frameworks(planned.job.training, planned.job.machine.accelerator)
     assert len(planned.hopeless) > 1
-    for changes in planned.hopeless:
-        assert first_that_fits(plan, changes, list(names)) is None
+    for rung in planned.hopeless:
+        assert first_that_fits(plan, rung.changes, list(names)) is None
     ways = other_ways(planned, plan)
     assert ways
     assert other_ways(replace(planned, hopeless=()), plan) == ways
