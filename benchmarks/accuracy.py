@@ -274,7 +274,11 @@ def as_json(report: Report, by: str) -> str:
             for s in worst(report.scores)
         ],
         "ran_out_of_memory": {"runs": report.ran_out, "predicted_not_to_fit": report.ran_out_seen},
-        "ran": {"runs": report.ran, "predicted_not_to_fit": report.ran_refused, "over_without_interval": report.ran_over},
+        "ran": {
+            "runs": report.ran,
+            "predicted_not_to_fit": report.ran_refused,
+            "over_without_interval": report.ran_over,
+        },
         "refused": [{"id": case.id, "reason": reason} for case, reason in report.refused],
         "unscored": [
             {"id": case.id, "source": case.source, "reason": case.reason_unscored} for case in report.unscored

@@ -80,7 +80,9 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, layouts: Seq
     memory = estimate.memory
     need = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)} per device"
     if not memory.fits:
-        return Headline(f"{capitalised(misfit(memory))}: it needs {need}, most of it {_words(memory.decided_by)}.", False)
+        return Headline(
+            f"{capitalised(misfit(memory))}: it needs {need}, most of it {_words(memory.decided_by)}.", False
+        )
     limits = limit_words(complete(estimate.plan).goal, bill, estimate.run)
     verdict = f"Fits{', but tightly' * memory.tight}: {need}; a step takes {seconds(estimate.time.step_s)}, bound by "
     sentences = [*limits.broken, *limits.doubtful, f"{verdict}{_words(estimate.bottleneck)}.", *limits.kept]

@@ -55,7 +55,7 @@ def test_a_million_tokens_of_32b_fit_on_one_node() -> None:
 
 @pytest.mark.parametrize("accelerator", ["rtx-4090", "rtx-a6000"])
 def test_weights_are_updated_within_the_backward_pass_where_nothing_else_fits(accelerator: str) -> None:
-    # torchtune's README: all weights of Llama 3.1 8B on one of either; its config has paged states and optimizer_in_bwd.
+    # torchtune README: all weights of Llama 3.1 8B on one of either, with paged states and optimizer_in_bwd.
     verdict = fit_of(plan_of("llama-3.1-8b", accelerator, 1, framework="torchtune", method="full", seq_len=2048))
     assert verdict.fits
     assert verdict.plan["workload"]["optimizer_in_backward"]
