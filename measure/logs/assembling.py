@@ -33,6 +33,7 @@ def assembled(
     """The run of a log's facts and lines; its findings say what does not belong together."""
     steps = by_step(rows)
     result = steady(steps, saves, bars)
+    printed = "tokens_per_s_per_device" in result.figures or "tokens_per_s" in result.facts
     _plan(facts, result)
     findings = _filled(facts, result, steps)
     findings += [*_odd(result, steps), *map(_fault, faults)]
@@ -47,6 +48,8 @@ def assembled(
             "the step time is the Trainer's train_runtime over all steps: the first and the saving of checkpoints "
             "are in it"
         )
+    if not printed:
+        _of_consumed(facts, result)
     if "tokens_per_s_per_device" not in result.figures:
         told = [name for name in ("tokens_per_s", "samples_per_s") if name in result.facts]
         result.figures |= {name: result.facts[name] for name in told}
@@ -82,11 +85,26 @@ def _plan(facts: HeaderFacts, result: SteadySteps) -> None:
         value = result.facts.get(name)
         if value is not None and value >= 1 and abs(value - round(value)) < 1e-6 * value:
             facts.put(f"workload.{name}", round(value))
+    if facts.framework == "torchtune" and "batch_size" in values:
+        facts.put("workload.micro_batch", values["batch_size"])
+    _global_batch(facts)
     trainable, parameters = values.get("trainable"), values.get("parameters")
     if trainable and parameters:
         facts.put("workload.method", "lora" if trainable < 0.5 * parameters else "full")
     if facts.plan.get("workload"):
         facts.plan["workload"] = {"kind": "training"} | facts.plan["workload"]
+
+
+def _global_batch(facts: HeaderFacts) -> None:
+    """From the micro-batch, where a log says how often it is accumulated and on how many ranks."""
+    micro, (batch, _, devices) = facts.plan.get("workload", {}).get("micro_batch"), _known(facts)
+    accumulation = facts.values.get("accumulation")
+    if batch or not (micro and devices and accumulation):
+        return
+    layout = facts.plan.get("layout", {})
+    ranks = layout.get("dp") or devices / math.prod(layout.get(name, 1) for name in ("tp", "pp", "cp"))
+    if ranks == int(ranks):
+        facts.put("workload.global_batch", micro * accumulation * int(ranks))
 
 
 def _known(facts: HeaderFacts) -> tuple[int | None, int | None, int | None]:
@@ -133,6 +151,16 @@ def _filled(facts: HeaderFacts, result: SteadySteps, steps: Sequence[Row]) -> li
         )
     _rates(facts, result)
     return findings
+
+
+def _of_consumed(facts: HeaderFacts, result: SteadySteps) -> None:
+    """The rate of the tokens that were seen, where their count alone is told: batch times length may be padded."""
+    step_s, tokens, devices = result.figures.get("step_s"), result.facts.get("consumed_per_step"), _known(facts)[2]
+    if not (step_s and tokens):
+        return
+    result.facts["tokens_per_s"] = tokens / step_s
+    if devices:
+        result.figures["tokens_per_s_per_device"] = tokens / step_s / devices
 
 
 def _rates(facts: HeaderFacts, result: SteadySteps) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
 from measure.history.run import MeasuredRun
+from measure.logs import sampled
 from measure.logs.assembling import assembled
 from measure.logs.facts import HeaderFacts, accelerator, model
 from measure.logs.lines import Row, of_mapping
@@ -22,6 +23,8 @@ _NAMES = ("trainer_state.json", "trainer_log.jsonl", "metrics.csv")
 _ENDS = (".json", ".jsonl", ".csv")
 _TPRIMAT = {"performance_metrics", "training_config"}
 _MOST_ROWS = 200_000
+# What LlamaFactory's callback writes of every logged step.
+_LLAMAFACTORY = {"current_steps", "total_steps", "elapsed_time"}
 
 
 def is_named_so(path: Path) -> bool:
@@ -41,7 +44,7 @@ def read(path: Path) -> MeasuredRun | None:
         raise PlanError(_FIELD, f"{path} is larger than {_MOST_BYTES // 2**20} MiB")
     text = content.decode("utf-8-sig", errors="replace")
     if path.suffix == ".csv":
-        return _of_rows(_csv(text), path.name)
+        return sampled.run_in(text, path.name) if sampled.is_sampled(text) else _of_rows(_csv(text), path.name)
     data = _json(text)
     if isinstance(data, dict) and data.keys() >= _TPRIMAT:
         return tprimat(data, path.name)
@@ -49,7 +52,12 @@ def read(path: Path) -> MeasuredRun | None:
         return _trainer_state(data, path.name)
     if isinstance(data, list):
         return _of_rows((row for row in data if isinstance(row, dict)), path.name)
-    return _of_rows(_lines(text), path.name)
+    rows = list(_lines(text))
+    facts = HeaderFacts()
+    if rows and rows[0].keys() >= _LLAMAFACTORY:
+        facts.frameworks.add("hf-trainer")
+        facts.note("steps", str(rows[0]["total_steps"]))
+    return _of_rows(rows, path.name, facts)
 
 
 def _json(text: str) -> Any:

@@ -162,7 +162,7 @@ _COUNTS = {
     "n_gpus_per_node": "per_node", "nnodes": "nodes",
     "per_device_train_batch_size": "workload.micro_batch", "max_seq_length": "workload.seq_len",
     "sequence_len": "workload.seq_len", "max_seq_len": "workload.seq_len", "cutoff_len": "workload.seq_len",
-    "lora_r": "workload.lora.rank",
+    "lora_r": "workload.lora.rank", "batch_size": "batch_size",
 }  # fmt: skip
 _FLAGS = {
     "sequence_parallel": ("layout.sequence_parallel", True),
@@ -178,10 +178,20 @@ _WORDS: dict[tuple[str, str], tuple[str, Any]] = {
     ("optimizer", "adam"): ("workload.optimizer", "adamw"),
     ("remat_policy", "full"): ("layout.recompute", "full"),
     ("dtype", "bfloat16"): ("workload.precision", "bf16"),
+    ("dtype", "bf16"): ("workload.precision", "bf16"),
     ("adapter", "lora"): ("workload.method", "lora"),
     ("adapter", "qlora"): ("workload.method", "qlora"),
     ("adv_estimator", "grpo"): ("workload.stage", "grpo"),
 }
+
+
+def _built(facts: HeaderFacts, builder: str) -> None:
+    """What torchtune builds its model with: llama3_1_8b, lora_llama3_1_8b."""
+    adapter, _, name = builder.rpartition("lora_")
+    if name.endswith(("tokenizer", "transform")) or "model" in facts.plan:
+        return
+    facts.put("workload.method", {"": "lora", "q": "qlora"}.get(adapter, "lora") if "lora_" in builder else "full")
+    model(facts, name)
 
 
 def _mesh(facts: HeaderFacts, text: str) -> None:
@@ -232,6 +242,10 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Put], ...] = tuple(
         (r"(Applied selective activation checkpointing)", _saying("layout.recompute", "selective")),
         (r"device mesh with \[[^\]]*\], \[([\d, ]+)\]", lambda facts, text: _mesh(facts, text)),
         (r"(Applied FSDP to the model)", _saying("layout.zero_stage", 3)),
+        # torchtune's recipes print their config; one on a single device says so in its name.
+        (r"_component_: torchtune\.models\.\w+\.(\w+)", _built),
+        (r"_component_: torch\.optim\.(AdamW)\b", _saying("workload.optimizer", "adamw")),
+        (r"Running \w+(SingleDevice) with resolved config", _saying("cluster.count", 1)),
         # Megatron-LM training/arguments.py, initialize.py.
         (r"using world size: (\d+)", _counting("cluster.count")),
         (r"data-parallel size: (\d+)", _counting("layout.dp")),

@@ -48,6 +48,8 @@ _ITERATION = re.compile(
 _SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*'elapsed_time': '((?:\d+[dhms] ?)+)'")
 _SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
 _CLOCKED = re.compile(r"step:(\d+)/(\d+) .*?train_time:(\d+)ms")
+# Since the start, as Python (LlamaFactory: 1 day, 2:03:04) and ms-swift (1h 2m 3s) write it.
+_PYTHON_SPAN = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 _SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MOST_CHARACTERS = 8000
 # What stands before a bar that a program tells in words.
@@ -156,6 +158,8 @@ def _of_object(text: str) -> Row:
 def of_mapping(data: Mapping[str, Any]) -> Row:
     """Of names and values that were kept as such."""
     row: Row = {}
+    if (since := _since_s(data.get("elapsed_time"))) is not None:
+        row["clock_s"] = since
     for name, value in data.items():
         known = quantity(name) if isinstance(name, str) else None
         if known and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -163,6 +167,17 @@ def of_mapping(data: Mapping[str, Any]) -> Row:
         elif known and isinstance(value, str) and (number := _value(value, "", known)) is not None:
             row.setdefault(known[0], number)
     return row
+
+
+def _since_s(text: Any) -> float | None:
+    """Seconds since the start of a run, as it is told in words."""
+    if not isinstance(text, str):
+        return None
+    if span := _PYTHON_SPAN.fullmatch(text):
+        days, hours, minutes, seconds = (float(part or 0) for part in span.groups())
+        return 86_400.0 * days + 3600.0 * hours + 60.0 * minutes + seconds
+    parts = re.findall(r"(\d+)([dhms])", text)
+    return sum(float(number) * _SPANS[unit] for number, unit in parts) if parts else None
 
 
 def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
@@ -176,8 +191,7 @@ def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
         seconds = 3600.0 * int(bar[6] or 0) + 60.0 * int(bar[7]) + int(bar[8])
         yield done, total, seconds, line[: bar.start()].strip(" :\r")[-60:]
     if since := _SINCE.search(line):
-        seconds = sum(float(number) * _SPANS[unit] for number, unit in re.findall(r"(\d+)([dhms])", since[3]))
-        yield float(since[1]), float(since[2]), seconds, TOLD
+        yield float(since[1]), float(since[2]), _since_s(since[3]) or 0.0, TOLD
     elif (speed := _SPEED.search(line)) and number_of(speed[1]):
         yield float(speed[2]), 0.0, float(speed[2]) / number_of(speed[1]), TOLD
     elif clocked := _CLOCKED.search(line):

@@ -2,7 +2,8 @@
 
 Names are those of Megatron-LM megatron/training/training.py training_log (also of Megatron-Bridge and Primus, which add
 their own), Megatron-DeepSpeed, NeMo 2 nemo/lightning/pytorch/callbacks and strategies, DeepSpeed utils/timer.py,
-transformers trainer.py (LlamaFactory, TRL, Unsloth and Axolotl print through it; Axolotl adds memory and tokens/s),
+transformers trainer.py (LlamaFactory, TRL, Unsloth and Axolotl print through it; Axolotl adds memory and tokens/s,
+LlamaFactory writes trainer_log.jsonl, src/llamafactory/train/callbacks.py),
 ms-swift, Liger's callback, nanotron, litgpt, nanoGPT, Composer's SpeedMonitor and MemoryMonitor, NeMo AutoModel,
 torchtitan components/metrics.py, torchtune training/metric_logging.py, MaxText common/metric_logger.py, verl
 trainer/ppo/metric_utils.py and utils/tracking.py. Loggers (TensorBoard, wandb, MLflow) hold the same names.
@@ -55,7 +56,8 @@ _PLAIN: dict[str, tuple[str, ...]] = {
                       "gradient_norm"),
     "global_batch": ("global batch size", "global_batch_size", "batch-size"),
     "consumed_samples": ("consumed samples", "consumed_samples"),
-    "consumed_tokens": ("consumed tokens", "consumed_tokens", "num_input_tokens_seen", "num_tokens"),
+    "consumed_tokens": ("consumed tokens", "consumed_tokens", "num_input_tokens_seen", "num_tokens",
+                        "total_tokens"),
     "step_tokens": ("total_weights", "perf/total_num_tokens"),
     "seq_len": ("actual seqlen", "actual_seqlen"),
     "epoch": ("epoch", "train/epoch"),
@@ -69,9 +71,10 @@ _PLAIN: dict[str, tuple[str, ...]] = {
 _GIB: dict[str, tuple[str, ...]] = {
     "device": ("hip mem usage/free/total/usage_ratio", "rocm mem usage/free/total/usage_ratio", "hip mem usage",
                "rocm max mem usage/usage_ratio"),
-    "reserved": ("memory", "peak_memory_reserved", "memory/max_reserved(gib)", "memory/device_reserved (gib)",
+    "reserved": ("memory", "peak_memory_reserved", "vram_reserved", "memory/max_reserved(gib)",
+                 "memory/device_reserved (gib)",
                  "memory/device_mem_reserved(gib)", "perf/max_memory_reserved_gb", "max_reserved", "memory(gib)"),
-    "allocated": ("mem-alloc-gb", "memory/max_active (gib)", "maxmemallocated", "peak_memory_alloc",
+    "allocated": ("mem-alloc-gb", "vram_allocated", "memory/max_active (gib)", "maxmemallocated", "peak_memory_alloc",
                   "memory/max_active(gib)",
                   "memory/max_allocated (gib)", "memory/max_mem_allocated(gib)", "perf/max_memory_allocated_gb",
                   "peak memory allocated (gib)", "memory/max_mem_active(gib)", "memory/max_memory_allocated", "mem"),

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
 from measure.history.run import MeasuredRun
-from measure.logs import benchmark, documents, mlflow, served, tensorboard, wandb
+from measure.logs import benchmark, documents, mlflow, sampled, served, tensorboard, wandb
 from measure.logs.assembling import assembled
 from measure.logs.faults import why_it_ended
 from measure.logs.mlperf import plan_of, rows_of
@@ -20,7 +20,7 @@ from measure.logs.scan import scanned
 _FIELD = "path"
 _MOST_FILES = 500
 _DEEPEST = 6
-_END_BYTES = 1 << 16
+_END_BYTES, _MOST_SAMPLED_BYTES = 1 << 16, 256 * 2**20
 _TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
 KINDS = (
     "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
@@ -28,6 +28,7 @@ KINDS = (
     "litgpt, nanoGPT, Composer, MLPerf, and others that number their steps and tell a loss",
     "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results; "
     "folders of measure training",
+    "CSV of nvidia-smi --query-gpu and rocm-smi --showmeminfo vram",
     "results of vllm bench serve, sglang.bench_serving, trtllm-bench, GuideLLM and MLPerf LoadGen",
 )
 
@@ -47,7 +48,9 @@ def read(path: Path) -> list[MeasuredRun]:
 
 def read_text(text: str, name: str = "text") -> MeasuredRun:
     """The run of a log that was pasted. Raises PlanError where it holds none."""
-    run = _of_stream(io.BytesIO(text.encode(errors="replace")), name)
+    run = sampled.run_in(text, name) if sampled.is_sampled(text) else None
+    if run is None:
+        run = _of_stream(io.BytesIO(text.encode(errors="replace")), name)
     if run is None:
         run = next(iter(served.runs_in(text, name)), None)
     if run is None:
@@ -64,12 +67,12 @@ def _end_of(stream: BinaryIO) -> str:
 def is_log(text: str) -> bool:
     """Whether a text holds lines of steps, that memory ran out, or what a load generator measured."""
     stream = io.BytesIO(text.encode(errors="replace"))
-    return _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
+    return sampled.is_sampled(text) or _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
 
 
 def is_record(path: Path) -> bool:
     """Whether a file's name is one of those that runs leave behind, not one of those that start them."""
-    ends = (*_TEXTS, ".wandb", ".jsonl")
+    ends = (*_TEXTS, ".wandb", ".jsonl", ".csv")
     return path.is_file() and (path.suffix in ends or documents.is_named_so(path) or tensorboard.is_named_so(path))
 
 
@@ -141,6 +144,10 @@ def read_log(path: Path, steps: int | None = None) -> MeasuredRun | None:
     """The run of a text log; None where it holds none. `steps` is how many there were, where that is known. Raises
     PlanError."""
     with open_regular(path, _FIELD) as stream:
+        if sampled.is_sampled(stream.read(_END_BYTES).decode(errors="replace")):
+            stream.seek(0)
+            return sampled.run_in(stream.read(_MOST_SAMPLED_BYTES).decode(errors="replace"), path.name)
+        stream.seek(0)
         return _of_stream(stream, path.name, steps, is_file=True)
 
 

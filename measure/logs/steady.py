@@ -45,8 +45,8 @@ class SteadySteps:
     """Steps after the start that took far longer than the others."""
     slow_s: float = 0.0
     facts: dict[str, float] = field(default_factory=dict)
-    """Of every step: global_batch, seq_len, samples_per_s, tokens_per_s, step_tokens; clock_step_s is the time between
-    lines."""
+    """Of every step: global_batch, seq_len, samples_per_s, tokens_per_s, step_tokens, consumed_per_step (tokens that
+    were seen); clock_step_s is the time between lines."""
 
 
 def by_step(rows: Iterable[tuple[int, Row]]) -> list[Row]:
@@ -117,6 +117,7 @@ def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple
         if values:
             result.facts[name] = quartiles(values)[1]
     _batch(result, steps)
+    _tokens(result, steps)
     _peak(result, steps)
     return result
 
@@ -213,6 +214,15 @@ def _batch(result: SteadySteps, steps: Sequence[Row]) -> None:
         result.facts["global_batch"] = quartiles(sizes)[1]
     elif counts and counts[0][0] > 0:
         result.facts["global_batch"] = counts[0][1] / counts[0][0]
+
+
+def _tokens(result: SteadySteps, steps: Sequence[Row]) -> None:
+    """The tokens of a step from those that all have consumed; not where they are rounded to fewer digits than a step
+    adds."""
+    counts = [(row["step"], row["consumed_tokens"]) for row in steps if _positive(row.get("consumed_tokens"))]
+    if len(counts) > 1 and all(b[0] > a[0] and b[1] > a[1] for a, b in pairwise(counts)):
+        (first, before), (last, after) = counts[0], counts[-1]
+        result.facts["consumed_per_step"] = (after - before) / (last - first)
 
 
 def _peak(result: SteadySteps, steps: Sequence[Row]) -> None:

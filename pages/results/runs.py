@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from knowledge.figures import NONE, gib, percent, rate, ratio, seconds
+from knowledge.figures import NONE, gib, label, percent, rate, ratio, seconds, shown
 from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
@@ -100,6 +100,7 @@ def reading(result: RunReading) -> list[Block]:
     return [
         Headline(_headline(result), False if result.outcome != "ran" else None, more=_end(result)),
         *([verdict(judged)] if judged else []),
+        *_latencies(result),
         Figures(_figures(result), "Measured"),
         *([Figures(plan_rows(result.plan), "Plan, as far as it is said")] if result.plan else []),
         *(rated(judged) if judged else []),
@@ -119,11 +120,42 @@ def _headline(result: RunReading) -> str:
     if result.outcome == "failed":
         return f"{where}: it failed before its first step."
     if result.kind == "serving" or result.tokens_per_s_per_device is result.step_s is None:
-        return f"{where}: {', '.join(f'{name} {value:.4g}' for name, value in result.figures.items()) or 'no figure'}."
+        return f"{where}: {', '.join(_in_words(result)) or 'no figure'}."
     parts = [seconds(result.step_s) + " a step"] if result.step_s else []
     if result.tokens_per_s_per_device:
         parts.append(f"{rate(result.tokens_per_s_per_device)} tokens/s per device")
+    else:
+        parts += _rates(result)
     return f"{where}: {', '.join(parts)}.{_wanted(result)}"
+
+
+# What is first told of a deployment: its rates, then its mean latencies, as the field calls them.
+_RATES = {"output_tokens_per_s": "output tokens/s", "requests_per_s": "requests/s",
+          "tokens_per_s": "tokens/s on all devices"}  # fmt: skip
+_LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
+_SHARES = {"mean": "", "p50": "_p50", "p90": "_p90", "p95": "_p95", "p99": "_p99"}
+
+
+def _rates(result: RunReading) -> list[str]:
+    return [f"{rate(result.figures[name])} {words}" for name, words in _RATES.items() if name in result.figures]
+
+
+def _in_words(result: RunReading) -> list[str]:
+    """The figures of a deployment, or of a run that has neither steps nor a rate."""
+    figures = result.figures
+    rates = _rates(result)
+    means = [f"{words} {seconds(figures[f'{name}_s'])}" for name, words in _LATENCIES.items() if f"{name}_s" in figures]
+    other = [] if rates or means else [f"{label(name)} {shown(name, value)}" for name, value in figures.items()]
+    return [*rates, *means, *other]
+
+
+def _latencies(result: RunReading) -> list[Block]:
+    """Mean and percentiles, a row for each latency."""
+    named = {words: [result.figures.get(f"{name}{share}_s") for share in _SHARES.values()]
+             for name, words in _LATENCIES.items()}  # fmt: skip
+    rows = [(words, *(NONE if value is None else seconds(value) for value in values))
+            for words, values in named.items() if any(value is not None for value in values[1:])]  # fmt: skip
+    return [Table(("latency", *_SHARES), rows, tuple(_SHARES), "Latency")] if rows else []
 
 
 def _wanted(result: RunReading) -> str:

@@ -7,6 +7,7 @@ import json
 import struct
 import tracemalloc
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,19 @@ AUTOMODEL = "".join(
     "mem 29.50 GiB | tps 12000.00(1500.00/gpu) | num_label_tokens 21541\n"
     for step in range(4, 28)
 )
+TUNED = """INFO:torchtune.utils._logging:Running LoRAFinetuneRecipeSingleDevice with resolved config:
+batch_size: 2
+gradient_accumulation_steps: 8
+model:
+  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
+tokenizer:
+  _component_: torchtune.models.llama3.llama3_tokenizer
+  max_seq_len: 4096
+"""
+SAMPLED = "timestamp, name, index, memory.used [MiB], utilization.gpu [%], power.draw [W]\n" + "".join(
+    f"2026/11/01 10:00:{at:02}.1, NVIDIA H100 80GB HBM3, {device}, {60_000 + at} MiB, 97 %, 640.50 W\n"
+    for at in range(4) for device in range(8)
+)  # fmt: skip
 KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
     "megatron": (lines(MEGATRON), {"step_s": 13.3728, "tflops_per_device": 404.0},
                  {"workload.framework": "megatron-lm", "workload.global_batch": 128}),
@@ -161,6 +175,11 @@ KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
                    {"model": "meta-llama/Meta-Llama-3-8B", "cluster.accelerator": "h100-sxm", "cluster.count": 8}),
     "torchtune": (TUNE, {"tokens_per_s_per_device": 1512.5, "peak_bytes": 24.1 * GIB},
                   {"workload.framework": "torchtune"}),
+    "torchtune config": (TUNED + TUNE, {"tokens_per_s_per_device": 1512.5},
+                         {"model": "meta-llama/Llama-3.1-8B", "workload.method": "lora", "workload.global_batch": 16}),
+    "nvidia-smi": (SAMPLED, {"peak_bytes": 60_003 * 2.0**20}, {"cluster.count": 8, "cluster.accelerator": "h100-sxm"}),
+    "rocm-smi": ("device,VRAM Total Memory (B),VRAM Total Used Memory (B)\ncard0,206158430208,126702878720\n",
+                 {"peak_bytes": 126702878720.0}, {"cluster.count": 1}),
     "maxtext": (MAXTEXT, {"step_s": 1.667, "tokens_per_s_per_device": 4914.2},
                 {"model": "meta-llama/Llama-2-7b-hf", "cluster.accelerator": "tpu-v5p", "workload.global_batch": 128}),
     "verl": (VERL, {"step_s": 91.5, "mfu": 0.31, "peak_bytes": 55.2 * GIB}, {"cluster.count": 8}),
@@ -291,6 +310,16 @@ def test_a_log_without_times_has_those_of_its_lines_and_says_so() -> None:
     assert any("between the lines" in finding for finding in run.findings)
     # What a program prints of its speed comes first.
     assert not any("between the lines" in finding for finding in read_text(KINDS["nanotron"][0]).findings)
+
+
+def test_the_log_of_llamafactory_has_the_time_and_the_tokens_of_its_steps(tmp_path: Path) -> None:
+    rows = [{"current_steps": step, "total_steps": 200, "loss": 1.5, "lr": 1e-4, "total_tokens": 16_384 * step,
+             "elapsed_time": str(timedelta(seconds=86_370 + 4 * step))} for step in range(10, 201, 10)]  # fmt: skip
+    (tmp_path / "trainer_log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run = read(tmp_path)[0]
+    assert run.figures["step_s"] == pytest.approx(4.0)
+    assert run.figures["tokens_per_s"] == pytest.approx(4096.0)
+    assert run.planned("workload.framework") == "hf-trainer"
 
 
 def test_settings_of_any_wording_are_read() -> None:
