@@ -79,7 +79,8 @@ def hours_beside(value_h: float, other_h: float) -> str:
     """Like `hours`, in the unit that the other is written in."""
     unit = hours(other_h).rpartition(" ")[2]
     size = value_h / {"min": 1 / 60, "hours": 1.0, "days": 24.0}[unit]
-    return f"{size:,.0f} {unit}" if size >= 1000 else f"{size:,.1f} {unit}"
+    whole = size >= (10 if unit == "min" else 1000)
+    return f"{size:,.0f} {unit}" if whole else f"{size:,.1f} {unit}"
 
 
 def hour_range(low_h: float, high_h: float, of_h: float | None = None) -> str:

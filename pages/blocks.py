@@ -14,7 +14,7 @@ Row = tuple[str, str] | tuple[str, str, str]
 """A label, its value and, where there is one, the interval of that."""
 
 
-_NO_FILES = re.compile(r"(?:^|(?<= ))(Shardwise writes no launch files [^.]+\.)(?: |$)")
+_NO_FILES = re.compile(r"(?:^|(?<=\. ))(Shardwise writes no launch files [^.]+\.)(?: |$)")
 
 
 @dataclass(frozen=True)

@@ -336,6 +336,9 @@ class ShardwiseApp(App[None]):
             await self.say(Notice(message.failure, bad=True))
         elif asked is not None:
             await self._ask_approval(asked)
+        elif self.pane.overview.memory is None:
+            # A command's tool told of a plan that nothing else was said of.
+            self.pane.work_out()
         self._show_state()
         await self._ask_queued(message.failure is not None)
 

@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _collect_seldom()
     try:
         arguments = parsed(words)
+        _refuse_unheard(arguments)
         code = importlib.import_module(arguments.run).run(arguments)
         sys.stdout.flush()
         return code
@@ -102,6 +103,14 @@ def parsed(typed: list[str]) -> argparse.Namespace:
     if left:
         raise _no_flag(left[0], chosen)
     return arguments
+
+
+def _refuse_unheard(arguments: argparse.Namespace) -> None:
+    """What asks for more of an answer than what it stands beside lets through."""
+    form = next((flag for flag in ("brief", "json") if getattr(arguments, flag, False)), None)
+    for more in ("why", "plot"):
+        if form and getattr(arguments, more, False) and (form, more) != ("json", "why"):
+            raise PlanError(f"--{more}", f"shows more than --{form} prints: give one of them")
 
 
 def _no_command(word: str, names: Iterable[str]) -> Exception:

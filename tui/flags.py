@@ -167,6 +167,7 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
     """The words with dashes for underscores in flags, and truth values written into their flags."""
     switches = {flag_of(name) for name, info in fields_of(planning).items() if _kinds(info.annotation) == {bool}}
     out: list[str] = []
+    said: dict[str, str] = {}
     pending = list(words)
     while pending:
         word = pending.pop(0)
@@ -177,14 +178,19 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
             continue
         flag, equals, value = word.partition("=")
         flag = flag.replace("_", "-")
-        if flag not in switches:
+        switch = f"--{flag[2:].removeprefix('no-')}"
+        if switch not in switches or (flag != switch and equals):
             out.append(flag + equals + value)
             continue
-        if not equals and pending and pending[0].lower() in (*_TRUE, *_FALSE):
-            value = pending.pop(0)
-        if value and value.lower() not in (*_TRUE, *_FALSE):
-            raise PlanError(flag, f"{value!r} is neither true nor false", ["true", "false"])
-        out.append(f"--no-{flag[2:]}" if value.lower() in _FALSE and value else flag)
+        if flag == switch:
+            if not equals and pending and pending[0].lower() in (*_TRUE, *_FALSE):
+                value = pending.pop(0)
+            if value and value.lower() not in (*_TRUE, *_FALSE):
+                raise PlanError(flag, f"{value!r} is neither true nor false", ["true", "false"])
+            flag = f"--no-{flag[2:]}" if value.lower() in _FALSE and value else flag
+        if said.setdefault(switch, flag) != flag:
+            raise PlanError(flag, f"stands beside {said[switch]}: give one of them")
+        out.append(flag)
     return out
 
 
@@ -217,11 +223,40 @@ def arguments_of(parsed: argparse.Namespace, planning: Planning) -> dict[str, An
         arguments[name] = value if isinstance(value, bool) else _read(name, fields[name].annotation, values)
         if name == "objective":
             arguments[name] = _SPOKEN.get(str(arguments[name]), arguments[name])
-    if takes_plan(planning):
-        arguments = _with_plan(arguments, parsed, fields)
-    else:
-        arguments = settings_of(parsed.set or (), fields)[0] | arguments
-    return arguments
+    flat, dotted = settings_of(parsed.set or (), fields)
+    if dotted and not takes_plan(planning):
+        raise PlanError("--set", f"there is no field {next(iter(dotted))!r}", nearest(next(iter(dotted)), fields))
+    serving = [("--serving", "workload.kind", "inference")] if getattr(parsed, "serving", False) else []
+    _refuse_two(
+        [
+            *((_said(name, parsed), _path(name), value) for name, value in arguments.items()),
+            *serving,
+            *(("--set", _path(name), value) for name, value in {**flat, **dotted}.items()),
+        ]
+    )
+    return _with_plan(arguments, parsed, fields, (flat, dotted)) if takes_plan(planning) else flat | arguments
+
+
+def _said(name: str, parsed: argparse.Namespace) -> str:
+    """Where a field was given: its flag, or the words that stand without one."""
+    device = vars(parsed).get("place_accelerator") or vars(parsed).get(f"{_GIVEN}accelerator")
+    if name == "count" and vars(parsed).get(f"{_GIVEN}count") is None:
+        return str(device)
+    return flag_of(name)
+
+
+def _path(name: str) -> str:
+    return ALL_PATHS.get(name, name)
+
+
+def _refuse_two(said: Iterable[tuple[str, str, Any]]) -> None:
+    """PlanError where one field has two values: where each was given, the field's path, and its value."""
+    first: dict[str, tuple[str, str]] = {}
+    for where, path, value in said:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        before = first.setdefault(path, (where, text))
+        if before[1] != text:
+            raise PlanError(where, f"sets {path} to {text!r}, but {before[0]} to {before[1]!r}: give it once")
 
 
 def serves(arguments: Mapping[str, Any], planning: Planning) -> bool:
@@ -251,8 +286,12 @@ def of_tool(arguments: dict[str, Any], place: str) -> dict[str, Any]:
     return rest | {"goal": spoken.get(str(objective), objective)}
 
 
-def _with_plan(arguments: dict[str, Any], parsed: argparse.Namespace, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with the plan that --plan or --scenario name, and what --set and --serving change of it."""
+def _with_plan(
+    arguments: dict[str, Any], parsed: argparse.Namespace, fields: Mapping[str, Any],
+    settings: tuple[dict[str, Any], dict[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments with the plan that --plan or --scenario name, and what --set (`settings`, by flat names and by
+    dotted ones) and --serving change of it."""
     scenario = arguments.get("scenario")
     if isinstance(scenario, str) and scenario not in valid_values(fields["scenario"].annotation):
         if parsed.plan is not None:
@@ -261,7 +300,7 @@ def _with_plan(arguments: dict[str, Any], parsed: argparse.Namespace, fields: Ma
         del arguments["scenario"]
         parsed.plan = scenario
     plan = None if parsed.plan is None else read_plan(parsed.plan)
-    flat, dotted = settings_of(parsed.set or (), fields)
+    flat, dotted = settings
     if parsed.serving:
         dotted.setdefault("workload.kind", "inference")
     if dotted:
@@ -273,6 +312,7 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
     """What --set says, by flat names and by dotted ones."""
     flat: dict[str, Any] = {}
     dotted: dict[str, Any] = {}
+    said: list[tuple[str, str, Any]] = []
     for setting in settings:
         key, equals, value = setting.partition("=")
         key = key.strip().replace("-", "_")
@@ -288,6 +328,8 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
             flat[key] = _read(key, fields[key].annotation, [value])
         else:
             raise PlanError("--set", f"there is no field {key!r}", nearest(key, fields))
+        said.append((f"--set {setting}", _path(key), {**flat, **dotted}[key]))
+    _refuse_two(said)
     return flat, dotted
 
 
@@ -348,7 +390,9 @@ def _mapping(name: str, parts: list[str]) -> dict[str, Any]:
         key, _, value = part.partition("=")
         if not key.strip() or not value.strip():
             raise PlanError(flag_of(name), f"{part!r} is not KEY=VALUE", [f"{flag_of(name)} key=value"])
-        mapping[key.strip()] = _scalar(value)
+        scalar = _scalar(value)
+        if mapping.setdefault(key.strip(), scalar) != scalar:
+            raise PlanError(flag_of(name), f"has {key.strip()} twice, as {mapping[key.strip()]!r} and {scalar!r}")
     return mapping
 
 

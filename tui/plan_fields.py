@@ -144,7 +144,9 @@ def assignments(words: Iterable[str], plan: Data) -> dict[str, Any]:
         if not sign:
             raise PlanError(word, "is not a change; say field=value, and field= to have it chosen", ["count=16"])
         field = find_field(name, plan)
-        changes[field.path] = read(field, text)
+        value = read(field, text)
+        if changes.setdefault(field.path, value) != value:
+            raise PlanError(field.name, f"is given twice, as {changes[field.path]!r} and as {value!r}")
     return changes
 
 

@@ -40,7 +40,9 @@ _AT_ONCE = ("stop", "quit", "actions", "help")
 
 async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
     """Raises PlanError for a command that is not there, or words that it cannot use."""
-    find_command(name)
+    command = find_command(name)
+    if words and not command.usage:
+        raise PlanError(f"/{name}", f"takes nothing behind it, and {' '.join(words)!r} is there")
     if name not in _AT_ONCE:
         await app.drawn.wait()
     action = _ACTIONS.get(name)
@@ -154,7 +156,10 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
     for word in words:
         name, sign, values = word.partition("=")
         if sign:
-            over[find_field(name, app.pane.plan).name] = values.split(",") if "," in values else values
+            field = find_field(name, app.pane.plan).name
+            if field in over:
+                raise PlanError("/compare", f"has {field} twice; put its values behind one", [f"{field}=A,B"])
+            over[field] = values.split(",") if "," in values else values
         else:
             plan = await asyncio.to_thread(find("load_scenario"), {"name": name})
             scenarios.append({"name": name, "plan": plan["plan"]})

@@ -22,15 +22,16 @@ import secrets
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from estimator.errors import PlanError, unreadable
-from knowledge.own import database
+from knowledge.own import database, mappings
 from knowledge.own.home import NOWHERE, expanded, platform_folder
+from knowledge.own.mappings import quoted
 
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
@@ -39,7 +40,6 @@ CALIBRATION = "calibration.yaml"
 HISTORY = "runs.sqlite"
 LARGEST_BYTES = 1_000_000
 _MOST_FILES = 2000
-_DEEPEST = 64
 _LONGEST_NAME = 80
 _WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 Stamp = tuple[tuple[str, int, int], ...]
@@ -349,19 +349,18 @@ def parsed(text: str, field: str) -> Any:
         raise PlanError(field, f"is larger than {LARGEST_BYTES // 1000} KB")
     try:
         # YAML misreads JSON's pairs of \u escapes, so JSON is read as JSON.
-        value = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
+        value = json.loads(text, object_pairs_hook=mappings.each_once) if text.lstrip().startswith(("{", "[")) else None
     except (ValueError, RecursionError):
         value = None
     try:
         if value is None:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            _refuse_events(yaml.parse(text, Loader=loader), field)
-            value = yaml.load(text, Loader=loader)
+            mappings.refuse_events(yaml.parse(text, Loader=mappings.loader()), field)
+            value = yaml.load(text, Loader=mappings.loader())
     except PlanError:
         raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PlanError(field, f"is not readable YAML: {unreadable(error)[:300]}") from None
-    _refuse_odd(value, field)
+    mappings.refuse_odd(value, field)
     return value
 
 
@@ -369,12 +368,12 @@ def file_stem(name: str, field: str) -> str:
     """A file name (without its end) for a name that a person gave: letters and digits of any script, . _ and -, the
     same on every system. Raises PlanError for a name of which nothing is left."""
     if not isinstance(name, str) or "\0" in name or len(name) > 1000:
-        raise PlanError(field, f"{_short(name)} cannot be a name", ["e.g. llama-70b-128-gpus"])
+        raise PlanError(field, f"{quoted(name)} cannot be a name", ["e.g. llama-70b-128-gpus"])
     text = unicodedata.normalize("NFKC", name).casefold()
     stem = re.sub(r"-{2,}", "-", re.sub(r"[^\w.]+", "-", text)).strip("-._")
     stem = re.sub(r"\.{2,}", ".", stem)
     if not stem:
-        raise PlanError(field, f"{_short(name)} has no letter or digit that could name a file", ["e.g. my-plan"])
+        raise PlanError(field, f"{quoted(name)} has no letter or digit that could name a file", ["e.g. my-plan"])
     if stem.partition(".")[0] in _WINDOWS:
         stem = f"plan-{stem}"
     # File names are limited in bytes; what is cut off stays told apart.
@@ -463,37 +462,3 @@ def _stat(path: Path) -> Stamp:
     except (OSError, ValueError):
         return ((str(path), 0, -1),)
     return ((str(path), status.st_mtime_ns, status.st_size),)
-
-
-def _refuse_events(events: Iterable[Any], field: str) -> None:
-    """PlanError for anchors that are used, and for what would be too deep for a reader that calls itself."""
-    import yaml
-
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            raise PlanError(field, "has YAML anchors (&name, *name); write the values out")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
-
-
-def _refuse_odd(value: Any, field: str) -> None:
-    """PlanError for keys that are no text and for containers that lie in each other too deeply; without recursion."""
-    layer = [value]
-    for _ in range(_DEEPEST):
-        for each in layer:
-            if isinstance(each, dict) and (odd := [key for key in each if not isinstance(key, str)]):
-                raise PlanError(field, f"has the field name {_short(odd[0])}, which is not text")
-        inner = (each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, dict | list))
-        if not (layer := [item for items in inner for item in items if isinstance(item, dict | list)]):
-            return
-    raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:
-        return "a number that is too large"
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -18,8 +18,10 @@ from pages.answers.plan import (
 from pages.blocks import Block, Prose
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
-from planner.serving.results import ServingEstimate
+from planner.serving.results import ServingCost, ServingEstimate
 
+PRICE = "price"
+"""What is set of money: the run itself is the same at any of them."""
 _MOST_FIGURES = 3
 _USUAL = "default"
 
@@ -38,6 +40,7 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
     """Of a run or a deployment that was estimated."""
     plan = complete(estimate.plan)
     settings = {"model": model_words(plan), "hardware": hardware_words(plan), **_settings(plan)}
+    settings[PRICE] = _price_words(bill or (estimate.cost if isinstance(estimate, ServingEstimate) else None))
     if isinstance(estimate, TrainingEstimate):
         # Where nothing says one of them, it is not set otherwise.
         settings["data"] = f"{figures.count(estimate.run.tokens)} tokens" if estimate.run else ""
@@ -51,7 +54,8 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
         latency, output = estimate.latency, estimate.throughput.output_tokens_per_s
         ttft = {} if latency.ttft_s is None else {"ttft_s": f"TTFT {figures.seconds(latency.ttft_s)}"}
         tpot = {"tpot_s": f"TPOT {figures.seconds(latency.tpot_s)}"}
-        paid = estimate.cost.usd_per_hour if estimate.cost else None
+        price = bill or estimate.cost
+        paid = price.usd_per_hour if price else None
         hourly = {} if paid is None else {"usd_per_hour": f"{figures.usd(paid)} per hour"}
         speed = {**ttft, **tpot, "output": f"{figures.rate(output)} output tokens/s"}
         return ShortAnswer({**hourly, **speed, **memory}, settings)
@@ -64,6 +68,14 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
     carbon = {} if bill is None or bill.co2_kg is None else {"co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2"}
     told = {**hours, **usd, **speed, **memory, **carbon}
     return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None)
+
+
+def _price_words(bill: CostEstimate | ServingCost | None) -> str:
+    """'on demand at Lambda'; nothing where no price was told."""
+    if bill is None or bill.usd_per_hour is None:
+        return ""
+    kind = bill.price if isinstance(bill, CostEstimate) else "on_demand" if bill.provider else "own"
+    return f"{kind.replace('_', ' ')}{f' at {bill.provider}' if bill.provider else ''}"
 
 
 def _settings(plan: Plan) -> dict[str, str]:

@@ -296,9 +296,9 @@ def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
         ("cluster", cluster_name), *(["capex_usd"] if bought else ["provider"]), *run, "usd_per_hour", "kw",
         (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
         ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
-        ("Pareto", lambda row: "*" if row.pareto else ""),
+        ("unbeaten", lambda row: "yes" if row.pareto else ""),
     ]  # fmt: skip
-    return table(rows, columns, f"{ORDERS[sort].capitalize()} first (* none is both cheaper and faster)")
+    return table(rows, columns, f"{ORDERS[sort].capitalize()} first (unbeaten: none is both cheaper and faster)")
 
 
 def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:

@@ -78,7 +78,7 @@ def fold(overview: Overview, result: BaseModel) -> Overview:
     overview = replace(
         overview,
         plan=plan,
-        figures={**overview.figures, **{row[0]: value_of(row) for row in figure_rows(result)}},
+        figures=_laid_over(overview.figures, figure_rows(result)),
         warnings=tuple(dict.fromkeys(warnings)),
     )
     match result:
@@ -91,6 +91,13 @@ def fold(overview: Overview, result: BaseModel) -> Overview:
         case FitCheck(memory=memory) | Limit(memory=memory):
             return replace(overview, memory=memory)
     return overview
+
+
+def _laid_over(before: Mapping[str, str], rows: Sequence[Row]) -> dict[str, str]:
+    """The figures with those of `rows`. Told again without its interval, a figure keeps the one that it has."""
+    told = {row[0]: value_of(row) for row in rows}
+    kept = {name for name, text in told.items() if before.get(name, "").startswith(f"{text} (")}
+    return {**before, **{name: text for name, text in told.items() if name not in kept}}
 
 
 def figure_rows(result: BaseModel) -> list[Row]:

@@ -152,13 +152,6 @@ def test_lists_and_mappings() -> None:
     assert read("fit", '{"hidden_size": 64}')["model"] == {"hidden_size": 64}
 
 
-def test_flags_win_over_set() -> None:
-    given = read("fit", "m", "--set", "tp=2", "--set", "layout.pp=2", "--tp", "4", "--pp", "8")
-    request = find("check_fit").parse(given)
-    layout = request.to_plan().layout  # type: ignore[attr-defined]
-    assert (layout.tp, layout.pp) == (4, 8)
-
-
 def test_accelerator_with_a_count() -> None:
     assert read("fit", "m", "16xh100") == {"model": "m", "accelerator": "h100", "count": "16"}
     assert read("fit", "m", "8 x mi300x")["accelerator"] == "mi300x"

@@ -84,6 +84,18 @@ async def test_what_answers_of_no_plan_leaves_the_pane_as_it_is(
             assert app.pane.overview.memory == before.memory, text
 
 
+@pytest.mark.parametrize("text", ["/sweep seq_len 512,1024", "sweep seq_len 512,1024"])
+async def test_after_a_range_the_pane_is_whole(text: str) -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await asked(pilot, "LoRA fine-tune Qwen2.5-0.5B on 4 H100 with 500M tokens")
+        before = app.pane.overview.figures
+        await asked(pilot, text)
+        assert app.pane.overview.memory is not None
+        spread = {name for name, value in app.pane.overview.figures.items() if " (" in value}
+        assert spread >= {name for name, value in before.items() if " (" in value}
+
+
 TRAINED = (
     "LoRA fine-tune Qwen2.5-0.5B on 4 H100 with 500M tokens",
     "what does it cost on spot?",

@@ -6,16 +6,34 @@ import argparse
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from estimator.errors import PlanError
 from pages.rendering.clean import one_line
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 _LONGEST = 300  # letters of one word of an error
 
 
+class _Once(argparse._StoreAction):
+    """A flag with one value, which has only one."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        before = getattr(namespace, self.dest, None)
+        if option_string and before not in (None, self.default, values):
+            raise PlanError(option_string, f"is given twice, as {before!r} and as {values!r}")
+        super().__call__(parser, namespace, values, option_string)
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as every other error of the command does."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.register("action", None, _Once)
+        self.register("action", "store", _Once)
 
     def error(self, message: str) -> NoReturn:
         choice = _CHOICE.search(message)

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from estimator.errors import PlanError, unreadable
 from knowledge.own.files import LARGEST_BYTES, open_regular, read_stream
+from knowledge.own.mappings import each_once
 from pages.rendering.clean import one_line
 from tools import call
 from tools.registry import find, registry
@@ -116,7 +117,7 @@ def parse_value(text: str, what: str, valid: Sequence[str] = ()) -> Any:
         raise PlanError(what, f"{name} is not a JSON number")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=each_once)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise PlanError(what, f"is not valid JSON ({error.msg} at {where})", valid) from None

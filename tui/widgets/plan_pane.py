@@ -143,10 +143,10 @@ class PlanPane(Vertical):
             self._estimate(plan, edited=False)
 
     def work_out(self) -> None:
-        """What results have not said yet of the plan that they are about, while the session waits; not in place of what
-        is being edited."""
+        """What results have not said yet of the plan that they are about, where the session says no more of it now; not
+        in place of what is being edited."""
         if self.overview.plan is not None and not self.pending:
-            self._estimate(self.overview.plan, edited=False)
+            self._estimate(self.overview.plan, edited=False, heard=self._heard)
 
     def show(self, plan: Data) -> None:
         """Another plan, of which nothing is known yet."""

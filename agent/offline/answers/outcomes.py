@@ -12,7 +12,7 @@ from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from pages.answers import lead
-from pages.answers.change import ShortAnswer, changed, differing, moved, summary
+from pages.answers.change import PRICE, ShortAnswer, changed, differing, moved, summary
 from pages.answers.clusters import first_cluster
 from pages.blocks import Block, Folded, Prose, Steps, ranked
 from pages.rendering import markdown
@@ -55,9 +55,10 @@ def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
 
 
 def is_told_again(outcomes: Sequence[Outcome], work: TurnWork) -> bool:
-    """Whether the answer before was about the same run or deployment."""
+    """Whether the answer before was about the same run or deployment, at whatever price."""
     now = summed(outcomes)
-    return now is not None and bool(work.earlier) and differing(ShortAnswer(**work.earlier), now) == []
+    other = differing(ShortAnswer(**work.earlier), now) if now and work.earlier else None
+    return other is not None and set(other) <= {PRICE}
 
 
 def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:

@@ -1,0 +1,71 @@
+"""What YAML and JSON of a person may hold: names that are text and stand once, no anchors, no endless depth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from estimator.errors import PlanError
+
+_DEEPEST = 64
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError where a name stands in it twice: one of the two would be lost."""
+    if twice := _twice([name for name, _ in pairs]):
+        raise ValueError(f"{quoted(twice)} is given twice")
+    return dict(pairs)
+
+
+def _twice(names: list[Any]) -> Any:
+    return next(iter(Counter(names) - Counter(set(names))), None) if len(set(names)) < len(names) else None
+
+
+@lru_cache(maxsize=1)
+def loader() -> Any:
+    """Of YAML in which every name stands once in its mapping."""
+    import yaml
+
+    class Once(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            if twice := _twice([str(key.value) for key, _ in node.value]):
+                raise yaml.YAMLError(f"{quoted(twice)} is given twice")
+            return super().construct_mapping(node, deep)
+
+    return Once
+
+
+def refuse_events(events: Iterable[Any], field: str) -> None:
+    """PlanError for anchors that are used, and for what would be too deep for a reader that calls itself."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise PlanError(field, "has YAML anchors (&name, *name); write the values out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
+
+
+def refuse_odd(value: Any, field: str) -> None:
+    """PlanError for keys that are no text and for containers that lie in each other too deeply; without recursion."""
+    layer = [value]
+    for _ in range(_DEEPEST):
+        for each in layer:
+            if isinstance(each, dict) and (odd := [key for key in each if not isinstance(key, str)]):
+                raise PlanError(field, f"has the field name {quoted(odd[0])}, which is not text")
+        inner = (each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, dict | list))
+        if not (layer := [item for items in inner for item in items if isinstance(item, dict | list)]):
+            return
+    raise PlanError(field, f"is nested deeper than {_DEEPEST} levels")
+
+
+def quoted(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number that is too large"
+    return text if len(text) <= 60 else text[:57] + "..."
