@@ -41,10 +41,16 @@ def test_what_stays_is_not_told(answer: ShortAnswer) -> None:
 
 
 def test_a_follow_up_shows_before_and_now() -> None:
-    first, same, other, serving = turns(START, "and the mfu?", "on 16 H200", "serve it on one H100 with vllm")
+    first, same, other, spot, serving = turns(
+        START, "and the mfu?", "on 16 H200", "what does it cost on spot?", "serve it on one H100 with vllm"
+    )
     assert "Before → now" not in folded(first["answer"]).lead + folded(same["answer"]).lead
     lead = folded(other["answer"]).lead
     assert "Before → now: " in lead
     assert "hardware 8 x h100-sxm → 16 x h200-sxm" in lead
+    # The same run at another price: what it cost before, and nothing of the run itself once more.
+    assert "Before → now: $" in (priced := folded(spot["answer"]).lead)
+    assert "price on demand at" in priced
+    assert "Bottleneck" not in priced
     assert "Before → now" not in serving["answer"]
-    assert [turn["ungrounded"] for turn in (first, same, other, serving)] == [[], [], [], []]
+    assert not any(turn["ungrounded"] for turn in (first, same, other, spot, serving))
