@@ -167,7 +167,7 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
     """The words with dashes for underscores in flags, and truth values written into their flags."""
     switches = {flag_of(name) for name, info in fields_of(planning).items() if _kinds(info.annotation) == {bool}}
     out: list[str] = []
-    said: dict[str, str] = {}
+    switched: dict[str, str] = {}
     pending = list(words)
     while pending:
         word = pending.pop(0)
@@ -188,8 +188,8 @@ def normal(words: Sequence[str], planning: Planning) -> list[str]:
             if value and value.lower() not in (*_TRUE, *_FALSE):
                 raise PlanError(flag, f"{value!r} is neither true nor false", ["true", "false"])
             flag = f"--no-{flag[2:]}" if value.lower() in _FALSE and value else flag
-        if said.setdefault(switch, flag) != flag:
-            raise PlanError(flag, f"stands beside {said[switch]}: give one of them")
+        if switched.setdefault(switch, flag) != flag:
+            raise PlanError(flag, f"stands beside {switched[switch]}: give one of them")
         out.append(flag)
     return out
 
@@ -249,10 +249,10 @@ def _path(name: str) -> str:
     return ALL_PATHS.get(name, name)
 
 
-def _refuse_two(said: Iterable[tuple[str, str, Any]]) -> None:
+def _refuse_two(values: Iterable[tuple[str, str, Any]]) -> None:
     """PlanError where one field has two values: where each was given, the field's path, and its value."""
     first: dict[str, tuple[str, str]] = {}
-    for where, path, value in said:
+    for where, path, value in values:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         before = first.setdefault(path, (where, text))
         if before[1] != text:
@@ -312,7 +312,7 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
     """What --set says, by flat names and by dotted ones."""
     flat: dict[str, Any] = {}
     dotted: dict[str, Any] = {}
-    said: list[tuple[str, str, Any]] = []
+    settings_read: list[tuple[str, str, Any]] = []
     for setting in settings:
         key, equals, value = setting.partition("=")
         key = key.strip().replace("-", "_")
@@ -328,8 +328,8 @@ def settings_of(settings: Sequence[str], fields: Mapping[str, Any]) -> tuple[dic
             flat[key] = _read(key, fields[key].annotation, [value])
         else:
             raise PlanError("--set", f"there is no field {key!r}", nearest(key, fields))
-        said.append((f"--set {setting}", _path(key), {**flat, **dotted}[key]))
-    _refuse_two(said)
+        settings_read.append((f"--set {setting}", _path(key), {**flat, **dotted}[key]))
+    _refuse_two(settings_read)
     return flat, dotted
 
 

@@ -12,7 +12,9 @@ from pages.answers.change import ShortAnswer, changed
 from pages.blocks import Prose
 from pages.rendering.fold import folded
 
-START = "full fine-tune Llama-3.1-8B on 8 H100s with deepspeed, 1B tokens. How long does it take?"
+START = (
+    "full fine-tune Llama-3.1-8B on 8 H100s with deepspeed, 1B tokens. How long does it take, and what does it cost?"
+)
 _PARTS = st.lists(st.sampled_from(["DP 8", "TP 2", "ZeRO-1", "ZeRO-3", "full recompute"]), min_size=1, unique=True)
 _SETTINGS = st.fixed_dictionaries({"layout": _PARTS.map(", ".join), "framework": st.sampled_from(["fsdp2", "nemo"])})
 _FIGURES = st.dictionaries(st.sampled_from(["mfu", "hours", "usd"]), st.sampled_from(["1 x", "2 x", "3 x"]))

@@ -30,8 +30,8 @@ class _Once(argparse._StoreAction):
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as every other error of the command does."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
         self.register("action", None, _Once)
         self.register("action", "store", _Once)
 
