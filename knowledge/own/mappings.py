@@ -28,7 +28,9 @@ def loader() -> Any:
     """Of YAML in which every name stands once in its mapping."""
     import yaml
 
-    class Once(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Once(safe):
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             if twice := _twice([str(key.value) for key, _ in node.value]):
                 raise yaml.YAMLError(f"{quoted(twice)} is given twice")
