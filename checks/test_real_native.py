@@ -1,8 +1,9 @@
-"""torchtitan and MaxText read what the plans say, with their own configuration classes."""
+"""torchtitan, NeMo AutoModel, MaxText and xpk read what the plans say, with their own configuration classes."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from hf_plans import SITES, rendered_with
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from launchers.render import render
 from launchers.tables import table
 
 EXPERTS = "mistralai/Mixtral-8x7B-v0.1"
-DEVICES = {"torchtitan": ("h100-sxm", 8), "maxtext": ("tpu-v5p", 4)}
+DEVICES = {"torchtitan": ("h100-sxm", 8), "maxtext": ("tpu-v5p", 4), "nemo-automodel": ("h100-sxm", 8)}
 
 
 def native(framework: str, model: str, layout: dict[str, Any], workload: dict[str, Any]) -> Plan:
@@ -193,3 +195,94 @@ def test_maxtext_refuses_what_is_wrong(ask, tmp_path):
     assert [bool(read["error"]) for read in answers] == [True, True, False, True]
     axes = answers[2]["axes"]
     assert axes["ici_fsdp_parallelism"] != chips
+
+
+def slices() -> list[tuple[Plan, list[str]]]:
+    """Plans of MaxText on every TPU that xpk has slices of, and the words of their commands."""
+    written = []
+    for device, count in itertools.product(table("data/devices")["xpk"], (4, 8, 16, 64, 256, 512)):
+        changes = {"cluster": {"accelerator": device, "count": count, "per_node": min(4, count)}}
+        plan = native("maxtext", "meta-llama/Llama-3.1-8B", {"dp": count, "zero_stage": 3}, {"packing": True})
+        try:
+            files = render(plan.patch(changes), ["maxtext", "xpk"]).files
+        except PlanError:
+            continue
+        (text,) = [file.text for file in files if file.path == "xpk.sh"]
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        text = re.sub(r"\$\{(\w+):\?\}", lambda name: name[1].lower(), "\n".join(lines).replace("\\\n", " "))
+        words = shlex.split(text)
+        assert words[0] == "xpk"
+        written.append((plan.patch(changes), words[1:]))
+    return written
+
+
+def test_xpk_takes_the_commands_and_has_as_many_chips(ask):
+    written = slices()
+    # tpu-v7 has no count of devices that MaxText files are written for.
+    assert {plan.cluster.accelerator for plan, _ in written} == set(table("data/devices")["xpk"]) - {"tpu-v7"}
+    good = written[0][1]
+    broken = [
+        [word.replace("--device-type=v", "--device-type=v9") for word in good],
+        [word.replace("--num-slices", "--num-slice-count") for word in good],
+        [word for word in good if not word.startswith("--workload=")],
+    ]
+    answers = ask("xpk", "xpk", [{"words": words} for words in [*(words for _, words in written), *broken]])
+    for (plan, words), read in zip(written, answers, strict=False):
+        assert read["error"] is None, (read["error"], words)
+        assert read["chips"] == plan.cluster.count
+        assert "exec env " in read["command"]
+    assert all(read["error"] for read in answers[len(written) :])
+
+
+def automodel_plans() -> list[Plan]:
+    layouts = [
+        {"dp": 8, "zero_stage": 3}, {"dp": 8, "zero_stage": 2, "recompute": "none"}, {"dp": 8, "zero_stage": 0},
+        {"dp": 16, "zero_stage": 3, "shard_group": 8}, {"tp": 2, "dp": 4, "zero_stage": 3},
+        {"cp": 2, "dp": 4, "zero_stage": 2}, {"dp": 8, "zero_stage": 3, "offload": "params"},
+    ]  # fmt: skip
+    settings = [
+        {}, {"packing": False}, {"method": "lora"}, {"method": "qlora"}, {"method": "dora", "steps": 50},
+        {"optimizer": "sgd", "weights": "fp32"}, {"fused_loss": True, "attention": "sdpa"}, {"precision": "fp8"},
+    ]  # fmt: skip
+    usual = {"stage": "sft", "packing": True}
+    pairs = itertools.product(layouts, settings)
+    return [native("nemo-automodel", "meta-llama/Llama-3.1-8B", layout, usual | more) for layout, more in pairs]
+
+
+def test_automodel_reads_the_plan(ask, tmp_path):
+    written = made("nemo-automodel", tmp_path, automodel_plans())
+    assert len(written) > 40
+    answers = ask("titan", "automodel", [{"path": str(place)} for _, place in written])
+    for (plan, place), read in zip(written, answers, strict=True):
+        split, training = plan.layout, plan.training
+        assert read["error"] is None, (read["error"], place.read_text())
+        assert read["recipe"].endswith(".TrainFinetuneRecipeForNextTokenPrediction")
+        assert read["strategy"] == ("FSDP2Config" if split.zero_stage else "DDPConfig")
+        assert (read["tp"], read["cp"]) == (split.tp, split.cp)
+        assert (read["replicas"] or 1) == (split.dp or 1) // (split.shard_group or split.dp or 1)
+        # Unless told not to it reshards.
+        assert (read["reshard"] is False) == (split.zero_stage == 2)
+        assert read["offload"] == ("CPUOffloadPolicy" if split.offload == "params" else "NoneType")
+        assert read["recompute"] == (split.recompute == "full")
+        assert (read["batch"], read["micro_batch"]) == (training.global_batch, training.micro_batch)
+        assert (read["steps"], read["length"]) == (training.steps, 4096)
+        assert read["packed"] == (4096 if training.packing else None)
+        assert read["optimizer"] == {"adamw": "AdamW", "sgd": "SGD"}[training.optimizer]
+        assert read["loss"].startswith("FusedLinear" if training.fused_loss is True else "Masked")
+        adapted = [training.lora.rank, training.lora.alpha, training.method == "dora"]
+        assert read["adapter"] == (None if training.method == "full" else adapted)
+        assert read["kept"]
+
+
+def test_automodel_refuses_what_is_wrong(ask, tmp_path):
+    ((_, place),) = made("nemo-automodel", tmp_path, automodel_plans()[:1])
+    text, wrong = place.read_text(), []
+    for name, old, new in (
+        ("strategy", "strategy: fsdp2", "strategy: fsdp3"), ("key", "sequence_parallel:", "sequence_parallels:"),
+        ("class", "torch.optim.AdamW", "torch.optim.AdamX"), ("batch", "global_batch_size:", "global_batchsize:"),
+    ):  # fmt: skip
+        assert old in text
+        other = tmp_path / f"{name}.yaml"
+        other.write_text(text.replace(old, new))
+        wrong.append({"path": str(other)})
+    assert all(read["error"] for read in ask("titan", "automodel", wrong))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from estimator.machine.hardware import Accelerator
+from launchers.devices import accelerator_of
 from launchers.launch.duration import duration
 from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
@@ -47,10 +48,10 @@ def host_cores(launch: Launch) -> int:
     return launch.node_devices * _ASKED_CORES
 
 
-def host_bytes(launch: Launch, accelerator: Accelerator) -> float:
+def host_gib(launch: Launch) -> int:
     """Memory of the host that it asks for: as much as its devices have, or what is planned to lie there and more."""
     planned = 0.0 if launch.kind == "inference" or launch.prediction is None else launch.prediction.host_bytes or 0.0
-    return max(launch.node_devices * accelerator.memory_bytes, _BESIDES * planned)
+    return math.ceil(max(launch.node_devices * accelerator_of(launch).memory_bytes, _BESIDES * planned) / 2**30)
 
 
 def programs(start: Start) -> str:

@@ -262,6 +262,8 @@ def test_compose_gives_each_replica_devices_and_a_port_of_its_own():
     services = yaml.safe_load(text(scheduled("compose", serving(8, tp=4), ENGINE)))["services"]
     taken = [row["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for row in services.values()]
     assert taken == [["0", "1", "2", "3"], ["4", "5", "6", "7"]]
+    held = [row["deploy"]["resources"] for row in services.values()]
+    assert [row["limits"]["memory"] for row in held] == [row["reservations"]["memory"] for row in held] == ["320g"] * 2
     assert [row["ports"] for row in services.values()] == [["127.0.0.1:8000:8000"], ["127.0.0.1:8001:8000"]]
     assert [row["entrypoint"][-1] for row in services.values()] == ['exec env serve --port "$${PORT:-8000}"'] * 2
     amd = yaml.safe_load(text(scheduled("compose", complete({"cluster.accelerator": "mi300x"}))))["services"]["run"]
@@ -277,7 +279,7 @@ def test_torchx_runs_any_program_by_a_script_and_torchrun_by_its_own_component()
     words = torchx_line(scheduled("torchx", complete(devices(16)), WHO, partition="gpu", time_limit_h=2))
     assert words[:6] == ["torchx", "run", "-s", "slurm", "-cfg", "partition=gpu,time=0-02:00:00"]
     assert words[6:] == [
-        *("utils.sh", "--num_replicas", "2", "--cpu", "64", "--gpu", "8", "--memMB", "524288"),
+        *("utils.sh", "--num_replicas", "2", "--cpu", "48", "--gpu", "8", "--memMB", "655360"),
         *("sh", "torchx-node.sh", "${replica_id}", "${rank0_env}"),
     ]
     torchrun = f"torchrun --nnodes 2 --nproc_per_node=8 --node_rank {NODE_RANK} --master_addr {MASTER_ADDR} "

@@ -56,13 +56,16 @@ def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, 
     first = index * launch.node_devices
     mine = range(first, first + launch.node_devices)
     means = word_of(launch, "compose")
+    # No cores: Docker starts nothing that has a limit of more cores than the machine.
+    memory: dict[str, Tree] = {"memory": f"{node.host_gib(launch)}g"}
     if means == "nvidia":
         device: dict[str, Tree] = {"driver": "nvidia", "capabilities": ["gpu"]}
         device |= (
             {"device_ids": [str(number) for number in mine]} if launch.replicas > 1 else {"count": launch.node_devices}
         )
-        service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
+        service["deploy"] = {"resources": {"limits": memory, "reservations": memory | {"devices": [device]}}}
     elif means == "files":
+        service["deploy"] = {"resources": {"limits": memory, "reservations": memory}}
         service["devices"] = ["/dev/kfd", "/dev/dri"]
         service["group_add"] = ["video"]
         service["security_opt"] = ["seccomp=unconfined"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from estimator.errors import PlanError
-from launchers.devices import accelerator_of, dstack_name
+from launchers.devices import dstack_name
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.launch.serving import ServingLaunch, replica_rate
@@ -44,8 +43,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     document[YamlNote("env: [HF_TOKEN]  # for gated models, from your own environment")] = ""
     document["commands"] = [TextBlock("\n".join([AS_WRITTEN, *_script(launch, start), ""]))]
     resources: dict[str, Tree] = {"gpu": f"{dstack_name(launch)}:{launch.node_devices}"}
-    gib = math.ceil(node.host_bytes(launch, accelerator_of(launch)) / 2**30)
-    resources |= {"cpu": f"{node.host_cores(launch)}..", "memory": f"{gib}GB.."}
+    resources |= {"cpu": f"{node.host_cores(launch)}..", "memory": f"{node.host_gib(launch)}GB.."}
     if launch.node_devices > 1:
         resources["shm_size"] = f"{2 * launch.node_devices}GB"
     document["resources"] = resources

@@ -23,8 +23,8 @@ from launchers.schedulers.kubernetes.network import network_resources
 from launchers.schedulers.node import (
     by_name,
     container_image,
-    host_bytes,
     host_cores,
+    host_gib,
     plain_name,
     programs,
     script,
@@ -163,8 +163,8 @@ def quoted_resources(launch: Launch) -> dict[str, Tree]:
 
 
 def host_memory(launch: Launch) -> str:
-    """node.host_bytes as a quantity."""
-    return f"{math.ceil(host_bytes(launch, accelerator_of(launch)) / 2**30)}Gi"
+    """node.host_gib as a quantity."""
+    return f"{host_gib(launch)}Gi"
 
 
 def _host(launch: Launch) -> dict[str, Tree]:

@@ -5,11 +5,10 @@ The same file is a managed job (`sky jobs launch`), which goes on elsewhere when
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from estimator.errors import PlanError
-from launchers.devices import accelerator_of, skypilot_name
+from launchers.devices import skypilot_name
 from launchers.launch.duration import restarts
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
@@ -33,7 +32,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The task, with a service where an engine is served, and what a site must fill in. Raises PlanError."""
     needs: list[str] = []
     resources: dict[str, Tree] = {"accelerators": {skypilot_name(launch): launch.node_devices}}
-    resources |= {"cpus": f"{node.host_cores(launch)}+", "memory": f"{_gib(launch)}+"}
+    resources |= {"cpus": f"{node.host_cores(launch)}+", "memory": f"{node.host_gib(launch)}+"}
     resources[
         YamlNote("infra: SET_ME  # a cloud, region or Kubernetes context; the cheapest that has them otherwise")
     ] = ""
@@ -88,10 +87,6 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     text = [*(f"# {line}" for line in scheduler_heading(launch, command)), *tree(document), ""]
     needs.append(f"{PATH}: infra, where it is to run, if not wherever it is cheapest")
     return Piece((File(PATH, "skypilot", "\n".join(text)),), tuple(needs))
-
-
-def _gib(launch: Launch) -> int:
-    return math.ceil(node.host_bytes(launch, accelerator_of(launch)) / 2**30)
 
 
 def _scaling(launch: ServingLaunch) -> dict[str, Tree]:

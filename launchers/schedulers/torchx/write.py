@@ -19,8 +19,6 @@ from launchers.schedulers.slurm.write import slurm_time
 from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH, SCRIPT = "torchx.sh", "torchx-node.sh"
-_CORES_PER_DEVICE = 8
-_MIB_PER_DEVICE = 65536
 _WITH_VALUE = re.compile(
     r"--(nnodes|nproc[-_]per[-_]node|node[-_]rank|master[-_]addr|master[-_]port|rdzv[-_](id|backend|endpoint|conf))"
 )
@@ -28,8 +26,8 @@ _WITH_VALUE = re.compile(
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The line in a shell file, the script of a node where one is needed, and what a site must fill in."""
-    memory = f"{_MIB_PER_DEVICE // 1024} GiB"
-    needs = [f"{PATH}: --cpu and --memMB, which assume {_CORES_PER_DEVICE} host cores and {memory} per device"]
+    cores, gib = node.host_cores(launch), node.host_gib(launch)
+    needs = [f"{PATH}: --cpu and --memMB, which assume that a node has {cores} cores and {gib} GiB for the run"]
     on_kubernetes = launch.site.queue is not None or launch.site.namespace is not None
     words = [
         "torchx",
@@ -39,9 +37,9 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         *_scheduler(launch, on_kubernetes, needs),
     ]
     size = [
-        *("--cpu", launch.node_devices * _CORES_PER_DEVICE),
+        *("--cpu", cores),
         *("--gpu", launch.node_devices),
-        *("--memMB", launch.node_devices * _MIB_PER_DEVICE),
+        *("--memMB", gib * 1024),
     ]
     image = []
     if on_kubernetes:

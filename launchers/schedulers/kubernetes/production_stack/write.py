@@ -27,15 +27,18 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     needs: list[str] = []
     options = options_of(files, "the chart starts vLLM, and the set has another program")
     repository, _, tag = container_image(launch, start, PATH, needs).rpartition(":")
-    memory = host_memory(launch)
+    cores, memory = host_cores(launch), host_memory(launch)
     engine: dict[str, Tree] = {
         "name": plain_name(launch),
         "repository": repository,
         "tag": tag,
         "modelURL": options.pop("model"),
         "replicaCount": launch.replicas,
-        "requestCPU": host_cores(launch),
+        "requestCPU": cores,
         "requestMemory": memory,
+        # Limits that are the requests: its pods are the last to be put out.
+        "limitCPU": str(cores),
+        "limitMemory": memory,
         "requestGPU": launch.node_devices,
         "requestGPUType": word_of(launch, "kubernetes"),
         "pvcStorage": memory,
