@@ -36,11 +36,12 @@ from planner.serving.warnings import kinds_of, warnings_of
 _MOST_SHARE, _LEAST_SHARE = 0.98, 0.02
 _PARTS = np.array([0.25, 0.5, 0.75])
 _DIVISIONS = 4
+# What deployments that miss a limit fail by.
+_FAILS_BY = {"workload.ttft_slo_ms": "ttft", "workload.tpot_slo_ms": "tpot"}
 # Nodes that one replica may span where none fits on fewer.
 _MOST_NODES = 16
 # Devices of a replica at the most, where fewer hold it: experts over more of a rack gain little.
 _MOST_JOINED = 16
-_BEYOND_ANY = 1e15
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,18 @@ class Sized:
 
 def size_serving(request: SizeServingRequest) -> SizedServing:
     """Size a serving cluster."""
+    return sized(request, beyond=True)
+
+
+def sized(request: SizeServingRequest, beyond: bool) -> SizedServing:
+    """`beyond`: how many devices it takes is told exactly where it is more than there are."""
     started = time.perf_counter()
     plan, read = counted(request.to_plan())
     workload = plan.inference
     if workload.request_rate is None and workload.concurrency is None:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
     most = plan.cluster.count
-    plan, assumed, trials = _within_patience(plan, request)
+    plan, assumed, trials = _within_patience(plan, request, beyond)
     slo, rows = slo_of(plan.inference, request.slo_statistic), trials.rows
     usd_per_device = request.usd_per_device_hour
     pool = pool_of([(row.job, row.estimates, _paid(row, usd_per_device)) for row in rows])
@@ -101,17 +107,22 @@ class _Trials:
     skipped: list[str]
 
 
-def _within_patience(plan: Plan, request: SizeServingRequest) -> tuple[Plan, Assumed, _Trials]:
+def _within_patience(plan: Plan, request: SizeServingRequest, beyond: bool) -> tuple[Plan, Assumed, _Trials]:
     """The plan with those limits that are assumed and that anything meets, and what was sized for it."""
-    *stricter, (loosest, left) = relaxed(*patient(plan, goal_of(plan)))
-    for limited, assumed in stricter:
-        trials = _tried(limited, request)
+    limited, assumed = patient(plan, goal_of(plan))
+    trials = _tried(limited, request, beyond)
+    for looser, left in relaxed(limited, assumed):
         if any(row.able.any() for row in trials.rows):
-            return limited, assumed, trials
-    return loosest, left, _tried(loosest, request)
+            break
+        # What nothing fails by is not worth another look.
+        let_go = {_FAILS_BY[field] for field, *_ in assumed if field not in {row[0] for row in left}}
+        failing = {reason for row in trials.rows for reason in row.limited_by}
+        limited, assumed = looser, left
+        trials = _tried(limited, request, beyond) if let_go & failing else trials
+    return limited, assumed, trials
 
 
-def _tried(plan: Plan, request: SizeServingRequest) -> _Trials:
+def _tried(plan: Plan, request: SizeServingRequest, beyond: bool) -> _Trials:
     """Every accelerator, engine and format. Raises PlanError where none has a valid layout."""
     slo = slo_of(plan.inference, request.slo_statistic)
     rows: list[Sized] = []
@@ -127,7 +138,7 @@ def _tried(plan: Plan, request: SizeServingRequest) -> _Trials:
         skipped |= dict.fromkeys(offered.skipped)
         for job in offered.jobs:
             try:
-                rows.append(_sized(job, node, most, slo))
+                rows.extend(_sized(job, (node, most), slo, beyond))
             except PlanError as error:
                 refused.append(error)
     if not rows:
@@ -142,18 +153,49 @@ def _node(plan: Plan, name: str | None) -> int:
     return plan.cluster.per_node or find_accelerator(name).value.per_node
 
 
-def _sized(job: ServingJob, node: int, most: int | None, slo: Slo) -> Sized:
-    """All deployments of one job that fit, or all where none does. Raises PlanError where no layout is valid."""
+def _sized(job: ServingJob, sizes: tuple[int, int | None], slo: Slo, beyond: bool) -> Iterator[Sized]:
+    """All deployments of one job that fit, or the one that lacks the least memory. Of those that take more devices than
+    there are even at their very best, only such are sized as may take fewer than the others do, where what is `beyond`
+    is told. Raises PlanError where no layout is valid."""
+    node, most = sizes
     job, single = _replicas(job, node, most)
+    known = loads_of(job, single) if job.inference.request_rate is not None else None
+    top = _top_rate(single, known) * _MOST_SHARE if known else _most_held(job, single)[0]
+    each = single.tp * single.pp * single.dp
+    fewest = each * _needed(job, top)
+    likely = np.flatnonzero(fewest <= max(most or np.inf, fewest.min()))
+    if most and fewest.min() > most and not beyond:
+        likely = likely[:1]
+        yield _sizes_of(job, single.take(likely), known and known.take(likely), (top[likely], ["throughput"]))
+        return
+    first = _limited(job, single.take(likely), known and known.take(likely), slo)
+    yield first
+    taken = np.min(np.where(first.able, each[likely] * first.replicas, np.inf))
+    others = np.setdiff1d(np.flatnonzero(fewest < taken), likely)
+    if beyond and len(others):
+        yield _limited(job, single.take(others), known and known.take(others), slo)
+
+
+def _limited(job: ServingJob, single: Deployments, known: Loads | None, slo: Slo) -> Sized:
+    """As the limits of latency have it."""
+    return _sizes_of(
+        job, single, known, most_rate(job, single, slo, known) if known else most_clients(job, single, slo)
+    )
+
+
+def _sizes_of(job: ServingJob, single: Deployments, known: Loads | None, limits: tuple[Floats, list[str]]) -> Sized:
+    """As many as the whole load takes where one replica takes so much of it."""
+    limit, limited_by = limits
+    replicas = _needed(job, np.where(limit > 0.0, limit, np.inf))
+    estimates = estimate(job, deployed(single, replicas.astype(np.int64), job), known)
+    return Sized(job, limit, limited_by, replicas, estimates, (limit > 0.0) & estimates.memory.fits)
+
+
+def _needed(job: ServingJob, limit: Floats) -> Floats:
+    """Replicas that the whole load takes where one takes `limit` of it."""
     rate, clients = job.inference.request_rate, job.inference.concurrency
-    known = loads_of(job, single) if rate is not None else None
-    limit, limited_by = most_rate(job, single, slo, known) if known else most_clients(job, single, slo)
-    able = limit > 0.0
     load = float(rate if rate is not None else clients or 1)
-    needed = np.ceil(load / np.where(able, limit, np.inf) * (1.0 - 1e-9))
-    replicas = np.maximum(1.0, needed)
-    whole = deployed(single, replicas.astype(np.int64), job)
-    return Sized(job, limit, limited_by, replicas, estimate(job, whole, known), able)
+    return np.maximum(1.0, np.ceil(load / limit * (1.0 - 1e-9)))
 
 
 def deployed(candidates: Deployments, replicas: Ints, job: ServingJob) -> Deployments:
@@ -174,19 +216,19 @@ def _replicas(job: ServingJob, node: int, most: int | None) -> tuple[ServingJob,
         wider = replace(job, machine=replace(job.machine, count=count, per_node=min(node, count)))
         every = deployments(wider, parts=True)
         single = replace(every, replicas=np.ones(len(every), dtype=np.int64))
-        fits = serving_memory(wider, single).fits
-        if fits.any():
-            return wider, single.take(fits)
+        memory = serving_memory(wider, single)
+        if memory.fits.any():
+            return wider, single.take(memory.fits)
         if nodes >= _MOST_NODES or (most and count >= most):
-            return wider, single
+            lacks = np.maximum(memory.total - memory.capacity, memory.components["kv_cache"] - memory.room)
+            return wider, single.take(np.array([np.argmin(lacks)]))
         nodes *= 2
 
 
 def most_rate(job: ServingJob, candidates: Deployments, slo: Slo, known: Loads) -> tuple[Floats, list[str]]:
     """The highest rate of one replica within the limits, and what stands against more; 0 where there is none. `known`
     are the loads of these deployments."""
-    endless = replace(candidates, request_rate=np.full(len(candidates), _BEYOND_ANY))
-    top = estimate(job, endless, known).requests_per_s
+    top = _top_rate(candidates, known)
 
     def meets(shares: Floats, which: Ints) -> tuple[np.ndarray, list[str]]:
         """Of shares (k, m) of the top of deployments `which`: which meet the limits up to there, and what the first
@@ -213,6 +255,11 @@ def most_rate(job: ServingJob, candidates: Deployments, slo: Slo, known: Loads) 
         for place, reason in zip(which, failing, strict=True):
             reasons[place] = reason or reasons[place]
     return low * top, [reason or "throughput" for reason in reasons]
+
+
+def _top_rate(candidates: Deployments, known: Loads) -> Floats:
+    """Requests/s of a replica that always runs as many as it can."""
+    return known.rates[-1] * candidates.lanes
 
 
 def most_clients(job: ServingJob, candidates: Deployments, slo: Slo) -> tuple[Floats, list[str]]:
@@ -362,7 +409,7 @@ def _why(pool: Pool, rows: list[Sized], best: int, able: bool, most: int | None)
             f"{unit}, held back by {sized.limited_by[entry]}, so {int(sized.replicas[entry])} are needed."
         )
     elif most and sized.able[entry]:
-        yield f"It would take {int(pool.devices[best])} devices, more than the {most} there are."
+        yield f"It would take at least {int(pool.devices[best])} devices, more than the {most} there are."
     elif not pool.fits[best]:
         yield "The model fits in no replica that was tried."
     else:

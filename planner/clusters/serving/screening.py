@@ -30,7 +30,7 @@ from planner.money.purchase import purchase
 from planner.serving.patience import Assumed, kept, told
 from planner.serving.prices import HOURS_PER_MONTH
 from planner.serving.results import ServingSize
-from planner.serving.sizing import SizeServingRequest, size_serving
+from planner.serving.sizing import SizeServingRequest, sized
 
 _KINDS = 4
 _TOO_SLOW = "too slow for a person to wait for, unlike others"
@@ -95,9 +95,8 @@ def _on(ask: Asked, device: Accelerator, paid: int | None) -> _Sized:
     )
     there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id}).given()
     try:
-        result = size_serving(
-            SizeServingRequest.model_validate({"plan": there, "slo_statistic": ask.statistic, "top": _KINDS})
-        )
+        wanted = {"plan": there, "slo_statistic": ask.statistic, "top": _KINDS}
+        result = sized(SizeServingRequest.model_validate(wanted), beyond=False)
     except PlanError as error:
         return _Sized([], [], Refusal(device.id, "no_layout", " ".join(str(error).split())))
     every = [candidate for size in result.sizes for candidate in _candidate(ask, device, plan, size)]

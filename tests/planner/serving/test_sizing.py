@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,8 @@ from samples import examples
 from serving_calls import LARGE
 
 from estimator.errors import PlanError
+from planner.asked.serving import SizeServingRequest
+from planner.serving.sizing import size_serving, sized
 from tools import call
 
 LIMITED: dict[str, Any] = {name: value for name, value in LARGE.items() if name != "count"} | {
@@ -165,3 +168,18 @@ def test_replicas_go_beyond_a_tray_of_a_rack() -> None:
     rack, box = (call("size_serving", asked | {"accelerator": name})["best"] for name in ("gb200", "b200-sxm"))
     assert rack["devices"] <= box["devices"]
     assert rack["devices_per_replica"] > 4
+
+
+@pytest.mark.parametrize("count", [4, 16])
+@pytest.mark.parametrize("load", [{"request_rate": 4.0, "ttft_slo_ms": 300}, {"concurrency": 700}])
+def test_what_takes_more_devices_than_there_are_changes_no_choice(load: dict[str, Any], count: int) -> None:
+    """What is left out early leaves the same sizes; where none is enough, a bound stands for the number."""
+    asked = SizeServingRequest.model_validate(
+        {"model": "llama-3.1-70b", "accelerator": "h100", "count": count, "input_len": 1500, "output_len": 300, **load}
+    )
+    exact, bound = size_serving(asked), sized(asked, beyond=False)
+    assert bound.sizes == exact.sizes
+    assert (bound.best is None) == (exact.best is None)
+    if exact.best is None:
+        told, least = (int(re.findall(r"at least ([\d,]+) devices", each.why[-1])[0]) for each in (exact, bound))
+        assert count < least <= told
