@@ -32,6 +32,7 @@ _DAY_H = 24.0
 _MOST_WAYS = 3
 _PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
            "community": " on community machines"}  # fmt: skip
+_TERMS = {"reserved": "reserved", "reserved_3y": "three years"}
 _WITHIN = {True: "within", False: "**over**"}
 _CHEAPER = {True: "Owning", False: "Renting"}
 _OWNED_COUNTS = "idle hardware costs the same, so say how much of the time it will be busy."
@@ -63,7 +64,29 @@ def beside(cost: CostEstimate) -> list[Block]:
         sides = [Prose(_cheaper_of(cost, *pair))]
     if cost.price == "spot" and (text := _spot(cost)):
         sides = [Prose(text)]
+    if cost.price in _TERMS and (text := _by_term(cost)):
+        sides = [Prose(text)]
     return [*own_money(cost), *sides, *_first_ways(cost.faster, FASTER), *_first_ways(cost.bought, BOUGHT)]
+
+
+def _by_term(cost: CostEstimate) -> str:
+    """Paying for a whole term beside paying by the hour: from how many hours of a year, and at those that were said."""
+    row = next((row for row in cost.break_even if row.what.startswith(_TERMS[cost.price])), None)
+    if row is None:
+        return ""
+    if row.hours_per_year is None or row.share is None:
+        return f"**{row.what[:1].upper()}{row.what[1:]}** never costs less than {row.than}."
+    even = f"{figures.whole(round(row.hours_per_year))} hours of use a year ({figures.percent(row.share)})"
+    text = f"**{row.what[:1].upper()}{row.what[1:]}** costs less than {row.than} from {even} on"
+    used = cost.owned.utilisation if cost.owned and not _is_assumed(cost.owned, "utilisation") else None
+    if used is None:
+        return f"{text}, as it is paid whether they work or not."
+    verdict = "it is cheaper" if used >= row.share else "paying by the hour is cheaper"
+    return f"{text}: at {figures.percent(used)} {verdict}."
+
+
+def _is_assumed(owned: OwnedCost, field: str) -> bool:
+    return any(item.field == field for item in owned.assumptions)
 
 
 def _spot(cost: CostEstimate) -> str:

@@ -15,7 +15,7 @@ from planner.money.offers import OfferTerms, in_order, offer, rentable
 from planner.money.owned import owned_cost, owned_kw
 from planner.money.results import HardwareBill
 from planner.money.terms import place_of
-from planner.result import Assumption
+from planner.result import Assumption, ProviderCost
 
 # Less is the price of an hour, of which nobody says for how long.
 _HOUR_H = 1.0
@@ -46,6 +46,8 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
     if terms.usd_per_kwh is None:
         assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
     offers = [offer(price, count, hours, wanted) for price in listed if price.usd_per_hour is not None]
+    if asked.hours_per_year:
+        offers = [_of_whole_terms(row, hours / per_year) for row in offers]
     rented, owned = in_order(offers), owned_cost(cluster, terms, place, (hours, hours, hours))
     return HardwareBill(
         count=count,
@@ -61,3 +63,10 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
         power_usd=None if metered is None else metered * hours * usd_per_kwh,
         assumptions=assumed,
     )
+
+
+def _of_whole_terms(row: ProviderCost, years: float) -> ProviderCost:
+    """A term is paid for whether the machines work or not."""
+    rates = {"reserved_usd": row.reserved_usd_per_hour, "reserved_3y_usd": row.reserved_3y_usd_per_hour}
+    whole = {name: rate * HOURS_PER_YEAR * years for name, rate in rates.items() if rate is not None}
+    return row.model_copy(update=whole)

@@ -65,8 +65,11 @@ def test_an_api_is_set_beside_a_deployment_that_is_kept_busy(words: str) -> None
     assert re.match(r"\W*(Cheaper than an API \(\$|An API is cheaper at any load: )", turn.answer)
 
 
-def test_an_api_whose_price_is_named_goes_before_those_that_are_listed() -> None:
-    words = "break-even of serving Llama-3.3-70B ourselves against an API at $0.6 per million tokens"
+@pytest.mark.parametrize("words", [
+    "break-even of serving Llama-3.3-70B ourselves against an API at $0.6 per million tokens",
+    "serve llama-3.3-70b on 4 h100 with 64 users, or an API for $0.6 per million tokens?",
+])  # fmt: skip
+def test_an_api_whose_price_is_named_goes_before_those_that_are_listed(words: str) -> None:
     (turn,) = talk([words])
     (asked,) = arguments(turn, "estimate_cost")
     assert asked["api_usd"] == 0.6

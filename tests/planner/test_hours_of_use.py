@@ -42,6 +42,23 @@ def test_to_buy_is_said_where_owning_costs_less_at_these_hours(
     assert ("**Rent " in text) == (not owning_is_cheaper)
 
 
+def test_a_term_is_paid_whether_the_machines_work_or_not() -> None:
+    bills = [
+        describe_hardware(HardwareQuestion(accelerator="h100-sxm", count=8, hours_per_year=hours)).bill
+        for hours in (1000.0, 4000.0)
+    ]
+    reserved = [{row.provider: row.reserved_usd for row in bill.rented} for bill in bills if bill]
+    assert reserved[0] == reserved[1]
+    assert any(reserved[0].values())
+
+
+@pytest.mark.parametrize("words", ["used 4000 hours a year", "at 60 % utilisation"])
+def test_by_the_hours_of_use_a_term_pays_or_not(words: str) -> None:
+    answer = ask(f"reserved or on demand for 8 h100 {words}, full fine-tune llama-3.1-8b on 20B tokens?").answer
+    assert "paying by the hour is cheaper" in answer
+    assert "could not place" not in answer
+
+
 @settings(deadline=None, max_examples=30)
 @given(per_year=st.floats(20.0, HOURS_PER_YEAR), years=st.floats(1.0, 5.0))
 def test_what_pays_for_a_year_pays_for_longer_too(per_year: float, years: float) -> None:

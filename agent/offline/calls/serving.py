@@ -62,7 +62,8 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
             calls.append(("check_fit", of_either(arguments)))
         # How long all requests of a run take is told with what they cost.
         if result.memory.fits and ("cost" in intents or get(plan, "workload.requests")):
-            calls.append(("estimate_cost", of_either(laid_out(arguments, chosen)) | own | payment(work, tools)))
+            paid = payment(work, tools) | _api(work)
+            calls.append(("estimate_cost", of_either(laid_out(arguments, chosen)) | own | paid))
         if result.memory.fits and "cheaper" in intents:
             # On the same devices: other engines, formats and layouts, each with as many requests as it takes.
             calls.append(
@@ -73,12 +74,16 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         calls.append(("estimate_inference", arguments | extra))
         if "api" in work.figures or ("cost" in intents and payment(work, tools)):
             # What a month of it costs is told with its size; what owning it does, or power, is not.
-            named = work.asked.get("usd_per_million") if "api" in work.figures else None
-            api = {"api_usd": named} if named else {}
-            calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools) | api))
+            calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools) | _api(work)))
     if all(name in called for name, _ in calls):
         return _files(work, called, arguments, tools)
     return calls
+
+
+def _api(work: TurnWork) -> dict[str, Any]:
+    """The price of an API that machines of one's own are set beside, where one was named."""
+    named = work.asked.get("usd_per_million") if "api" in work.figures else None
+    return {"api_usd": named} if named else {}
 
 
 def _alone(

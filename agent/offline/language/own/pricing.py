@@ -53,7 +53,7 @@ def pricing_of(page: Page) -> dict[str, Any]:
         found["currency"] = f"{code.upper()}={worth:.6g}"
     found |= _share_of_time(page)
     spoken = {*found, *(value.field for value in page.kept), *page.topic.get("pricing", {})}
-    if not {*_OWNED, "price"} & spoken and not page.asks_money:
+    if not {*_OWNED, "price"} & spoken and not page.asks_money and not page.use_h:
         # 'GPU utilization is 35%' is no part of a price.
         page.left += [number.row for number in page.filled if number.field == "utilisation"]
         found.pop("utilisation", None)

@@ -164,9 +164,13 @@ def _hours(page: Page) -> float | None:
 
 
 def hours_of_use(page: Page) -> float | None:
-    """The hours of a year that hardware works, where buying is weighed: '10 hours a day', '6000 hours a year'."""
-    if "buying" not in page.read.asked("topic"):
+    """The hours of a year that hardware works, where buying or a term is weighed: '10 hours a day', '6000 hours a
+    year', '60 % utilisation'."""
+    term = any(value.field == "price" and str(value.value).startswith("reserved") for value in page.kept)
+    if "buying" not in page.read.asked("topic") and not term:
         return None
+    if (shares := page.values("utilisation")) and 0.0 < shares[-1] <= 1.0:
+        return shares[-1] * HOURS_PER_YEAR
     for row in page.left:
         amount = row.amounts[-1]
         each = next((unit.size for unit in amount.per if unit.name == "time"), None)
