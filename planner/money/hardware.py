@@ -46,7 +46,7 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
     if terms.usd_per_kwh is None:
         assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
     offers = [offer(price, count, hours, wanted) for price in listed if price.usd_per_hour is not None]
-    if asked.hours_per_year:
+    if per_year < HOURS_PER_YEAR:
         offers = [_of_whole_terms(row, hours / per_year) for row in offers]
     rented, owned = in_order(offers), owned_cost(cluster, terms, place, (hours, hours, hours))
     return HardwareBill(

@@ -54,7 +54,8 @@ def test_a_term_is_paid_whether_the_machines_work_or_not() -> None:
 
 @pytest.mark.parametrize("words", ["used 4000 hours a year", "at 60 % utilisation"])
 def test_by_the_hours_of_use_a_term_pays_or_not(words: str) -> None:
-    answer = ask(f"reserved or on demand for 8 h100 {words}, full fine-tune llama-3.1-8b on 20B tokens?").answer
+    said = f"reserved or on demand for 8 h100 {words}, full fine-tune llama-3.1-8b on 20B tokens?"
+    answer = ask(said, approve=False, model="offline")["answer"]
     assert "paying by the hour is cheaper" in answer
     assert "could not place" not in answer
 

@@ -281,6 +281,9 @@ def window(read: Mentions) -> Window | None:
         # 'Nine to five'
         hours = bare[0] - (12 if bare[0] > 12 and days == _FREE["office"][0] else 0)
         first, last = min(first, bare[1]), max(last, bare[2])
+    if hours and not weekly and "nights" in parts and parts.get("weekends") == _WEEKEND_D:
+        # Weekends are free whole, beside the nights of other days.
+        hours, days = ((_WEEK_D - _WEEKEND_D) * hours + _WEEKEND_D * 24.0) / _WEEK_D, _WEEK_D
     taken = frozenset(at for row in (*daily, *weekly) for at in range(row.start, row.end))
     taken = taken if daily or weekly else frozenset(range(first, last))
     also = parts.get("weekends") == _WEEKEND_D and not read.does("only")

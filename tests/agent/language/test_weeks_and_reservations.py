@@ -29,7 +29,7 @@ def _values(text: str, plan: dict[str, Any]) -> dict[str, Any]:
         ("weekdays", 5, None), ("monday to friday", 5, None), ("no weekends", 5, None), ("not on weekends", 5, None),
         ("weekends not at all", 5, None), ("only on weekends", 2, None), ("nights, 10 hours a night", None, 10),
         ("12 hours a day", None, 12), ("nights, ten hours, and no weekends", 5, 10), ("business hours", 5, 8),
-        ("5 days a week, 6 hours a day", 5, 6),
+        ("5 days a week, 6 hours a day", 5, 6), ("nights and weekends", None, 14),
     ],
 )  # fmt: skip
 def test_a_part_of_every_week_is_read(words: str, days: int | None, hours: float | None) -> None:
