@@ -195,11 +195,21 @@ def _routed_channels(block: Block) -> int:
     )
 
 
-def gathered_key_elements(job: Job, block: Block) -> float:
-    """Keys, values and their gradients of one token more, where context parallelism gathers those of the sequence."""
-    if block.mixer != "attention" or not job.framework.gathering.gathers_keys:
-        return 0.0
-    return 2.0 * block.kv_heads * (block.head_dim + block.v_head_dim)
+def shared_heads(block: Block, layouts: Layouts) -> Floats:
+    """Key and value heads where every rank of an exchange has one at the least (DeepSpeed, ulysses_sp.py)."""
+    return np.maximum(float(block.kv_heads), (layouts.cp * (layouts.cp > 1)).astype(np.float64))
+
+
+def gathered_key_elements(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Keys, values and their gradients that context parallelism adds to a token's own: of the whole sequence where they
+    are gathered, copies of shared heads where heads are exchanged."""
+    gathering = job.framework.gathering
+    if block.mixer != "attention" or not (gathering.gathers_keys or gathering.exchanges_heads):
+        return layouts.zeros()
+    heads = block.kv_heads * (layouts.cp - 1).astype(np.float64)
+    if gathering.exchanges_heads:
+        heads = shared_heads(block, layouts) - float(block.kv_heads)
+    return 2.0 * heads * (block.head_dim + block.v_head_dim)
 
 
 def expert_working_elements(job: Job, block: Block) -> float:

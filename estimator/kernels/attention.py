@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.kernels.activations import shared_heads
+from estimator.kernels.collectives import Group, all_to_all, send
 from estimator.model.architecture import Block
 from estimator.plan.calibration import AttentionKernel, ScanKernel
 from estimator.plan.layouts import Layouts
@@ -71,8 +73,8 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     """The attention core of one block for `tokens` tokens of one rank, whose queries see the keys of all cp ranks.
 
     Context parallelism brings keys in cp parts (ring attention: Liu et al. 2023), each a call of its own with fewer
-    keys per query, whose results are added to those so far. Eager attention computes the whole square and moves every
-    score through memory several times.
+    keys per query, whose results are added to those so far, or has the whole sequence of some heads (Ulysses). Eager
+    attention computes the whole square and moves every score through memory several times.
     """
     heads = block.heads / layouts.tp
     rows = tokens * heads
@@ -81,7 +83,7 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
     keys = keys_seen(block, float(job.seq_len), job.image_keys)
     windowed = block.window is not None and block.window < job.seq_len
     flop, backward_flop = core_flop(block, rows * keys)
-    calls = layouts.cp.astype(np.float64)
+    calls = layouts.ones() if job.framework.gathering.exchanges_heads else layouts.cp.astype(np.float64)
     rate = job.machine.accelerator.peak_flops.get(kernel.rate) if kernel.rate != "bf16" else job.head_peak_flops
     peak = (rate or job.head_peak_flops) * job.calibration.device.attention
     shares = flash_share(kernel, block, keys / calls, rows, windowed)
@@ -97,6 +99,22 @@ def attention_time(job: Job, block: Block, layouts: Layouts, tokens: Floats, ker
         kernels_forward=calls * _FLASH_KERNELS[0],
         kernels_backward=calls * _FLASH_KERNELS[1],
     )
+
+
+def context_traffic(
+    job: Job, block: Block, layouts: Layouts, group: Group, tokens: Floats
+) -> tuple[Floats, Floats | float, Floats]:
+    """(bytes of a message, how many, their seconds) that attention over split sequences brings for `tokens` of a rank.
+
+    A ring passes keys and values on, once forward and twice backward. Ulysses exchanges queries, keys, values and
+    outputs, each way once, keys and values of every rank's own head where there are fewer (DeepSpeed, ulysses_sp.py).
+    """
+    each = tokens * job.activation_bytes * (block.head_dim + block.v_head_dim) / layouts.tp
+    if job.framework.gathering.exchanges_heads:
+        size = 0.5 * each * (block.heads + shared_heads(block, layouts))
+        return size, 4.0, 4.0 * all_to_all(group, size)
+    size, times = each * block.kv_heads, 3.0 * (layouts.cp - 1).astype(np.float64)
+    return size, times, times * send(group, size)
 
 
 def _merged(job: Job, block: Block, tokens: Floats, parts: Floats) -> tuple[Floats, Floats]:

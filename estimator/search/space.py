@@ -16,7 +16,14 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, Ints, Layouts, recompute_code
 from estimator.plan.training.job import Job
-from estimator.plan.training.layout_checks import check_given, divisors, given_recompute, splits_sequences, valid_tp
+from estimator.plan.training.layout_checks import (
+    check_given,
+    divisors,
+    given_recompute,
+    splits_evenly,
+    splits_sequences,
+    valid_tp,
+)
 from estimator.plan.training.options import agreeing, asked_for
 
 # Kernels prefer powers of two; in the whole space small batches may be anything.
@@ -268,10 +275,10 @@ def _divided(rows: Rows, name: str, sizes: list[int]) -> Rows:
 
 
 def _context_sizes(job: Job, space: Space, least_tokens: int) -> list[int]:
-    """Context parallelism is worth trying for long sequences; each rank has two chunks of equal length."""
+    """Context parallelism is worth trying for long sequences, which every rank has as much of."""
     sizes = divisors(job.machine.count) if space.whole else _USUAL_CONTEXT
     longest = [size for size in sizes if 1 < size <= _MOST_CONTEXT and job.seq_len // size >= least_tokens]
-    return [1, *(size for size in longest if job.seq_len % (2 * size) == 0)]
+    return [1, *(size for size in longest if splits_evenly(job, size))]
 
 
 def same_cuts(first: Job, second: Job) -> bool:

@@ -106,5 +106,5 @@ def _gradient_elements(job: Job, block: Block, layouts: Layouts) -> Floats:
     if job.framework.allocator == "planned":
         return feed
     freed = sum(saved_by_operator(job, block).get("feed_forward", (0.0, 0.0, 0.0)))
-    attention = attention_gradient_elements(job, block) + gathered_key_elements(job, block) * (layouts.cp - 1)
+    attention = attention_gradient_elements(job, block) + gathered_key_elements(job, block, layouts)
     return np.maximum(feed, (attention - freed) / layouts.tp + job.architecture.hidden / layouts.outside_split)

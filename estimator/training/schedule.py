@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from estimator.kernels.activations import boundary_bytes
+from estimator.kernels.attention import context_traffic
 from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, dispatch, place, send
 from estimator.kernels.compute import (
     BlockTime,
@@ -226,8 +227,9 @@ def _layer(
     if "expert" in communication:
         seconds["expert_parallel"] = communication["expert"].seconds * repeated * (1.0 - expert_hidden)
     if "context" in communication:
-        attention = (time.attention_forward + time.attention_backward) * factors.compute
-        seconds["context_parallel"] = np.maximum(0.0, communication["context"].seconds - attention)
+        moving, attention = communication["context"].seconds, time.attention_forward + time.attention_backward
+        beside = np.maximum(0.0, moving - attention * factors.compute)
+        seconds["context_parallel"] = moving * repeated if job.framework.gathering.exchanges_heads else beside
     host, wait = host_seconds(job, layouts, block, time)
     device = (time.forward + time.backward + time.recompute) * factors.compute
     if seconds:
@@ -339,9 +341,8 @@ def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Bloc
         )
         messages["expert"] = Message(groups.expert, sent, 4.0, 4.0 * each)
     if block.heads and layouts.max_of("cp") > 1:
-        keys = tokens * job.activation_bytes * block.kv_heads * (block.head_dim + block.v_head_dim) / layouts.tp
-        times = 3.0 * (layouts.cp - 1).astype(np.float64)
-        messages["context"] = Message(groups.context, keys, times, times * send(groups.context, keys))
+        size, times, seconds = context_traffic(job, block, layouts, groups.context, tokens)
+        messages["context"] = Message(groups.context, size, times, seconds)
     return messages
 
 

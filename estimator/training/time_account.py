@@ -121,7 +121,9 @@ class StepParts:
         calls = self.rounds * sum(count * _first(message.times) for count, message in messages)
         seconds = self.times * self.rounds * sum(count * float(message.seconds[0]) for count, message in messages)
         largest = max((message for _, message in messages), key=lambda message: float(message.size[0]))
-        what = {"tensor": "all-reduce", "context": "ring of keys and values", "expert": "all-to-all"}[kind]
+        exchanged = self.job.framework.gathering.exchanges_heads
+        context = "all-to-all of heads" if exchanged else "ring of keys and values"
+        what = {"tensor": "all-reduce", "context": context, "expert": "all-to-all"}[kind]
         # Forward passes that are made again send again.
         exposed = self.component(component)
         return self._row(component, what, largest, calls, seconds, exposed)

@@ -19,8 +19,10 @@ _SCRIPT = "train.py"
 def render(launch: TrainingLaunch) -> Piece:
     """The JSON and, where it is all of the set, the launch of the user's own script."""
     words = table("deepspeed/fields")
+    # DeepSpeed counts every rank as one of the batch unless it is told who shares sequences, which ms-swift does not.
+    whole = {} if (launch.plan.layout.cp or 1) > 1 else {"train_batch_size": launch.global_batch}
     config: dict[str, Any] = {
-        "train_batch_size": launch.global_batch,
+        **whole,
         "train_micro_batch_size_per_gpu": launch.micro_batch,
         "gradient_accumulation_steps": launch.accumulation,
         "gradient_clipping": table("hf/fields")["run"]["max_grad_norm"],

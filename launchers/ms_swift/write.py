@@ -41,6 +41,7 @@ def render(launch: TrainingLaunch) -> Piece:
         "gradient_checkpointing": launch.recompute == "full",
         **({"use_liger_kernel": True} if training.fused_loss is True else {}),
         **({"deepspeed": "deepspeed.json"} if backend_of(launch.plan) == "deepspeed" else {}),
+        **({"sequence_parallel_size": launch.plan.layout.cp} if (launch.plan.layout.cp or 1) > 1 else {}),
         **optimizer(launch),
         "learning_rate": learning_rate(launch),
         **length(launch),

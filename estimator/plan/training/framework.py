@@ -97,6 +97,9 @@ class Gathering:
     gathers_keys: bool
     """Whether context parallelism gathers keys and values of the whole sequence, where others pass them on
     (torch.distributed.tensor.experimental, set_rotate_method)."""
+    exchanges_heads: bool
+    """Whether context parallelism exchanges pieces of the sequence for heads around attention (Jacobs et al. 2023,
+    DeepSpeed Ulysses, section 3.1), where others bring keys and values."""
     splits_root: bool
     """Whether embedding and head are units of their own (torchtitan, distributed/fsdp.py apply_fsdp_to_decoder)."""
     hook_s: float

@@ -32,6 +32,25 @@ def splits_sequences(job: Job) -> bool:
     return limits.cp and (not limits.split_attention or job.training.attention in ("flash", limits.split_attention))
 
 
+def splits_evenly(job: Job, cp: int) -> bool:
+    """Whether sequences can be cut so. Where keys and values are brought every rank has two chunks, for causal balance
+    (Megatron-core, get_batch_on_this_cp_rank); an exchange deals heads (DeepSpeed, ulysses_sp.py)."""
+    if not job.framework.gathering.exchanges_heads:
+        return job.seq_len % (2 * cp) == 0
+    return job.seq_len % cp == 0 and cp in valid_tp(job.architecture)
+
+
+def _check_context(job: Job, cp: int) -> None:
+    if splits_evenly(job, cp):
+        return
+    valid = [size for size in divisors(job.machine.count) if size == 1 or splits_evenly(job, size)]
+    problem = f"seq_len {job.seq_len} is not divisible by 2 × cp={cp}"
+    if job.framework.gathering.exchanges_heads:
+        heads = f"{job.architecture.heads} attention and {job.architecture.kv_heads} key/value heads"
+        problem = f"cp={cp} deals neither {job.seq_len} tokens nor {heads} evenly"
+    raise PlanError("layout.cp", problem, valid)
+
+
 def check_given(job: Job) -> None:
     """Raises PlanError for the first given layout field that cannot be, naming the values that can."""
     layout, architecture, count = job.plan.layout, job.architecture, job.machine.count
@@ -74,10 +93,8 @@ def check_given(job: Job) -> None:
         raise PlanError(
             "layout.recompute", f"{job.framework.name} has no selective recompute", ["none", "full", "block:N"]
         )
-    if layout.cp and layout.cp > 1 and job.seq_len % (2 * layout.cp):
-        # Causal load balance gives every rank two chunks (Megatron-core, get_batch_on_this_cp_rank).
-        valid = [cp for cp in divisors(count) if job.seq_len % (2 * cp) == 0 or cp == 1]
-        raise PlanError("layout.cp", f"seq_len {job.seq_len} is not divisible by 2 × cp={layout.cp}", valid)
+    if layout.cp and layout.cp > 1:
+        _check_context(job, layout.cp)
 
 
 _LONG = {

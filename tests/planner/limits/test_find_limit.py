@@ -111,7 +111,7 @@ def test_a_limit_with_the_framework_open_takes_no_longer_than_a_glance(arguments
 
 
 def test_a_given_global_batch_is_kept_and_can_be_what_limits() -> None:
-    small = {"model": "gpt2", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed", "global_batch": 96}
+    small = {"model": "gpt2", "accelerator": "h100-sxm", "count": 8, "framework": "fsdp1", "global_batch": 96}
     found = call("find_limit", small | {"goal": "micro_batch"})
     whole(found)
     assert found["value"] == 12
