@@ -7,6 +7,7 @@ import re
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,3 +232,36 @@ def test_more_than_there_is_is_refused(slurm: Cluster, tmp_path: Path):
         assert old in script
         (tmp_path / "job.sbatch").write_text(script.replace(old, new))
         assert slurm.run("sbatch", "--test-only", "job.sbatch", folder=tmp_path).returncode != 0, new
+
+
+def test_a_cell_whose_job_is_put_back_is_waited_for(slurm: Cluster, tmp_path: Path):
+    """Its job starts twice, the cell ends once, and the next cell begins after that."""
+    cells = [
+        Cell("llama", "h100-sxm", strategy, complete({**devices(2), "layout.zero_stage": stage}), None, {})
+        for strategy, stage in (("first", 2), ("second", 3))
+    ]
+    rendered, rows = matrix_files(cells, "slurm", 0, {})
+    write(rendered, tmp_path / "matrix")
+    first, second = (tmp_path / "matrix" / row["id"] for row in rows)
+    path = stub(tmp_path, "llamafactory-cli")
+    waits = f"[[ $SLURM_SUBMIT_DIR == */{rows[0]['id']} && -z ${{SLURM_RESTART_COUNT-}} ]]"
+    program = STUB.replace("$*", "$SLURM_JOB_ID")
+    (path / "llamafactory-cli").write_text(f"{program}{waits} && exec sleep 100\nexit 0\n")
+    runner = subprocess.Popen(
+        ["bash", "matrix/run_all.sh"],
+        cwd=tmp_path,
+        env=slurm.environment | {"PATH": f"{path}:{slurm.environment['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while not (first / "told").exists() and runner.poll() is None:
+        time.sleep(0.2)
+    job = told(first)[0][7]
+    assert slurm.run("scontrol", "requeue", job).returncode == 0
+    assert not (second / "told").exists()
+    said, _ = runner.communicate(timeout=400)
+    assert runner.returncode == 0, said
+    assert [row[7] for row in told(first)] == [job, job]
+    assert (first / "done").exists()
+    assert len(told(second)) == 1
+    assert (first / "told").stat().st_mtime <= (second / "told").stat().st_mtime
