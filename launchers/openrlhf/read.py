@@ -25,8 +25,11 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     elif trainer == "train_ppo_ray":
         findings.default("workload.stage", "ppo", "the advantage estimator is gae unless given")
         _generation(keys, findings)
-    else:
+    elif trainer.startswith("train"):
         findings.block("workload.stage", start.name, "is no trainer that is known here")
+    else:
+        findings.idle.append(f"{start.name.origin}: {trainer} trains nothing")
+        return table("openrlhf/fields")["title"]
     _method(keys, findings)
     _packed(keys, findings)
     _passes(keys, findings, trainer)

@@ -43,6 +43,7 @@ _SCHEDULED = (
     "HOME",
     "USER",
 )
+_RANK = re.compile(r"(^|_)(RANK|NODEID|PROCID)$")
 # Where JSON has a value.
 _OPEN_VALUE = re.compile(rf"(?<=[:\[,\s]){UNKNOWN}(?=[\s,\]}}])")
 _SETS = {"export", "declare", "local", "readonly", "typeset"}
@@ -133,7 +134,10 @@ class _Reader:
     def _test(self, tokens: list[Token]) -> bool | None:
         """What a single test of known words comes to: [[ $A == b ]], [ -z $A ] and their like; None if unknown."""
         words = [
-            text for token in tokens for text in ([""] if self._is_argument(token) else self._expanded(token) or [""])
+            text
+            for token in tokens
+            for text in ([""] if self._is_argument(token) else ["0"] if self._is_rank(token) else self._expanded(token))
+            or [""]
         ]
         if len(words) == 4 and words[1] in ("-z", "-n") and self._is_unset(tokens[2]):
             words[2] = ""
@@ -157,6 +161,12 @@ class _Reader:
         parts = [part for part in token.parts if part.kind != "text" or part.text]
         names = [part.text for part in parts if part.kind == "variable"]
         return len(parts) == len(names) == 1 and names[0] in "123456789" and names[0] not in self.variables
+
+    def _is_rank(self, token: Token) -> bool:
+        """Whether a word is the rank of a node or process, of which the script is read as the first one runs it."""
+        parts = [part for part in token.parts if part.kind != "text" or part.text]
+        names = [part.text for part in parts if part.kind == "variable"]
+        return len(parts) == len(names) == 1 and bool(_RANK.search(names[0])) and names[0] not in self.variables
 
     def _is_unset(self, token: Token) -> bool:
         """Whether a word is one variable that the script never sets and no scheduler does: empty, as it stands."""

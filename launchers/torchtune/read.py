@@ -210,7 +210,10 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
         return []
     name = Item(setting.file, "recipe", rest[0].text, rest[0].line)
     if "single_device" in rest[0].text:
-        setting.findings.implied += [("nodes", 1, name), ("per_node", 1, name)]
+        # Whatever the scheduler gives it.
+        for fact in ("nodes", "per_node"):
+            setting.findings.withdraw(fact, "is more than this recipe takes")
+            setting.findings.put(fact, 1, name)
     return [Program("torchtune", rest[1:], name, environment)]
 
 

@@ -17,7 +17,7 @@ from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
 # PEFT's own example of SFT (peft examples/sft/train.py), which many scripts began as.
-_OF_PEFT = {"use_peft_lora": "use_peft", "use_4bit_quantization": "load_in_4bit",
+_OF_PEFT = {"use_peft_lora": "use_peft", "use_lora": "use_peft", "use_4bit_quantization": "load_in_4bit",
             "use_8bit_quantization": "load_in_8bit", "use_nested_quant": "use_bnb_nested_quant"}  # fmt: skip
 # Words of QLoRA's own script (artidoro/qlora qlora.py), which many scripts began as, too.
 _OF_QLORA = {"double_quant": "use_bnb_nested_quant", "quant_type": "bnb_4bit_quant_type", "model_max_len": "max_length"}
@@ -32,6 +32,8 @@ _OWN_NAMES = ("model_name", "model_id", "base_model", "model_path", "model")
 GPTQ = "bits of a GPTQ checkpoint"
 # How long rows are: TRL's word, its older one, and those of scripts of one's own.
 LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length")
+# Words of a script's name, and what it trains.
+_NAMED = {"reward": "rm", "rm": "rm", "dpo": "dpo", "kto": "kto", "orpo": "orpo", "simpo": "simpo"}
 SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
@@ -47,10 +49,11 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     words = table("trl/fields")
     is_trl = script is not None or any(name in keys for name in (_TRL if own is None else _TRL_ALONE))
     findings.programs.append("trl" if is_trl else "trainer")
+    _renamed(keys)
     word = next((word for word in _OWN_NAMES if word in keys and script is None), None)
     name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
     hf.model(findings, name)
-    _stage(keys, findings, script, is_trl)
+    _stage(keys, findings, script, is_trl, own)
     _method(keys, findings, name, own_script=script is None and "per_device_train_batch_size" in keys)
     _lengths(keys, findings, is_trl and own is None)
     if own is not None and not findings.has("workload.seq_len") and "workload.seq_len" not in findings.defaults:
@@ -83,7 +86,7 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     leave_rest(keys, findings, "trl", "hf")
 
 
-def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) -> None:
+def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool, own: Item | None = None) -> None:
     loss = keys.take("loss_type")
     if script is None and (stage := findings.values.get("workload.stage")) is not None:
         # The command of another program on the Trainer has said it.
@@ -103,6 +106,8 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool) ->
         elif loss is not None or "beta" in keys:
             item = loss or keys.items["beta"]
             findings.block("workload.stage", item, "is of DPO, KTO and others; give stage, or the command that runs it")
+        elif (named := _by_name(own or Item(keys.file, "file", keys.file))) is not None:
+            findings.imply("workload.stage", *named)
         else:
             findings.default("workload.stage", "sft", "nothing in the file is of another stage")
         return
@@ -127,6 +132,13 @@ def _rewards(keys: Keys) -> Item | None:
     """What RewardConfig alone has; at its default it is null."""
     name = "center_rewards_coefficient"
     return keys.take(name) or (Item(keys.file, name, None) if name in keys.nulls else None)
+
+
+def _by_name(script: Item) -> tuple[str, Item] | None:
+    """The stage that a script of one's own is named after."""
+    name = str(script.value).rpartition("/")[2].lower()
+    stages = [stage for word, stage in _NAMED.items() if re.search(rf"(^|[^a-z]){word}([^a-z]|$)", name)]
+    return (stages[0], script) if name.endswith(".py") and len(stages) == 1 else None
 
 
 def _hint(keys: Keys) -> tuple[str, Item] | None:

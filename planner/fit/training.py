@@ -14,6 +14,7 @@ from knowledge.jobs.training import job_of
 from planner.evidence import evidence_of
 from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck
+from planner.training.launchable import unlaunched
 from planner.training.memory import memory_of
 from planner.training.planned import Planned, plan_to_fit, warnings_of
 
@@ -32,7 +33,7 @@ def fit_of(asked: Plan) -> FitCheck:
         largest_seq_len=_largest_seq_len(planned),
         remedies=remedies(planned, asked),
         relaxations=relaxations(planned),
-        warnings=warnings_of(planned),
+        warnings=[*unlaunched(asked, planned), *warnings_of(planned)],
         evidence=evidence_of(planned.job),
     )
 

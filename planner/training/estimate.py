@@ -10,6 +10,7 @@ from planner.evidence import evidence_of
 from planner.layouts.improvements import improvements
 from planner.results import Roofline, TimeLimit, TrainingEstimate
 from planner.training.deciding import decides
+from planner.training.launchable import unlaunched
 from planner.training.memory import memory_of
 from planner.training.planned import (
     Planned,
@@ -25,7 +26,10 @@ from planner.training.run import failure_assumptions, run_of
 
 def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     """Estimate a training run."""
-    return estimate_of(plan_training(request.to_plan()), request.improvements)
+    asked = request.to_plan()
+    planned = plan_training(asked)
+    estimate = estimate_of(planned, request.improvements)
+    return estimate.model_copy(update={"warnings": [*unlaunched(asked, planned), *estimate.warnings]})
 
 
 def estimate_of(planned: Planned, with_improvements: bool = False) -> TrainingEstimate:

@@ -270,3 +270,33 @@ def test_towers_that_are_frozen_leave_the_method_of_the_language_model():
     start = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --train_type full --max_length 2048 --deepspeed zero3"
     for words, asks in (("--freeze_vit true --freeze_aligner true", False), ("--freeze_llm true", True)):
         assert ("workload.method" in read({"run.sh": f"{start} {words}\n"}).blocked) == asks
+
+
+def test_a_script_is_read_as_its_first_node_runs_it():
+    start = "python3 -m openrlhf.cli.train_sft --pretrain Qwen/Qwen3-8B --max_len 2048 --micro_train_batch_size 2"
+    text = (
+        'if [ "$MY_NODE_RANK" -eq 0 ]; then\n  python -m openrlhf.cli.serve_rm --mode rule &\n'
+        f"else\n  ray start --address=x\nfi\nif [ $MY_NODE_RANK -eq 0 ]; then\n  {start}\nfi\n"
+    )
+    found = read({"run.sh": text})
+    assert found.plan["workload"]["framework"] == "openrlhf"
+    assert "workload.stage" not in found.blocked
+
+
+def test_a_recipe_of_one_device_takes_one_whatever_its_job_has():
+    recipe = "tune run lora_finetune_single_device --config llama3_2/1B_lora tokenizer.max_seq_len=2048 batch_size=1"
+    text = f"#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gres=gpu:4\n{recipe} gradient_accumulation_steps=1\n"
+    assert imported({"a.slurm": text}, {"cluster.accelerator": "h100-sxm"}).plan["cluster"]["count"] == 1
+
+
+@pytest.mark.parametrize("tower", ["--video_tower LanguageBind/x", "--image_tower y", "--mm_projector_type mlp2x_gelu"])
+def test_towers_beside_the_model_get_no_verdict(tower: str):
+    assert "model" in read({"run.sh": _OWN.format("mine") + f"--max_length 512 {tower}\n"}).blocked
+
+
+@pytest.mark.parametrize(("name", "stage"), [("reward_modeling", "rm"), ("run_dpo", "dpo"), ("train", "sft")])
+def test_scripts_of_their_own_say_their_stage_and_adapters(name: str, stage: str):
+    found = imported({"run.sh": _OWN.format(name) + "--max_length 512 --use_lora True\n"}, _EIGHT)
+    assert found.complete_plan is not None
+    workload = found.complete_plan["workload"]
+    assert (workload["stage"], workload["method"]) == (stage, "lora")

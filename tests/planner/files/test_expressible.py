@@ -152,6 +152,29 @@ def test_a_framework_that_no_target_starts_is_said_first(accelerator: str) -> No
     assert bool(said) == (name not in frameworks_started())
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "changes"),
+    [
+        ("tpu-v6e", {"stage": "sft"}), ("tpu-v6e", {"stage": "pretrain"}), ("tpu-v5p", {"method": "lora"}),
+        ("gaudi3", {"stage": "dpo"}), ("gaudi3", {"stage": "sft"}), ("trainium2", {"stage": "kto"}),
+        ("h100-sxm", {"stage": "ppo"}), ("apple-m4-max", {"stage": "sft"}),
+    ],
+)  # fmt: skip
+def test_that_no_files_are_written_on_a_device_is_said_where_none_are(
+    accelerator: str, changes: dict[str, Any]
+) -> None:
+    count = 1 if accelerator.startswith("apple") else 8
+    arguments = {"model": "llama-3.2-1b", "accelerator": accelerator, "count": count, "seq_len": 512, **changes}
+    warnings = find("check_fit")(arguments)["warnings"]
+    said = any(text.startswith("Shardwise writes no launch files for such a run") for text in warnings)
+    try:
+        find("render_configs")(arguments)
+    except PlanError:
+        assert said
+    else:
+        assert not said
+
+
 def test_frameworks_that_no_target_starts_are_listed() -> None:
     assert set(framework_tables()["unstarted"]) == set(frameworks_known()) - set(frameworks_started())
 

@@ -1,0 +1,55 @@
+"""Whether some launch target writes a plan on its devices, whatever the search chooses of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
+from knowledge.offers import is_unstarted, runs_on
+from launchers.choice import frameworks_started, refusal, usual_program
+from planner.fields import value_at
+from planner.training.planned import Planned
+
+# Fields that nobody gave and that are tried otherwise, one after the other.
+_MOST_CHANGES = 6
+
+
+def unlaunched(asked: Plan, planned: Planned) -> list[str]:
+    """A warning where no files are written of what was asked: every program of every framework that runs on the devices
+    refuses what was given, or the devices. What nobody gave is chosen otherwise when files are written."""
+    plan, stated = planned.settled_plan, asked.given()
+    device = planned.job.machine.accelerator
+    if is_unstarted(planned.job.framework.name):
+        return []
+    first = _refused(plan, stated)
+    if first is None:
+        return []
+    if value_at(stated, "workload.framework") in (None, "auto"):
+        others = (plan.patch({"workload.framework": name}) for name in frameworks_started() if runs_on(name, device))
+        if any(_refused(other, stated) is None for other in others):
+            return []
+    what = f"such a run on {device.name}: {first.field.rpartition('.')[2]}: {first.problem}"
+    return [f"Shardwise writes no launch files for {what}"]
+
+
+def _refused(plan: Plan, stated: dict[str, object]) -> PlanError | None:
+    """Why a framework's usual program cannot be told what was given; None where it can, with the rest chosen otherwise."""
+    for _ in range(_MOST_CHANGES):
+        why = refusal(plan, usual_program(plan))
+        if why is None:
+            return None
+        given = why.field.startswith("cluster.") or value_at(stated, why.field) is not None
+        changed = None if given else _changed(plan, why)
+        if changed is None:
+            return why
+        plan = changed
+    return None
+
+
+def _changed(plan: Plan, why: PlanError) -> Plan | None:
+    for value in why.valid:
+        with suppress(PlanError):
+            if value != "auto":
+                return plan.patch({why.field: value})
+    return None
