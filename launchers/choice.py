@@ -17,7 +17,7 @@ def usual_targets(plan: Plan) -> tuple[str, ...]:
     """What is written for a plan when no target is named: its framework's or engine's usual program, and Slurm where
     that can start it."""
     program = usual_program(plan)
-    return (program,) if refusal(plan, "slurm") and not refusal(plan, program) else (program, "slurm")
+    return (program,) if _refusal(plan, "slurm") and not _refusal(plan, program) else (program, "slurm")
 
 
 def frameworks_started() -> list[str]:
@@ -39,18 +39,18 @@ def usual_program(plan: Plan) -> str:
     candidates: list[str] = known[name]
     elsewhere = True
     for target in candidates:
-        refused = refusal(plan, target)
+        refused = _refusal(plan, target)
         if refused is None:
             return target
         elsewhere = elsewhere and refused.field == FIELD
     if elsewhere:
         kind = "inference" if isinstance(plan.workload, Inference) else "training"
         others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
-        return next((target for target in others if refusal(plan, target) is None), candidates[0])
+        return next((target for target in others if _refusal(plan, target) is None), candidates[0])
     return candidates[0]
 
 
-def refusal(plan: Plan, target: str) -> PlanError | None:
+def _refusal(plan: Plan, target: str) -> PlanError | None:
     """Why a target, or what its files refer to, cannot say the plan."""
     try:
         names = chosen(plan, [target])

@@ -7,7 +7,8 @@ from contextlib import suppress
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.offers import is_unstarted, runs_on
-from launchers.choice import frameworks_started, refusal, usual_program
+from launchers.choice import frameworks_started, usual_program
+from launchers.render import render
 from planner.fields import value_at
 from planner.training.planned import Planned
 
@@ -34,11 +35,13 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
 
 
 def _refused(plan: Plan, stated: dict[str, object]) -> PlanError | None:
-    """Why a framework's usual program cannot be told what was given; None where it can, with the rest chosen otherwise."""
+    """Why a framework's usual program cannot be told what was given; None where it can, the rest chosen otherwise."""
     for _ in range(_MOST_CHANGES):
-        why = refusal(plan, usual_program(plan))
-        if why is None:
+        try:
+            render(plan, [usual_program(plan)])
             return None
+        except PlanError as refused:
+            why = refused
         given = why.field.startswith("cluster.") or value_at(stated, why.field) is not None
         changed = None if given else _changed(plan, why)
         if changed is None:

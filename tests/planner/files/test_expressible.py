@@ -156,7 +156,7 @@ def test_a_framework_that_no_target_starts_is_said_first(accelerator: str) -> No
     ("accelerator", "changes"),
     [
         ("tpu-v6e", {"stage": "sft"}), ("tpu-v6e", {"stage": "pretrain"}), ("tpu-v5p", {"method": "lora"}),
-        ("gaudi3", {"stage": "dpo"}), ("gaudi3", {"stage": "sft"}), ("trainium2", {"stage": "kto"}),
+        ("gaudi3", {"stage": "dpo"}), ("gaudi3", {"stage": "sft"}), ("trainium2", {"stage": "dpo"}),
         ("h100-sxm", {"stage": "ppo"}), ("apple-m4-max", {"stage": "sft"}),
     ],
 )  # fmt: skip
