@@ -9,7 +9,7 @@ from typing import Any
 
 from launchers.hf import script
 from launchers.hf.adapters import checkpoint
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, saving
+from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -67,7 +67,7 @@ def render(launch: TrainingLaunch) -> Piece:
         ")",
         *script.GOING_ON,
     ]
-    start = Start(command, environment=words["variables"], programs=("optimum-habana",))
+    start = Start(command, environment=words["variables"], programs=("optimum-habana",), last_saved=LAST_SAVED)
     return Piece((File(PATH, "optimum-habana", "\n".join(lines)),), tuple(needs), start)
 
 

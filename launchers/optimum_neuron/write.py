@@ -15,7 +15,7 @@ from launchers.devices import FIELD, accelerator_of
 from launchers.families import layer_class_of
 from launchers.hf import script
 from launchers.hf.adapters import checkpoint
-from launchers.hf.write import batch_comment, learning_rate, length, optimizer, saving
+from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, saving
 from launchers.launch.heading import heading
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
@@ -71,7 +71,7 @@ def render(launch: TrainingLaunch) -> Piece:
         ")",
         *script.GOING_ON,
     ]
-    start = Start(command, environment=words["variables"], programs=("optimum-neuron",))
+    start = Start(command, environment=words["variables"], programs=("optimum-neuron",), last_saved=LAST_SAVED)
     return Piece((File(PATH, "optimum-neuron", "\n".join(lines)),), tuple(needs), start)
 
 

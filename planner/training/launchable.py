@@ -42,8 +42,8 @@ def _refused(plan: Plan, stated: dict[str, object]) -> PlanError | None:
             return None
         except PlanError as refused:
             why = refused
-        given = why.field.startswith("cluster.") or value_at(stated, why.field) is not None
-        changed = None if given else _changed(plan, why)
+        stands = why.field.startswith("cluster.") or value_at(stated, why.field) is not None
+        changed = None if stands else _changed(plan, why)
         if changed is None:
             return why
         plan = changed
