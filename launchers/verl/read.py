@@ -34,6 +34,8 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.whole("per_node", keys.take("trainer.n_gpus_per_node"))
     findings.whole("nodes", keys.take("trainer.nnodes"))
     _length(keys, findings)
+    if (device := keys.items.get("trainer.device")) is not None and device.value == "npu":
+        findings.block("cluster.accelerator", device, "is an Ascend NPU, for which none is planned")
     findings.truth("workload.packing", keys.take(f"{_MODEL}.use_remove_padding"))
     _backend(keys, findings)
     leave_rest(keys, findings, "verl")

@@ -290,7 +290,7 @@ def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     if whole.get("model") is None and "model" not in told:
         where = f"; {', '.join(reading.refers)} may, and is not given" if reading.refers else ""
         rows.append(Missing(field="model", why=f"no file names the model (--model){where}"))
-    if cluster.get("accelerator") is None:
+    if cluster.get("accelerator") is None and "cluster.accelerator" not in told:
         rows.append(Missing(field="cluster.accelerator", why="no file says which accelerators it runs on (--on)"))
     if cluster.get("count") is None and "cluster.count" not in told:
         rows.append(Missing(field="cluster.count", why="no file says how many accelerators there are (--on 8xh100)"))

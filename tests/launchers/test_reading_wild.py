@@ -300,3 +300,14 @@ def test_scripts_of_their_own_say_their_stage_and_adapters(name: str, stage: str
     assert found.complete_plan is not None
     workload = found.complete_plan["workload"]
     assert (workload["stage"], workload["method"]) == (stage, "lora")
+
+
+def test_devices_of_a_maker_that_is_not_planned_for_are_asked_about():
+    text = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-4B trainer.nnodes=1 "
+        "trainer.n_gpus_per_node=8 trainer.device={}\n"
+    )
+    why = [row.why for row in imported({"a.sh": text.format("npu")}, {}).missing if row.field == "cluster.accelerator"]
+    assert len(why) == 1
+    assert "Ascend" in why[0]
+    assert "cluster.accelerator" not in read({"a.sh": text.format("cuda")}).blocked

@@ -1,11 +1,12 @@
 """What is estimated of a plan and of its own files read back is the same: every value that moves memory or time is in
 the files as it was in the estimate, for every training target, of models with experts too.
 
-Eight plans a target, 40 of each with SHARDWISE_THOROUGH=1."""
+Eight plans a target, 40 of each with SHARDWISE_THOROUGH=1; those that its files cannot say are not compared."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ PLANS = part(8, 40)
 
 
 _EXPERTS = ["Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"]
+# Programs that have none of these models, or few of their layouts.
+_FEW = ("torchtune", "nanotron", "optimum-neuron", "maxtext")
 _drawn = settings(
     max_examples=PLANS, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
-def agree(target: str, plan: Plan) -> None:
+def agree(target: str, plan: Plan) -> bool:
+    """Whether the plan could be estimated and written, so that there was something to compare."""
     if plan.training.stage not in ("pretrain", "sft"):
         # Pairs are never packed: what a plan says of it is whether they are full, which no file has a word for.
         plan = plan.patch({"workload.packing": True})
@@ -46,32 +50,47 @@ def agree(target: str, plan: Plan) -> None:
         assert isinstance(estimate, Planned)
         files = render(estimate.settled_plan, [target], model_id=estimate.job.architecture.id).files
     except PlanError:
-        return
+        return False
     found = imported({file.path: file.text for file in files}, {})
     assert found.per_device_bytes is not None, (found.refused, found.missing)
     assert found.per_device_bytes == pytest.approx(memory_of(estimate).per_device_bytes, rel=0.01)
     assert found.step_s == pytest.approx(time_of(estimate).step_s, rel=0.01)
+    return True
+
+
+def compared(target: str, drawn: Callable[[Any], Plan]) -> int:
+    """How many of the plans that are drawn there was something to compare of."""
+    agreeing: list[bool] = []
+
+    @_drawn
+    @given(data=st.data())
+    def plans(data: Any) -> None:
+        agreeing.append(agree(target, drawn(data)))
+
+    plans()
+    return sum(agreeing)
 
 
 @pytest.mark.parametrize("target", SETS)
-@_drawn
-@given(data=st.data())
-def test_files_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
-    agree(target, data.draw(SETS[target]))
+def test_files_are_estimated_as_their_plan_was(target: str) -> None:
+    assert compared(target, lambda data: data.draw(SETS[target]))
 
 
 @pytest.mark.parametrize("target", SETS)
-@_drawn
-@given(data=st.data())
-def test_files_of_models_with_experts_are_estimated_as_their_plan_was(target: str, data: Any) -> None:
-    plan: Plan = data.draw(SETS[target])
+def test_files_of_models_with_experts_are_estimated_as_their_plan_was(target: str) -> None:
+    count = compared(target, lambda data: _with_experts(SETS[target], data))
+    assert count or target in _FEW
+
+
+def _with_experts(plans: st.SearchStrategy[Plan], data: Any) -> Plan:
+    plan = data.draw(plans)
     sizes = [size for size in (1, 2, 4, 8) if (plan.layout.dp or 1) % size == 0]
     experts = {
         "model": data.draw(st.sampled_from(_EXPERTS)),
         "layout.ep": data.draw(st.sampled_from(sizes)),
         "layout.etp": data.draw(st.sampled_from([None, 1])),
     }
-    agree(target, plan.patch(experts))
+    return plan.patch(experts)
 
 
 @pytest.mark.parametrize(("ep", "etp"), [(1, 2), (4, 1)])
