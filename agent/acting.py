@@ -18,7 +18,7 @@ from estimator.errors import PlanError
 from planner.clock import on
 from tools.registry import Tool
 
-_DECLINED = "the user declined"
+_DECLINED = "writing was declined"
 
 
 @dataclass(frozen=True)

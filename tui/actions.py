@@ -77,7 +77,7 @@ ACTIONS = (
     Action("config", FILES, "[TARGET …] | write [FOLDER]", "the launch files; write puts them on disk"),
     Action("export", FILES, "[FORMAT] [FILE]", "save the conversation, the plan, or a report (html, md, pdf)"),
     Action("copy", FILES, "[config|N|FILE]", "copy the answer, or a block of it",
-           (Key("ctrl+o", "Copy answer"), Key("f4", words="config", meaning="copy the config block"))),
+           (Key("ctrl+o", "Copy"), Key("f4", words="config", meaning="copy the config block"))),
     Action("new", APP, "", "new conversation", (Key("ctrl+n", "New"),)),
     Action("resume", APP, "[ID or words]", "resume a conversation"),
     Action("sessions", APP, "", "earlier conversations", (Key("ctrl+r"),), "sessions:SessionsScreen"),
@@ -162,7 +162,8 @@ def every_action(app: ShardwiseApp) -> Iterable[SystemCommand]:
     """As the list that finds them by a few letters has them."""
     for row in shown_actions(app):
         action = row.action
-        title = f"{action.heading}   {row.key}".rstrip()
+        # Letters find what stands in the title: the command's name is to be there.
+        title = f"{action.heading}   /{action.name}   {row.key}".rstrip()
         yield SystemCommand(title, action.shown.replace("[", "\\["), partial(app.start_action, action))
         for key, shown in row.others:
             line = f"{action.name} {key.words}"

@@ -133,6 +133,8 @@ class ShardwiseApp(App[None]):
 
     async def queue(self, question: str) -> None:
         """It is asked when the turn that goes on has ended."""
+        if self.awaiting is not None:
+            self.notify("It is asked once you chose above (Tab).", markup=False)
         row = Queued(question)
         self.queued.append((question, row))
         await self.conversation.turns.mount(row)

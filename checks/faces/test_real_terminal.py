@@ -98,7 +98,7 @@ def test_a_whole_conversation(terminal: Terminal) -> None:
         assert time.monotonic() < end, terminal.screen()
         time.sleep(0.1)
     # The answer is read from its first line; typing goes on below it.
-    terminal.wait(r"(?s)Copy answer(?!.*esc Stop)")
+    terminal.wait(r"(?s)Copy(?!.*esc Stop)")
 
     # Out and in again: the conversation and its plan are there.
     terminal.type("/export conversation talk.md")

@@ -66,7 +66,8 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
 def _is_told(block: Block, head: Block) -> bool:
     """Whether a verdict, or a reason, stands in the first line already."""
     told = head.more if isinstance(head, Headline) else ""
-    return isinstance(block, Headline) or (isinstance(block, Note) and all(item in told for item in block.items))
+    told_whole = isinstance(block, Note) and all(item.removesuffix(".") in told for item in block.items)
+    return isinstance(block, Headline) or told_whole
 
 
 def _decides(result: TrainingEstimate | ServingEstimate) -> list[Block]:

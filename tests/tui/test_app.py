@@ -328,6 +328,8 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         for command in ACTIONS:
             assert {f"/{command.name}", command.shown.replace("[", "\\[")} & listed, command.name
         titles = [row.title for row in rows]
+        # By its name too: the letters are looked for in the title.
+        assert all(any(f" /{command.name} " in f"{title} " for title in titles) for command in ACTIONS)
         assert len(titles) == len(set(titles))
         assert any("^g" in title for title in titles)
         # A few letters find one, and Enter goes there; words that a command needs are typed.
@@ -335,6 +337,17 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1)
         await pilot.press("enter")
         await until(pilot, lambda: app.query_one(Prompt).text == "/compare ")
+
+
+@pytest.mark.parametrize("width", [50, 64, 80, 93])
+async def test_a_key_at_the_foot_is_whole_or_not_there(width: int) -> None:
+    async with opened((width, 24)) as (app, pilot, _):
+        await settle(pilot)
+        *keys, actions = app.query(FooterKey)
+        assert keys
+        assert actions.has_class("-command-palette")
+        # Behind the last letter is a space.
+        assert all(key.region.right - 1 <= actions.region.x for key in keys)
 
 
 async def test_the_keys_at_the_foot_are_made_anew_only_where_others_hold() -> None:

@@ -15,24 +15,27 @@ from pages.results.columns import listed
 from pages.results.money import CLUSTER, ORDERS, cluster_name
 from planner.clusters.results import ClusterOption, RecommendedCluster, from_whom
 from tools.registry import find
+from tui.plan_fields import kind_of, value_at
 from tui.screens import ScreenResult
 from tui.screens.listing import Column, Listing, figure, text
 from tui.screens.table_screen import TableScreen
 
 Data = Mapping[str, Any]
 
+_NAMED = (Column("CLUSTER", lambda row: cluster_name(row)), Column("*", lambda row: "*" if row.pareto else ""))
+_LAST = (figure("usd_per_million_tokens"), figure("headroom_bytes"), text("LAYOUT", "summary"))
 COLUMNS = (
-    Column("CLUSTER", lambda row: cluster_name(row)),
-    Column("*", lambda row: "*" if row.pareto else ""),
-    figure("usd", bar=True),
-    figure("hours", bar=True),
-    text("PROVIDER", "provider"),
-    figure("usd_per_hour"),
-    figure("tokens_per_s"),
-    figure("usd_per_million_tokens"),
-    figure("headroom_bytes"),
-    text("LAYOUT", "summary"),
-)
+    *_NAMED, figure("usd", bar=True), figure("hours", bar=True), text("PROVIDER", "provider"), figure("usd_per_hour"),
+    figure("tokens_per_s"), *_LAST,
+)  # fmt: skip
+# Of what serves on and on, which has no length.
+SERVING = (
+    *_NAMED, figure("usd_per_hour", bar=True), figure("output_tokens_per_s", bar=True), text("PROVIDER", "provider"),
+    figure("ttft_s"), figure("tpot_s"), *_LAST,
+)  # fmt: skip
+
+
+_OF_A_RUN = ("hours", "usd")
 
 
 class PlacedOption(ClusterOption):
@@ -51,7 +54,9 @@ class ClustersScreen(TableScreen):
     ]
 
     def __init__(self, plan: Data) -> None:
-        super().__init__(plan, Listing(COLUMNS, words=lambda row: f"{row.accelerator} {row.provider}"))
+        self.endless = kind_of(plan) == "inference" and value_at(plan, "workload.requests") is None
+        columns = SERVING if self.endless else COLUMNS
+        super().__init__(plan, Listing(columns, words=lambda row: f"{row.accelerator} {row.provider}"))
         self.clusters: RecommendedCluster | None = None
 
     def reload(self) -> None:
@@ -83,7 +88,7 @@ class ClustersScreen(TableScreen):
         rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (clusters.rejected if clusters else ())]
         return [
             Headline(cluster_name(row) + from_whom(row.provider)),
-            *listed(row, CLUSTER),
+            *listed(row, [column for column in CLUSTER if not (self.endless and column in _OF_A_RUN)]),
             *notes("Watch out", row.notes),
             *notes("Why this order", why),
             *notes("Not considered", rejected, quiet=True),

@@ -23,7 +23,7 @@ from tui.widgets.key_bar import KeyBar
 
 Data = Mapping[str, Any]
 
-_LENGTHS = "1024..131072 doubling"
+_LENGTHS, _CLIENTS = "1024..131072 doubling", "1..256 doubling"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Drawing:
 
 
 def _scaling(plan: Data) -> Sequence[Block]:
-
+    """Over more nodes; a deployment over more clients, who come to the same devices."""
+    if kind_of(plan) == "inference":
+        return swept(plan, "concurrency", _CLIENTS)
     blocks = blocks_of(find("project_scaling").run({"plan": plan}))
     charts: list[Chart] = [block for block in blocks if isinstance(block, Chart)]
     return [*charts, *(block for block in blocks if not isinstance(block, Chart | Figures))]

@@ -46,6 +46,7 @@ class ServingPoint(Point):
     running: float | None = None
     max_concurrency: int | None = None
     per_device_bytes: float | None = None
+    capacity_bytes: float | None = None
     fits: bool = False
     meets_slo: bool | None = None
     usd_per_hour: float | None = None
@@ -90,6 +91,7 @@ def _point(tried: TriedPoint[Served]) -> ServingPoint:
     cost, deployment = money_of(served), choice(served.pool, served.index, served.slo)
     shared = ServingPoint.model_fields.keys() & ServingChoice.model_fields
     point = ServingPoint(values=dict(tried.values), **{name: getattr(deployment, name) for name in shared})
+    point.capacity_bytes = float(served.estimates.memory.capacity)
     point.usd_per_hour = cost and cost.usd_per_hour
     point.usd_per_million_tokens = cost and cost.usd_per_million_tokens
     point.usd_per_million_output_tokens = cost and cost.usd_per_million_output_tokens
