@@ -225,8 +225,9 @@ def _passed_over(options: Sequence[ClusterOption], ahead: int) -> Iterator[str]:
 
 
 def _cheapest(ask: Asked) -> ClusterChoice | None:
-    """That keeps to the limits, or where none does, that misses them least."""
-    choices = recommended(ask, "cost", 1).choices
+    """That keeps to the limits, or where none does, that misses them least. In which layout files can say it is found
+    where they are written."""
+    choices = ranked(ask, "cost", 1).choices
     return choices[0] if choices else None
 
 
