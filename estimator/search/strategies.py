@@ -30,7 +30,7 @@ _EVERYTHING = (
 )  # fmt: skip
 _SPLIT = ("tp", "pp", "cp", "ep", "dp", "recompute", "recompute_layers", "micro_batch")
 # Candidates at a time where components have to be computed again.
-_PIECE = 16_384
+_PIECE = 24_576
 # Figures that differ by less than this part are equal, and the next criterion decides.
 _EQUAL = 1e-9
 

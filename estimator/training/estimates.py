@@ -15,9 +15,9 @@ from estimator.training.memory import Memory, device_memory, fits, stage_memory,
 from estimator.training.schedule import Step, step_time
 from estimator.units import GIB, PERCENT
 
-# Candidates estimated at a time: some dozens of arrays of this length fit in a core's cache. Of larger batches only
+# Candidates estimated at a time: few calls, of arrays of which a few fit in a core's cache. Of larger batches only
 # totals are kept.
-_PIECE = 16_384
+_PIECE = 24_576
 Entries = TypeVar("Entries", Memory, Step)
 
 
