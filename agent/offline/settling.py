@@ -59,8 +59,9 @@ def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
     rows = [row for row in result.rows if row.plan]
     offers = [{path: value for path in paths if (value := get(row.plan or {}, path)) is not None} for row in rows]
     names = [name for name in result.best.values() if name]
-    best = next((place for place, row in enumerate(rows) if row.name in names[:1]), 0)
-    return {"offers": offers, "best": best}
+    places = {row.name: place for place, row in enumerate(rows)}
+    best_by = {figure: places[name] for figure, name in result.best.items() if name in places}
+    return {"offers": offers, "best": places.get(next(iter(names), ""), 0), "best_by": best_by}
 
 
 def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
             # What the layout leaves open stays so: more devices are laid out anew.
             calls.append(("check_fit", of_either(arguments)))
         # How long all requests of a run take is told with what they cost.
-        if result.memory.fits and ("cost" in intents or get(plan, "workload.requests")):
+        priced = "cost" in intents or "api" in work.figures or get(plan, "workload.requests")
+        if result.memory.fits and priced:
             paid = payment(work, tools) | _api(work)
             calls.append(("estimate_cost", of_either(laid_out(arguments, chosen)) | own | paid))
         if result.memory.fits and "cheaper" in intents:

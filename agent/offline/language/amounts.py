@@ -33,6 +33,8 @@ _PER_BEHIND = ("당", "あ")
 _PURPOSES = ("users", "steps", "epochs", "devices", "nodes")
 # What has a length: "how many concurrent 32k sessions".
 _OF_LENGTHS = ("users", "requests", "samples")
+# Tokens before 'of them' within which what it points at is named.
+_SPOKEN_OF = 24
 
 
 def amounts(heard: Found) -> list[Amount]:
@@ -190,6 +192,10 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
     if asked and any(unit.name in _OF_LENGTHS for unit in units):
         units = [Unit("tokens", 1.0, end, end)]
+    units = _pointed_at(heard, start, units)
+    if 0 < amount.value < 1 and units and all(unit.name == "devices" for unit in units):
+        # '0.5 of the GPU' is a share of one.
+        return amount
     if rate := next((unit for unit in units if unit.name == "rate"), None):
         requests = replace(rate, name="requests")
         return replace(amount, units=(requests,), per=(replace(rate, name="time"),), end=rate.end)
@@ -216,6 +222,23 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
         return _of_a_name(heard, replace(amount, units=tuple(units), end=max(unit.end for unit in units)))
     named = _counts_name(heard, end) or _behind_name(heard, start)
     return replace(amount, names=named and not (amount.is_size or of_a_field(heard, at, amount.value)))
+
+
+def _pointed_at(heard: Found, start: int, units: list[Unit]) -> list[Unit]:
+    """The units with the devices of 'of them' as what was spoken of last before the number: 'samples, 25k of them'. No
+    devices come a day, or are there at a time."""
+    if not any(unit.name == "devices" and heard.sense(unit.start, "them") for unit in units):
+        return units
+    end = units[0].end
+    each = heard.does(end, "per")
+    come = _are_at_once(heard, start, end) or any(unit.name == "time" for unit in units_at(heard, each or end))
+    for at in range(start - 1, max(start - _SPOKEN_OF, 0) - 1, -1):
+        spoken_of = [unit for unit in units_at(heard, at) if unit.name in COUNTED]
+        if not come and (at in heard.counted or any(unit.name in ("devices", "nodes") for unit in spoken_of)):
+            return units
+        if any(unit.name in _OF_LENGTHS for unit in spoken_of):
+            return [replace(unit, start=units[0].start, end=end) for unit in spoken_of]
+    return units
 
 
 def _is_of_long(amount: Amount) -> bool:
@@ -330,6 +353,8 @@ def _behind_name(heard: Found, at: int) -> bool:
 
 
 _TOGETHER = ("or", "versus", "and")
+# Tokens between a word that compares and the first number: 'compare the lora rank 16'.
+_COMPARED = 5
 
 
 def _joined(heard: Found, read: list[Amount]) -> list[Amount]:
@@ -338,10 +363,23 @@ def _joined(heard: Found, read: list[Amount]) -> list[Amount]:
         first, second = read[index - 1], read[index]
         between = range(first.end, second.start)
         joint = _joint(heard, between)
+        if joint == "," and len(between) == 1 and heard.does(first.end, "and") and _is_compared(heard, first):
+            joint = "or"
         if not joint and first.names and len(between) <= 6:
             joint = ""
         read[index] = replace(second, before=joint)
     return read
+
+
+def _is_compared(heard: Found, amount: Amount) -> bool:
+    """Whether a number is the first of what is compared: 'compare lora rank 16 and 64', 'the difference between ZeRO 2
+    and 3'."""
+    for at in range(amount.start - 1, max(amount.start - _COMPARED, 0) - 1, -1):
+        if heard.text[at].ends_clause or at in heard.names:
+            return False
+        if heard.does(at, "compare", "versus") is not None:
+            return True
+    return False
 
 
 def _joint(heard: Found, between: range) -> str:

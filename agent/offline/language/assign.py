@@ -42,6 +42,8 @@ _RATES = ("time", "tokens", "kwh", "watts")
 # What is counted has its noun: a number alone is no number of devices.
 _MINUTE_S = 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
+# Sizes of a layout, and what a number before one with a sign between them says: its copies.
+_SIZES, _COPIES, TIMES = ("tp", "pp", "ep", "cp"), {"replicas": 0.1, "dp": 1.5}, ("x", "×", "*")
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
 
@@ -130,7 +132,7 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
         # 'Between 9 and 5, 20k chats a day'
         ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
         joined = {one.before for one in group[1:]} | {amount.before}
-        if group and not ended and _goes_with(group[-1], amount):
+        if group and not (ended or counts_copies(heard, amount.number)) and _goes_with(group[-1], amount):
             if amount.before == "/" and "," in joined:
                 # 'Concurrency 8, 4000/1000': what a stroke joins is a pair of its own.
                 found += _closed(group[:-1])
@@ -259,6 +261,8 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
     """{Field: (how far its nearest name stands, where)} of the fields that are named about a row."""
     near: dict[str, tuple[float, tuple[int, int]]] = {}
     bare = row.bare
+    if counts_copies(found, row.amounts[-1].number):
+        return {name: (cost, (row.start, row.start)) for name, cost in _COPIES.items()}
     for one in named:
         if one.end < row.start - 3 * _FAR or one.start > row.end + 3 * _FAR:
             continue
@@ -276,6 +280,14 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
+
+
+def counts_copies(found: Found, end: int) -> bool:
+    """Whether the number that ends at a token says how many copies there are of a layout: '2x tp4', '4 × TP2'."""
+    signed = end + 1 < len(found.text) and found.text[end].norm in TIMES
+    words = found.words.get(end + 1, ()) if signed else ()
+    sized = [word for word in words if any(sense.name in _SIZES for sense in word.all("field"))]
+    return any(word.end < len(found.text) and found.text[word.end].kind == "number" for word in sized)
 
 
 def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent.offline.language import act
-from agent.offline.language.asking import asks
+from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features.mode import Context
 from agent.offline.language.features.signs import LOADS, has_row
 from agent.offline.language.features.tool import listed, of_tool, only_changes
@@ -17,6 +17,7 @@ from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import asks_how_accurate, explained
 from agent.offline.language.own.tool import is_outside
+from planner.partial import get
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -146,6 +147,10 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in _CHAIN and page.mode == SERVING and "layout" in focus and not (page.filled or page.kept):
         # 'Best layout then'
         return "best_serving"
+    fixed = len(page.values("count")) == 1 and get(page.plan, "cluster.accelerator") and not page.devices
+    if tool == "recommend_cluster" and fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
+        # 'And if I rent four of them?'
+        return _estimate(page)
     if tool == "advise" and page.plan and "cheaper" in focus:
         # 'Too expensive, what are my options?'
         return "estimate_cost"

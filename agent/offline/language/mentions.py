@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -113,7 +113,20 @@ class Mentions:
                         _covers(other, one) for other in said[-8:]
                     ):
                         said += _of_either(one)
-        return self._shared(self._of_what_is_named(self._on_a_base(said)))
+        return self._shared(self._of_what_is_named(self._on_a_base(said))) + self.networks + self._tower
+
+    @cached_property
+    def _tower(self) -> list[Value]:
+        """Whether the part of a model that sees is trained, by the nearest word of what is done with it."""
+        states = self.asked_at("done_with_it")
+        towers: list[Value] = []
+        for at, end, _ in self.asked_at("part"):
+            near = [(min(abs(start - end), abs(at - behind)), start, behind, name) for start, behind, name in states]
+            for far, start, behind, name in sorted(near)[:1]:
+                first, last = min(at, start), max(end, behind)
+                if far < _NEAR and not any(token.ends_clause for token in self.tokens[first:last]):
+                    towers.append(Value(first, last, "vision", name))
+        return towers
 
     def _on_a_base(self, said: list[Value]) -> list[Value]:
         """'LoRA with a base in int4' as one method."""
@@ -188,9 +201,8 @@ class Mentions:
         return any(sense.kind == "field" for sense in self.found.words[at][0].senses)
 
     @cached_property
-    def network(self) -> tuple[str, int, int] | None:
-        """(Name of the network that is said, token, token behind)."""
-        return _network(self)
+    def networks(self) -> list[Value]:
+        return list(_networks(self))
 
     @cached_property
     def _asking(self) -> defaultdict[str, list[tuple[int, int, str, int]]]:
@@ -301,6 +313,8 @@ def _covers(outer: Value, inner: Value) -> bool:
 
 # Units of what only a deployment has.
 _OF_SERVING = ("users", "rate")
+# Generations of InfiniBand; what is said of other things than networks, too.
+_GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",
                      "assistant", "home")  # fmt: skip
 
@@ -327,27 +341,44 @@ def _kind_of(sense: Sense) -> str | None:
     return SERVING if sense.kind == "unit" and sense.name in _OF_SERVING else None
 
 
-def _network(read: Mentions) -> tuple[str, int, int] | None:
-    """(Name of a network, token, token behind) of '100 Gbit RoCE', 'InfiniBand NDR', '25GbE'."""
-    for at, _token in enumerate(read.tokens):
-        words = read.found.words.get(at, ())
-        kind = next((sense.name for word in words for sense in word.all("asked") if sense.value == "network"), None)
-        if kind is None or at in read.named_tokens:
+def _networks(read: Mentions) -> Iterator[Value]:
+    """Networks between nodes, with what is told of their speed: '100 Gbit RoCE', 'InfiniBand NDR', '25GbE', 'over
+    RoCE'."""
+    behind = 0
+    for at in sorted(read.found.words):
+        kind = _network_kind(read, at)
+        if kind is None or at < behind or at in read.named_tokens:
             continue
-        end = words[0].end
+        end = read.found.words[at][0].end
         if glued := _lanes(read, end):
-            return f"{kind}-{glued[0]}", at, glued[1]
-        around = (*range(max(at - 5, 0), at), *range(end, min(end + 3, len(read.tokens))))
-        speeds = [at for at in around if read.tokens[at].kind == "number" and _is_speed(read, at)]
-        start = min(at, *speeds[:1]) if speeds else at
-        said = [read.tokens[one].norm for one in around if read.tokens[one].norm in ("ndr", "hdr", "edr", "xdr")][:1]
-        said += [read.tokens[one].norm for one in speeds[:1]]
-        if said or kind == "efa":
-            name = "-".join((kind, *said))
-            # '8x400Gb/s': how many of a link there are.
-            counted = speeds and start >= 2 and read.tokens[start - 1].norm in ("x", "×", "*")
-            return (f"{name}x{read.tokens[start - 2].norm}", start - 2, end) if counted else (name, start, end)
-    return None
+            name, start, behind = f"{kind}-{glued[0]}", at, glued[1]
+        else:
+            name, start, behind = _with_its_speed(read, kind, at, end)
+        if name != kind or kind == "efa" or read.tokens[at].norm not in _ALSO_OF_OTHERS:
+            yield Value(start, behind, "interconnect", name)
+
+
+def _network_kind(read: Mentions, at: int) -> str | None:
+    words = read.found.words.get(at, ())
+    return next((sense.name for word in words for sense in word.all("asked") if sense.value == "network"), None)
+
+
+def _with_its_speed(read: Mentions, kind: str, at: int, end: int) -> tuple[str, int, int]:
+    """(Name, token, token behind) of a network with the speed and the number of its links that stand beside it."""
+    text = read.tokens
+    before, after = max(at - 5, 0), min(end + 3, len(text))
+    before = next((place for place in range(at, before, -1) if text[place - 1].ends_clause), before)
+    after = next((place for place in range(end, after) if text[place].ends_clause), after)
+    around = (*range(before, at), *range(end, after))
+    speeds = [place for place in around if text[place].kind == "number" and _is_speed(read, place)][:1]
+    generations = [place for place in around if text[place].norm in _GENERATIONS][:1]
+    start = min(at, *speeds) if speeds else at
+    behind = max([end, *(place + 1 for place in generations)])
+    name = "-".join((kind, *(text[place].norm for place in (*generations, *speeds))))
+    if speeds and start >= 2 and text[start - 1].norm in ("x", "×", "*"):
+        # '8x400Gb/s': how many of a link there are.
+        return f"{name}x{text[start - 2].norm}", start - 2, behind
+    return name, start, behind
 
 
 def _lanes(read: Mentions, at: int) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.asking import is_asked, sentences
-from agent.offline.language.assign import Row, fields_named, value_of
+from agent.offline.language.assign import Row, counts_copies, fields_named, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Amount, Unit
 from agent.offline.language.mentions import SERVING
@@ -61,8 +61,9 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     # The 'twee' of 'twee keer zoveel' is no number of its own.
     words = list(_worded(read))
     numbers = [row for row in numbers if not any(one.start <= row.start and row.end < one.end for one in words)]
-    # '3 times in a day'
+    # '3 times in a day', '2x tp4'
     loose = [row for row in numbers if not (row.amounts[-1].unit("times") and row.amounts[-1].per)]
+    loose = [row for row in loose if not counts_copies(read.found, row.amounts[-1].number)]
     changes = [mark for row in loose if (mark := _multiple(read, row) or _share(read, row) or _more(read, row))]
     # 'Half a trillion' is a number, 'v-half' a schedule.
     taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
@@ -107,12 +108,18 @@ def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
     return bool(words) and all(pointing) and not last.per and 0 < last.value <= first.value
 
 
+_ORDINALS = ("third", "fourth", "quarter")
+
+
 def _worded(read: Mentions) -> Iterator[Mark]:
     """'Double', 'half', 'a third more', 'four times less'."""
     behind = 0
     for at in read.does(*FACTORS):
         end, factor = max((read.found.does(at, name) or 0, value) for name, value in FACTORS.items())
         counted = at + 1 < len(read.tokens) and read.tokens[at].kind == "number" and not _is_factor(read, at + 1)
+        counted |= counts_copies(read.found, at + 1)
+        # 'And a third card?'
+        counted |= read.found.has_unit(end, "devices", "nodes") and read.tokens[end - 1].norm in _ORDINALS
         if at < behind or counted:
             continue
         behind = end
@@ -278,10 +285,13 @@ def exchanged(page: Page) -> list[Edit]:
 
 
 def another(page: Page) -> list[Edit]:
-    """'Another box', 'one node less' without a number: one of them."""
-    for at in page.read.does("plus", "minus"):
+    """'Another box', 'one node less', 'what if I get a second one' without a number: one of them."""
+    ordinals = page.read.does("second", "third", "fourth")
+    ordinals += [at for at, token in enumerate(page.read.tokens) if token.norm in _ORDINALS]
+    nth = [at - 1 for at in ordinals if at and page.read.tokens[at - 1].norm in lexicon().articles]
+    for at in sorted([*page.read.does("plus", "minus"), *nth]):
         end = page.read.found.does(at, "plus", "minus") or at + 1
-        sign = 1 if page.read.found.does(at, "plus") else -1
+        sign = -1 if page.read.found.does(at, "minus") else 1
         near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
         if near or not page.plan or page.added:
             continue
@@ -334,6 +344,8 @@ def _one_of(read: Mentions, start: int) -> str | None:
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
         if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
+        if at == start and read.tokens[at].norm in _ORDINALS:
+            continue
         if at == start and read.found.sense(at, "alike"):
             # '¿Y si me compro otra igual?'
             return "devices"
@@ -439,9 +451,17 @@ def differences(page: Page, filled: Sequence[Filled]) -> dict[int, str]:
     for number in filled:
         if len(number.values) != 1 or number.field not in (*ALL_PATHS, *BESIDE) or not page.plan:
             continue
-        if sign := _added(page.read, number.row):
+        # 'Why is ZeRO-1 missing?': what has its name before it is not counted.
+        counted = number.name is None or number.name[1] > number.row.start or number.field in _MACHINES
+        if sign := _added(page.read, number.row, counted):
             signs[number.row.start] = sign
     return signs
+
+
+# What stands between a word that takes something away and where that is.
+_WHERE = ("at", "@")
+# What a run is on.
+_MACHINES = ("count", "nodes", "per_node", "racks")
 
 
 def _stands_by(read: Mentions, at: int) -> bool:
@@ -450,7 +470,7 @@ def _stands_by(read: Mentions, at: int) -> bool:
     return any(by is not None and by[1] == at for by in before)
 
 
-def _added(read: Mentions, row: Row) -> str | None:
+def _added(read: Mentions, row: Row, behind_it: bool = True) -> str | None:
     """Whether words beside a number add it or take it away, not lead to it: 'drop to 4', 'more like 60 %'."""
     sign = None
     behind = read.found.sense(row.end, "onto") and read.tokens[row.end].kind == "single"
@@ -461,8 +481,12 @@ def _added(read: Mentions, row: Row) -> str | None:
         return None
     counted = row.amounts[-1].units or row.amounts[-1].names
     limits = {at for start, end, _ in read.limits for at in range(start, end)}
-    for at in range(max(row.start - 2, 0), min(row.end + 4, len(read.tokens))):
+    last = min(row.end + 4, len(read.tokens)) if behind_it else row.end
+    for at in range(max(row.start - 2, 0), last):
         behind = at >= row.end
+        if at < row.start - 1 and read.tokens[row.start - 1].norm in _WHERE:
+            # 'Why is ZeRO-1 missing at 16k?'
+            continue
         if behind and any(read.tokens[step].ends_clause for step in range(row.end, at + 1)):
             break
         # 'Un nodo más de 4' is no 'more than 4'.

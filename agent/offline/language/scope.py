@@ -268,9 +268,9 @@ def _joined(
             if thing is None or (end is not None and _asserts(found, end)) or _is_apart(first, thing):
                 break
             if found.text[at].text == "," and (
-                (thing.key.startswith("number") and thing.key != first.key) or not _closes(found, thing.end)
+                (thing.key.startswith(("number", "named")) and thing.key != first.key) or not _closes(found, thing.end)
             ):
-                # 'No offload, 256 GPUs', 'no LoRA, full fine-tuning of Llama': another thought.
+                # 'No offload, 256 GPUs', 'not adam, and ep 4', 'no LoRA, full fine-tuning of Llama': another thought.
                 break
             if found.text[at].text == "," and _is_put_instead(found, first, thing):
                 break

@@ -71,14 +71,18 @@ def _asks_whether_it_pays(page: Page) -> bool:
     read = page.read
     set_ = any(value.field in SWITCHES and value.start not in page.refused.things for value in page.kept)
     asked = "pays" in read.asked("wish") and has_model(page) and not page.plan
-    return asked and bool(set_ or read.network) and asks(read.found, [])
+    return asked and bool(set_ or read.networks) and asks(read.found, [])
 
 
 def weighs_an_api(page: Page) -> bool:
     """Whether a deployment is set beside the same tokens from somebody's API: 'cheaper than the API?'."""
     read = page.read
+    if "buying" in read.asked("topic") and "usd_per_million" in (page.topic.get("asked") or {}):
+        return True
     weighed = page.asks_money or "better" in read.asked("wish") or read.does("or", "versus", "compare")
-    return bool("bought" in read.asked("wish") and weighed and page.mode == SERVING and (has_model(page) or page.plan))
+    # 'We pay $0.60 per M tokens to an API. Could self-hosting beat that?'
+    bought = any(read.found.is_asked(at, "bought") for at in range(len(read.tokens)) if at not in read.named_tokens)
+    return bool(bought and weighed and page.mode == SERVING and (has_model(page) or page.plan))
 
 
 def _asks_for_this_machine(page: Page) -> bool:

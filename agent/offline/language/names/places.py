@@ -8,10 +8,14 @@ from itertools import islice
 from agent.offline.language.lexicon import lexicon, plain_words
 from agent.offline.language.names.known import MOST_GLUED, Known, Name, runs_on, said_of, walked
 from agent.offline.language.tokens import Glyphs
+from estimator.errors import PlanError
+from knowledge.own.files import file_stem
 from knowledge.scenarios import scenarios
 
 # Places of a message that are looked at for the name of a saved plan, and words that a plan is kept with.
 _MOST_PLACES, _WORDS = 40, 5
+# Words of a saved plan's name, and what stands before the name.
+_MOST_WORDS, _CALLED = 4, ("plan", "scenario")
 # Machines of these series are rented card by card, others whole.
 _OF_ONE_CARD, _SHORTEST_SERIES = ("g", "inf"), 2
 _QUOTES = "'\"“”„«»「」"
@@ -83,18 +87,52 @@ def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name 
 
 
 def saved_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
-    """Plans by the name that they are kept under, whatever it means elsewhere: 'remember this one as cheap', 'throw
-    cheap away'."""
-    begins = (at for at in range(1, len(text)) if text[at].kind == "word" and (text[at].space or text[at - 1].space))
+    """Plans by the name that they are kept under, or are to be, whatever it means elsewhere: 'remember this one as
+    cheap', 'throw cheap away', 'compare plan A and plan B'."""
+    begins = (at for at in range(len(text)) if text[at].kind == "word" and (at == 0 or _begins_name(text, at)))
     starts = [*islice(begins, _MOST_PLACES)]
-    kept = frozenset(row.name.lower() for row in scenarios()) if starts else frozenset[str]()
+    kept = {row.name.casefold(): row.name for row in scenarios()} if starts else {}
+    behind = 0
     for at in starts:
-        end = next(
-            (behind for behind in range(at + 1, len(text)) if text[behind].space or _ends_name(text, behind)), len(text)
-        )
-        words = said_of(whole, text, at, end)
-        if words.lower() in kept or _is_to_be_saved(text, at):
-            yield Name("scenario", at, end, words, words)
+        if at < behind:
+            continue
+        ends = [*islice(_chunk_ends(text, at), _MOST_WORDS)]
+        stems = ((end, _stem(said_of(whole, text, at, end))) for end in reversed(ends))
+        # A letter alone is a word of its own: the a of 'a model'.
+        named = next(((end, kept[stem]) for end, stem in stems if len(stem) > 1 and stem in kept), None)
+        if named is None and at and _is_to_be_saved(text, at):
+            named = ends[0], said_of(whole, text, at, ends[0])
+            if text[at - 1].norm in _CALLED and ends[0] == at + 1 and len(text[at].text) == 1:
+                # 'Keep it as plan B'
+                at -= 1
+                named = ends[0], said_of(whole, text, at, ends[0])
+        if named:
+            behind = named[0]
+            # That a plan is meant says the word before its letter.
+            at += behind > at + 1 and text[at].norm in _CALLED
+            yield Name("scenario", at, behind, said_of(whole, text, at, behind), named[1])
+
+
+def _begins_name(text: Sequence[Glyphs], at: int) -> bool:
+    return text[at].space or text[at - 1].space
+
+
+def _chunk_ends(text: Sequence[Glyphs], at: int) -> Iterator[int]:
+    """Where runs without white space end from a token on, up to the end of a clause."""
+    for behind in range(at + 1, len(text) + 1):
+        closed = behind < len(text) and _ends_name(text, behind)
+        if behind == len(text) or text[behind].space or closed:
+            yield behind
+            if closed or (behind < len(text) and text[behind].kind == "sign"):
+                return
+
+
+def _stem(words: str) -> str:
+    """Words as the file of a saved plan is called."""
+    try:
+        return file_stem(words, "name")
+    except PlanError:
+        return ""
 
 
 def _ends_name(text: Sequence[Glyphs], at: int) -> bool:
@@ -107,7 +145,7 @@ def _is_to_be_saved(text: Sequence[Glyphs], at: int) -> bool:
     """Whether a name stands behind words that keep a plan under it: 'save it as', 'call this one'."""
     # 'Keep that as plan 'x40''
     behind = at - (at > 1 and text[at - 1].text in _QUOTES)
-    behind -= behind > 1 and text[behind - 1].norm in ("plan", "scenario")
+    behind -= behind > 1 and text[behind - 1].norm in _CALLED
     no_names = lexicon().unnamed | lexicon().saving
     if text[behind - 1].norm not in lexicon().saving or text[at].norm in no_names:
         return False

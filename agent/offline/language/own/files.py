@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.own.given import span_of
 from agent.offline.language.own.searches import strategies_of
 from knowledge.scenarios import scenarios
 from launchers.site import SYNTHETIC
@@ -99,13 +100,13 @@ def folder_of(page: Page) -> str | None:
 
 def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The names of saved plans: known ones, or what stands behind 'as', 'called', 'scenario'."""
-    known = {one.name.lower(): one.name for one in scenarios()}
+    known = {row.name for row in scenarios()}
     chunks = [chunk for _, chunk in chunks_of(page)]
-    said = [known[chunk.lower()] for chunk in chunks if chunk.lower() in known]
+    names = [str(name.id) for name in page.read.of("scenario")]
+    said = [name for name in names if name in known]
     tool = reading.tool
     naming = lexicon().saving if tool == "save_scenario" else lexicon().naming
-    named = [name.text for name in page.read.of("scenario")]
-    new = [chunk for chunk in named or _behind_names(naming, chunks) if chunk.lower() not in known]
+    new = [name for name in names or _behind_names(naming, chunks) if name not in known]
     if tool == "diff_scenarios":
         things = {name.text.lower() for name in page.read.of("model", "accelerator")}
         written = [chunk for chunk in chunks if _is_written_as_name(chunk) and chunk.lower() not in things]
@@ -122,7 +123,12 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     marked = [name.strip() for name in quoted(page.read.text)]
     written = [chunk for chunk in chunks if _is_written_as_name(chunk)]
     named = marked or new or said or written if tool == "save_scenario" else said or new or marked or written
-    return {"name": named[-1] if tool == "save_scenario" else named[0]} if named else {}
+    if not named:
+        return {}
+    name = named[-1] if tool == "save_scenario" else named[0]
+    # The gemma of 'save this as gemma-day' is no model.
+    page.taken |= {page.read.tokens[at].start for at in span_of(page, name)}
+    return {"name": name}
 
 
 def quoted(text: str) -> list[str]:

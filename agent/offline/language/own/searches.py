@@ -224,8 +224,9 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
         (values := page.values("usd_per_device_hour")) and page.read.does("at_most")
     ):
         own["max_usd_per_hour"] = values[-1]
-    if values := page.values("max_kw"):
-        own["max_kw"] = values[-1]
+    for name in ("max_kw", "least_memory_gib"):
+        if values := page.values(name):
+            own[name] = values[-1]
     return own
 
 

@@ -47,6 +47,8 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     if len(said) == 1 and page.read.does("also", "plus"):
         found.append(Reference("also"))
     offers, place = bool(page.offers), _picked(page)
+    if ranked := ranked_one(page):
+        place = ranked[0]
     if place is None and not page.read.names:
         place = _of_a_vendor(page)
     for at in page.read.does("take")[:1]:
@@ -58,7 +60,20 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
 
 
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")
+# What the best of a comparison is called, and its figure.
+_BEST_BY = {"faster": "time", "cheaper": "cost"}
 _PLACES = ("first", "second", "third", "fourth")
+
+
+def ranked_one(page: Page) -> tuple[int, int, int] | None:
+    """(Which of what was compared is called by what it is better at, token, token behind): 'take the faster one'."""
+    best, tokens = page.topic.get("best_by") or {}, page.read.tokens
+    for at, end, name in page.read.asked_at("focus") if page.offers and best else ():
+        leads = at > 0 and tokens[at - 1].norm in page.read.found.lexicon.pointing
+        ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
+        if leads and ends and _BEST_BY.get(name) in best:
+            return best[_BEST_BY[name]], at, end
+    return None
 
 
 def _picked(page: Page) -> int | None:

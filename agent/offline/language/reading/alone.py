@@ -29,6 +29,8 @@ OFFERS = "offers"
 _PEOPLE = "concurrency"
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
+# Doublings from which on a number is hardly another value of one, and what lengths in tokens are multiples of.
+_FAR, _LENGTHS = 5, 1024
 # From here on a value is unusual for a field.
 _UNUSUAL = 0.4
 
@@ -206,7 +208,11 @@ def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
         held, quantity = get(plan, ALL_PATHS[name]), lexicon().quantities.get(name)
         if quantity and value > 0 and held > 0 and held != value and strange(quantity, row) <= _UNUSUAL:
             near.append((abs(math.log2(value / held)) - (name == "count"), name))
-    return min(near)[1] if near else None
+    best = min(near, default=(math.inf, ""))
+    if best[0] > _FAR and value >= _LENGTHS and value % _LENGTHS == 0:
+        # 'Does that change the picture at 8192?'
+        return "max_context" if is_serving(plan) else "seq_len"
+    return best[1] or None
 
 
 def value_alone(page: Page) -> list[Edit]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
-from agent.offline.language.assign import Filled
+from agent.offline.language.assign import TIMES, Filled
 from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
-from agent.offline.language.reading.machines import of_devices, of_network, side_by_side
+from agent.offline.language.reading.machines import of_devices, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.pictures import of_pictures
-from agent.offline.language.reading.spread import over_all, sharded, spread
+from agent.offline.language.reading.spread import named_alone, over_all, sharded, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
 from agent.offline.language.reading.values import of_fields, of_values, of_versions
 from agent.offline.language.relative import exchanged, factors
@@ -35,6 +35,7 @@ _CHOICES = ("method", "framework", "engine")
 _OF_FILES = ("write_configs", "render_configs")
 _SCHEDULERS = ("slurm", "kubernetes", "skypilot", "parallelcluster", "dstack", "xpk", "torchx")
 _DEVICES = ("accelerator", "count", "nodes", "per_node")
+_COPIES = ("number:replicas", "number:dp")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
 
 
@@ -58,17 +59,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     by_start |= {
         named_span(number)[0]: by_start[number.row.start] for number in page.filled if number.row.start in by_start
     }
-    for group in groups:
-        choices = [by_start.get(thing.start, []) for thing in group]
-        priced = group[0].key == "provider" and tool != "compare"
-        if priced or group[0].key in ("path", "instance") or tool in NO_OPTIONS:
-            continue
-        differ = len({str([(e.field, e.value) for e in one]) for one in choices}) > 1
-        if not options and len(group) > 1 and all(choices) and differ:
-            together |= {start for start, each in said if any(each is choice for choice in choices)}
-            sizes = [[by_start.get(size.start, []) for size in _behind(thing, things)] for thing in group]
-            together |= {start for start, each in said if any(each is size for more in sizes for size in more)}
-            options = [[*choice, *chain(*more)] for choice, more in zip(choices, sizes, strict=True)]
+    if tool not in NO_OPTIONS:
+        options, together = _set_against(page, said, groups, things, by_start, tool)
     if tool == "compare" and not options:
         options, together = _compared(page, said)
     for number in page.filled:
@@ -87,6 +79,8 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     options, edits = _priced_apart(page, options, edits)
     edits = _of_memory(page, _of_form(page, edits))
     changes = factors(page) + exchanged(page)
+    if not options and tool not in NO_OPTIONS:
+        edits += named_alone(page, [*edits, *changes])
     # 'Twice the speculative tokens': the words of the value name its field.
     changed = {one.field for one in changes}
     worded = {value.field for value in page.kept if changed & {value.field, *MEANT.get(value.field, ())}}
@@ -121,9 +115,11 @@ def _of_form(page: Page, edits: list[Edit]) -> list[Edit]:
     device = named.value if named else get(page.plan, "cluster.accelerator")
     if at is None or not isinstance(device, str):
         return edits
-    chip = device.partition("-")[0]
-    id, _, _, problem = looked_up(page.catalogue, "accelerator", f"{chip} {page.read.tokens[at].norm}")
-    if problem or id is None or id == device or id.partition("-")[0] != chip:
+    chip, form = device.partition("-")[0], page.read.tokens[at].norm
+    kin = ["-".join(form if part in _FORMS else part for part in device.split("-")), f"{chip} {form}"]
+    facts = (looked_up(page.catalogue, "accelerator", name) for name in kin)
+    id = next((id for id, _, _, problem in facts if id and not problem and id.partition("-")[0] == chip), device)
+    if id == device:
         return edits
     other = Edit("accelerator", "set", id, page.read.span(at, at + 1))
     return [*(edit for edit in edits if edit is not named), other]
@@ -140,6 +136,9 @@ def _of_memory(page: Page, edits: list[Edit]) -> list[Edit]:
         return edits
     for row in [*page.left, *(number.row for number in page.filled if number.field == "vram")]:
         amount = row.amounts[-1]
+        if any(end == row.start for _, end, _ in page.read.limits):
+            # 'Nothing with less than 48 GB'
+            continue
         alone = len(page.read.tokens) <= _FEW_WORDS or page.read.found.has_unit(row.end, "devices")
         if not (alone and amount.unit("bytes") and amount.value == amount.digits == int(amount.digits)):
             continue
@@ -195,17 +194,46 @@ def _each_value(page: Page, number: Filled) -> list[list[Edit]]:
     return [[Edit(number.field, "set", as_number(number.field, value), span)] for value in number.values]
 
 
-def _behind(thing: scope.Thing, things: Sequence[scope.Thing]) -> list[scope.Thing]:
-    """Sizes of a layout right behind one that is set against another: 'tp 8, or tp 4 pp 2'."""
-    following: list[scope.Thing] = []
-    while size := next((other for other in things if other.start == thing.end and _is_layout(other, thing)), None):
-        following.append(size)
-        thing = size
-    return following
+def _set_against(
+    page: Page,
+    said: Sequence[tuple[int, list[Edit]]],
+    groups: Sequence[Sequence[scope.Thing]],
+    things: Sequence[scope.Thing],
+    by_start: Mapping[int, list[Edit]],
+    tool: str | None,
+) -> tuple[list[list[Edit]], set[int]]:
+    """(What the first things that words set against each other bring, the tokens of it), each with the sizes of a
+    layout beside it."""
+    sizes = {thing.start: thing for thing in things if _is_layout(thing) or thing.key in _COPIES}
+    for group in groups:
+        choices = [by_start.get(thing.start, []) for thing in group]
+        priced = group[0].key == "provider" and tool != "compare"
+        if priced or group[0].key in ("path", "instance") or len(group) < 2 or not all(choices):
+            continue
+        beside = [[by_start.get(size.start, []) for size in _beside_it(page, thing, sizes)] for thing in group]
+        options = [[*choice, *chain(*more)] for choice, more in zip(choices, beside, strict=True)]
+        if len({str([(edit.field, edit.value) for edit in each]) for each in options}) > 1:
+            parts = {id(part) for part in (*choices, *chain(*beside))}
+            return options, {start for start, each in said if id(each) in parts}
+    return [], set()
 
 
-def _is_layout(*things: scope.Thing) -> bool:
-    return all(ALL_PATHS.get(thing.key.rpartition(":")[2], "").startswith("layout.") for thing in things)
+def _beside_it(page: Page, thing: scope.Thing, sizes: Mapping[int, scope.Thing]) -> list[scope.Thing]:
+    """Sizes of a layout right behind one that is set against another, and the number of its copies right before it: 'tp
+    8, or tp 4 pp 2', '4 x tp2 vs 2 x tp4'."""
+    if thing.start not in sizes:
+        return []
+    before = sizes.get(thing.start - 2)
+    signed = before and before.key in _COPIES and page.read.tokens[thing.start - 1].norm in TIMES
+    sizes_beside = [before] if before and signed else []
+    size = thing
+    while size := sizes.get(size.end + (size.key in _COPIES)):
+        sizes_beside.append(size)
+    return sizes_beside
+
+
+def _is_layout(thing: scope.Thing) -> bool:
+    return ALL_PATHS.get(thing.key.rpartition(":")[2], "").startswith("layout.")
 
 
 def _first(page: Page, *operators: str) -> int | None:
@@ -252,7 +280,6 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     pieces += of_models(page)
     pieces += of_devices(page)
     pieces += of_values(page)
-    pieces += of_network(page)
     pieces += of_versions(page)
     pieces += of_numbers(page)
     pieces += of_fields(page)

@@ -250,16 +250,6 @@ def _usual_device(options: Sequence[str]) -> str:
     return max(options, key=rank)
 
 
-def of_network(page: Page) -> list[tuple[int, list[Edit]]]:
-    found = page.read.network
-    if found is None:
-        return []
-    name, start, end = found
-    page.filled = [number for number in page.filled if not start <= number.row.start < end]
-    page.left = [row for row in page.left if not start <= row.start < end]
-    return [(start, [Edit("interconnect", "set", name, page.read.span(start, end))])]
-
-
 def side_by_side(page: Page) -> list[Filled]:
     """Two numbers of devices that a run without a plan is asked about: 'from 2 to 4 nodes', '16 H100 or 8'."""
     corrected = page.read.does("correct", "contrast", "back", "refuse_right", "refuse_left")

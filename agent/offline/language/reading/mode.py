@@ -148,7 +148,7 @@ def _is_too_large_to_train(read: Mentions) -> bool:
     models, devices = read.now("model"), read.now("accelerator")
     if len(models) != 1 or len(devices) != 1 or not (models[0].id and devices[0].id):
         return False
-    if shows(read, TRAINING) or _has_batches(read):
+    if shows(read, TRAINING) or _has_batches(read) or _has_a_data_set(read):
         return False
     counts = [row.amounts[-1].value for row in read.rows if row.amounts[-1].names]
     counts += [row.amounts[-1].value for row in read.rows if row.amounts[-1].unit("devices", "nodes")]
@@ -156,6 +156,11 @@ def _is_too_large_to_train(read: Mentions) -> bool:
     held = max(counts, default=1.0) * device.memory_bytes
     parameters = find_model(str(models[0].id)).value.parameters or 0
     return bool(counts) and held < _TRAINED_BYTES * parameters
+
+
+def _has_a_data_set(read: Mentions) -> bool:
+    """Whether what only a data set has is counted: '15k examples'."""
+    return any(row.amounts[-1].unit("samples") and not row.amounts[-1].unit("requests") for row in read.rows)
 
 
 def _cannot_train(read: Mentions) -> bool:

@@ -60,7 +60,12 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
         ):
             pieces.append((name.start, [Edit("model", "set", name.text, page.read.span(name.start, name.end))]))
     if not page.needs:
-        pieces += _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+        sized = _of_size(page, [edit.value for _, edits in pieces for edit in edits if edit.op == "set"])
+        families = {name.start for name in page.read.of("model") if not name.sized and name.options}
+        if len(pieces) == len(sized) == 1 and pieces[0][0] in families:
+            # 'Llama, the 70B one'
+            pieces = []
+        pieces += sized
     pieces = _of_the_student(page, pieces)
     if page.mode == SERVING:
         return [

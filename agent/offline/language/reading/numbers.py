@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
-from agent.offline.language.assign import Filled, fields_named
+from agent.offline.language.assign import Filled, fields_named, value_of
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
@@ -51,7 +51,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     in_dollars(page)
     busy = _busy(page)
     changed = differences(page, page.filled)
-    page.filled = [_as_money(page, number, changed) for number in page.filled]
+    page.filled = [_as_money(page, number, changed) for number in (*page.filled, *_for_power(page))]
     told = bool(page.values("dataset_tokens"))
     for one in _surest(page, page.filled):
         if (told and one.field == "text_bytes") or _is_price(page, one):
@@ -202,6 +202,18 @@ def _buys_more(page: Page, number: Filled) -> bool:
     return any(name.field == "more_usd" and name.start in around for name in fields_named(page.read.found))
 
 
+def _for_power(page: Page) -> list[Filled]:
+    """Cents that nothing is said to cost, where power is spoken of: 'what do they pull from the wall, 30 cents'."""
+    if not any(name.field == _POWER for name in fields_named(page.read.found)):
+        return []
+    quantity = page.read.found.lexicon.quantities[_POWER]
+    cents = [row for row in page.left if len(row.amounts) == 1 and row.amounts[0].unit("usd", *NEAR_DOLLARS)]
+    priced = [(row, value_of(quantity, row.amounts[0], row.amounts[0])) for row in cents if not row.amounts[0].per]
+    prices = [Filled(_POWER, (value,), row, 1.0) for row, value in priced if value <= quantity.usual[1]]
+    page.left = [row for row in page.left if not any(each.row is row for each in prices)]
+    return prices
+
+
 def _surest(page: Page, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers without those of a unit alone where another one has the field's name: '150 employees, at most 15 at a
     time'."""
@@ -288,6 +300,7 @@ def _of_other_money(page: Page) -> list[Need]:
     ]
 
 
+_POWER = "usd_per_kwh"
 # Nobody has less for a run: a price of a device and hour.
 _LEAST_BUDGET_USD = 20.0
 

@@ -184,8 +184,7 @@ def understood(
     mode = mode or mode_of(read, context_of(plan, topic))
     free = window(read)
     dated = iso_tokens(read).union(free.taken if free else ())
-    fabric = read.network
-    dated = dated.union(range(*fabric[1:]) if fabric else ())
+    dated = dated.union(*(range(network.start, network.end) for network in read.networks))
     busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
     dated = dated.union(range(*busy[1:]) if busy else ())
     numbers = [row for row in read.rows if row.start not in dated]

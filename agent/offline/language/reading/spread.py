@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.offline.form import Edit
-from agent.offline.language.assign import Named, single
+from agent.offline.language.asking import is_asked
+from agent.offline.language.assign import Named, fields_named, single
 from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import free_names
+from agent.offline.language.scope import supposes
+from knowledge.machines.catalogue import find_accelerator
 from planner.partial import get
 
-_WAYS = ("tp", "pp", "dp")
+_WAYS = ("tp", "pp", "cp", "dp")
 _SHARDED = {
     ("framework", "fsdp1"),
     ("framework", "fsdp2"),
@@ -50,27 +53,67 @@ def _free(page: Page) -> list[Named]:
 
 
 def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
-    """What each way takes all devices for: tensor parallel over all of them, pipeline parallel from node to node (or
-    from device to device of one), replicas of one device."""
-    counted = {edit.field: edit.value for edit in edits if edit.op == "set" and isinstance(edit.value, int)}
-    names = ("count", "nodes", "per_node")
-    count, nodes, each = (counted.get(name) or get(page.plan, f"cluster.{name}") for name in names)
-    nodes = nodes or 1
-    devices = count or nodes * (each or 0)
-    if devices < 2 or devices % nodes:
-        return []
-    stages = nodes if nodes > 1 else devices
-    sizes = {"tp": {"tp": devices, "pp": 1}, "pp": {"tp": devices // stages, "pp": stages}, "dp": {"dp": devices}}
-    if page.mode != SERVING:
-        # How the rest is spread is the search's.
-        sizes = {"tp": {"tp": devices // nodes}, "pp": {"pp": stages}, "dp": {"dp": devices}}
-    told = [(way.start, way.end, sizes[way.field]) for way in ways(page)]
-    if told and page.mode != SERVING:
-        told += [(value.start, value.end, {value.field: value.value}) for value in sharded(page)]
+    """What each way takes all devices for."""
+    sizes = _sizes(page, edits)
+    choices = [(way.start, way.end, sizes[way.field]) for way in ways(page) if way.field in sizes]
+    if choices and page.mode != SERVING:
+        choices += [(value.start, value.end, {value.field: value.value}) for value in sharded(page)]
     return [
         [Edit(name, "set", size, page.read.span(start, end)) for name, size in each.items()]
-        for start, end, each in sorted(told, key=lambda one: one[0])
+        for start, end, each in sorted(choices, key=lambda one: one[0])
     ]
+
+
+def _sizes(page: Page, edits: Sequence[Edit]) -> dict[str, dict[str, int]]:
+    """{Way: the layout that it is taken as}: tensor parallel over the devices of a machine, pipeline parallel from
+    machine to machine (or from device to device of one), replicas of one device; empty where nothing is to be spread
+    over."""
+    counted = {edit.field: edit.value for edit in edits if edit.op == "set" and isinstance(edit.value, int)}
+    count, nodes, each = (
+        counted.get(name) or get(page.plan, f"cluster.{name}") for name in ("count", "nodes", "per_node")
+    )
+    device = next((edit.value for edit in edits if edit.field == "accelerator"), get(page.plan, "cluster.accelerator"))
+    if count and not (nodes or each) and isinstance(device, str):
+        each = min(count, find_accelerator(device).value.per_node)
+    nodes = nodes or (count // each if count and each and not count % each else 1)
+    devices = count or nodes * (each or 0)
+    if devices < 2 or devices % nodes:
+        return {}
+    stages = nodes if nodes > 1 else devices
+    if page.mode == SERVING:
+        return {"tp": {"tp": devices, "pp": 1}, "pp": {"tp": devices // stages, "pp": stages}, "dp": {"dp": devices}}
+    # How the rest is spread is the search's.
+    return {"tp": {"tp": devices // nodes}, "pp": {"pp": stages}, "cp": {"cp": devices // nodes}, "dp": {"dp": devices}}
+
+
+# Of a size nobody says how large it is to be.
+_SIZES = ("size", "degree", "ranks")
+
+
+def named_alone(page: Page, edits: Sequence[Edit]) -> list[Edit]:
+    """The ways that are named without a number, and without others to choose from: 'with pipeline parallelism', 'tp
+    within the node, pp across nodes', 'would tensor parallel help?'. What they cannot be taken as is left unread."""
+    fields = {edit.field for edit in edits}
+    free = [way for way in _free(page) if way.field not in fields and way.start not in page.refused.things]
+    # The pipeline of 'virtual pipeline stages' is none.
+    whole = [name for name in fields_named(page.read.found) if name.field not in _WAYS] if free else []
+    free = [way for way in free if not any(name.start <= way.start and way.end < name.end for name in whole)]
+    free = [way for way in free if not any(name.start < way.start and way.end <= name.end for name in whole)]
+    chosen = page.read.does("or", "versus", "compare", "contrast") or "best" in page.read.asked("focus")
+    if chosen or not free or any(page.read.tokens[way.end - 1].norm in _SIZES for way in free):
+        return []
+    supposed = supposes(page.read.found) is not None
+    named = {way.field: way for way in free if not is_asked(page.read.found, way.start) or supposed}
+    sizes = _sizes(page, edits) if named else {}
+    edits_made: list[Edit] = []
+    for way in named.values():
+        span, words = page.read.span(way.start, way.end), page.read.said(way.start, way.end)
+        size = {} if page.mode == SERVING and way.field == "dp" else sizes.get(way.field, {})
+        if not size:
+            page.lost.append((way.start, way.end))
+        note = f"{words!r} taken as {', '.join(f'{name} {value}' for name, value in size.items())}"
+        edits_made += [Edit(name, "set", value, span, note) for name, value in size.items() if name not in fields]
+    return edits_made
 
 
 def over_all(page: Page) -> list[tuple[int, list[Edit]]]:

@@ -20,7 +20,7 @@ from agent.offline.language.own.pricing import pricing_of
 from agent.offline.language.own.searches import hours_of_use
 from agent.offline.language.own.tool import FREE, edits_left, own_of
 from agent.offline.language.pasted import apart as apart_
-from agent.offline.language.reading.act import act_of, is_of_a_kind, references_of, scope_of
+from agent.offline.language.reading.act import act_of, is_of_a_kind, ranked_one, references_of, scope_of
 from agent.offline.language.reading.alone import value_alone
 from agent.offline.language.reading.edits import edits_of
 from agent.offline.language.reading.named_files import NamedFiles, files_named, left_to_ask
@@ -137,7 +137,8 @@ def _figures_named(page: Page) -> list[str]:
 def _asked_for(page: Page) -> list[str]:
     """What is asked for; of a speed that is told to reckon with nothing is."""
     told = {at for number in single(page.filled, "assumed_mfu") if number.name for at in range(*number.name)}
-    asked = page.read.asked_at("focus")
+    asked, ranked = page.read.asked_at("focus"), ranked_one(page)
+    told |= set(range(*ranked[1:])) if ranked else set()
     files = page.read.asked("target") or page.read.of("path") or any(name == "files" for _, _, name in asked)
     if not files:
         # 'Put Qwen3-32B in its place' writes nothing.
@@ -186,6 +187,9 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
         edits = [edit for edit in edits if edit.field not in swept]
+    if tool == "recommend_cluster":
+        # 'Our server room has 12 kW: what is the fastest box?'
+        reading = replace(reading, needs=[need for need in reading.needs if need.field != "cluster.accelerator"])
     if (tool in FREE and tool not in _FACTS) or tool == "save_scenario":
         # Of a run that they are not about nothing is asked.
         paths = set(ALL_PATHS.values())

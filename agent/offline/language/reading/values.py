@@ -13,6 +13,9 @@ from planner.requests import ALL_PATHS
 # What 'without' makes of a field that a number says.
 _NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 
+# What every node has, whatever else it lacks.
+_PLAIN_NETWORK = "ethernet"
+
 
 def of_versions(page: Page) -> list[tuple[int, list[Edit]]]:
     """Versions that stand right behind an engine: 'vllm 0.8.5'."""
@@ -46,10 +49,20 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
-            edits.append((one.start, [_refused(one, span)]))
+            edits.append((one.start, [_other_network(page, one) or _refused(one, span)]))
         else:
             edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
     return [*edits, *_of_one_home(page)]
+
+
+def _other_network(page: Page, network: Value) -> Edit | None:
+    """What joins nodes without the network that is refused, where no other is named: 'and without InfiniBand?'"""
+    if network.field != "interconnect" or network.value == _PLAIN_NETWORK:
+        return None
+    if any(other.start not in page.refused.things for other in page.read.networks):
+        return None
+    note = f"without {page.read.said(network.start, network.end)}: {_PLAIN_NETWORK} taken"
+    return Edit("interconnect", "set", _PLAIN_NETWORK, page.read.span(network.start, network.end), note)
 
 
 def _of_one_home(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -68,7 +81,10 @@ def _refused(one: Value, span: tuple[int, int]) -> Edit:
         return Edit(NUMBER_OF[one.field], "set", _NONE[NUMBER_OF[one.field]], span)
     if isinstance(one.value, bool):
         return Edit(one.field, "set", not one.value, span)
-    refused = lexicon().refused
+    refused, others = lexicon().refused, {*lexicon().values.get(one.field, ())} - {one.value}
+    if refused.get(one.field) == one.value and len(others) == 1:
+        # 'The vision encoder is not frozen'
+        return Edit(one.field, "set", others.pop(), span)
     if refused.get(one.field) is not None:
         return Edit(one.field, "set", refused[one.field], span)
     return Edit(one.field, "refuse", one.value, span)
