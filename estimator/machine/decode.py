@@ -102,8 +102,9 @@ def decode_attention_seconds(
     return kernel.launch_s + busy + ramp + kernel.block_s * calls * tiles
 
 
-# Midpoints of equal parts of the experts, ordered by how often they are chosen.
-_PARTS = (np.arange(8) + 0.5) / 8.0
+# Where the experts, ordered by how often they are chosen, are looked at, and what each place counts (Gauss-Legendre).
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_PARTS, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Popularity that is all but even.
 _EVEN = 1.0 + 1e-6
 
@@ -118,7 +119,7 @@ def experts_reached(tokens: Floats, experts: Floats | float, top_k: Floats | flo
     popularity = np.exp(np.log(spread) * _PARTS) * (np.log(spread) / (spread - 1.0))
     chance = np.minimum(np.multiply.outer(top_k / experts + 0.0 * tokens, popularity), 1.0 - 1e-9)
     missed = np.exp(np.asarray(tokens)[..., None] * np.log1p(-chance))
-    return 1.0 - missed.mean(axis=-1)
+    return 1.0 - missed @ _WEIGHTS
 
 
 def fullest_rank(

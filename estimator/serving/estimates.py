@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -44,18 +45,19 @@ def estimate(job: ServingJob, these: Deployments, known: Loads | None = None) ->
     )
 
 
-def joined(first: ServingEstimates, second: ServingEstimates) -> ServingEstimates:
-    """The deployments of both, of one job."""
-    return _joined(first, second)
+def joined(parts: Sequence[ServingEstimates]) -> ServingEstimates:
+    """The deployments of all parts, which are of one job."""
+    return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _joined(parts: Sequence[Any]) -> Any:
+    first = parts[0]
     if is_dataclass(first):
-        parts = {part.name: _joined(getattr(first, part.name), getattr(second, part.name)) for part in fields(first)}
-        return replace(first, **parts)  # type: ignore[type-var]
+        names = [part.name for part in fields(first)]
+        return replace(first, **{name: _joined([getattr(part, name) for part in parts]) for name in names})  # type: ignore[type-var]
     if isinstance(first, dict):
-        return {name: _joined(value, second[name]) for name, value in first.items()}
-    return np.concatenate([first, second]) if np.ndim(first) else first
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    return np.concatenate(parts) if np.ndim(first) else first
 
 
 def loads_of(job: ServingJob, these: Deployments) -> Loads:

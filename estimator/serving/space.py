@@ -33,7 +33,7 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
         replicas, rest = divmod(count, tp * pp)
         if rest == 0:
             lanes = [dp for dp in dps if replicas % dp == 0]
-            splits += [(tp, pp, ep, dp, replicas // dp) for ep in eps for dp in lanes if (tp * dp) % ep == 0]
+            splits += [(tp, pp, ep, dp, replicas // dp) for ep in eps for dp in lanes if _runs(job, tp, ep, dp)]
     if not splits:
         named = [name for name in _PARTS if getattr(layout, name) is not None]
         values = ", ".join(f"{name}={getattr(layout, name)}" for name in named)
@@ -42,6 +42,14 @@ def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, in
             problem = f"ep={layout.ep} does not divide tp x dp"
         raise PlanError(f"layout.{named[0] if named else 'tp'}", problem, [f"sizes whose product divides {count}"])
     return splits
+
+
+def _runs(job: ServingJob, tp: int, ep: int, dp: int) -> bool:
+    """Whether the experts divide, and the engine lays them and its lanes out so; what a plan names stands."""
+    engine, layout, ranks = job.engine, job.plan.layout, tp * dp
+    whole = layout.ep is not None or not engine.ep_whole or ep in (1, ranks)
+    single = (layout.tp is not None and layout.dp is not None) or not engine.single_lanes or tp == 1 or dp == 1
+    return ranks % ep == 0 and whole and single
 
 
 def _refuse_training_fields(job: ServingJob) -> None:

@@ -66,6 +66,19 @@ def serving_job(plan: Plan) -> ServingJob:
     return job
 
 
+def with_cache(job: ServingJob, kv_dtype: str) -> ServingJob:
+    """The same with a cache in a format that its plan leaves open, as if the plan named it."""
+    if job.parts:
+        return serving_job(job.plan.patch({"workload.kv_dtype": kv_dtype}))
+    return replace(
+        job,
+        plan=job.plan.patch({"workload.kv_dtype": kv_dtype}),
+        kv_dtype=kv_dtype,
+        decode_kernels=_cores(job.engine, job.machine.accelerator, kv_dtype),
+        assumptions=tuple(row for row in job.assumptions if row.field != "workload.kv_dtype"),
+    )
+
+
 def _on_one_kind(plan: Plan) -> ServingJob:
     """The same on accelerators that are all alike."""
     workload = plan.inference

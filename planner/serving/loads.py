@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, joined, most_running
 from estimator.serving.memory import serving_memory
-from planner.serving.pool import Slo, feasible, pool_of
+from planner.serving.pool import Slo, pool_of
 
 _MOST_CLIENTS = 2.0**20
 # Ratio of the loads that are tried; between two coarse ones the highest within the limits is found, to a part in
@@ -30,19 +30,43 @@ _FALLS = 1.1
 @dataclass
 class _Bracket:
     """Of n deployments of a job: the highest load that meets the limits and the lowest that does not, by what factor
-    both miss them, and the most output tokens/s per device between the two; 0 where nothing is between."""
+    both miss them, and output tokens/s per device at both; the most of any that meets them is `reached`."""
 
     low: Floats
     high: Floats
     low_missed: Floats
     high_missed: Floats
-    possible: Floats
-    reached: float
+    low_rate: Floats
+    high_rate: Floats
+    reached: float = field(default=0.0, init=False)
+
+    @property
+    def possible(self) -> Floats:
+        """The most output tokens/s per device between the two ends; 0 where nothing is between. Throughput cannot grow
+        faster than the load, and hardly falls with it."""
+        between = (self.low > 0.0) & np.isfinite(self.high) & (self.high > self.low)
+        grown = self.low_rate * self.high / np.maximum(self.low, 1.0)
+        most = np.minimum(grown, np.maximum(self.low_rate, self.high_rate) * _FALLS)
+        return np.where(between, most, 0.0)
 
     def wide(self, floor: float) -> Ints:
         """Those whose load is not known, and that may be better than `floor`."""
         apart = self.high - self.low > np.maximum(1.0, self.low / _EXACTLY)
         return np.flatnonzero(apart & (self.possible > max(floor, self.reached)))
+
+    def close_in(self, places: Ints, load: Floats, met: np.ndarray, missed: Floats, rate: Floats) -> None:
+        """Moves the ends to what was tried of the deployments at `places`."""
+        before, beyond = self.low.copy(), self.high.copy()
+        np.minimum.at(self.high, places[~met], load[~met])
+        # What meets the limits only above a load that does not is none that can be counted on.
+        met = met & (load < self.high[places])
+        np.maximum.at(self.low, places[met], load[met])
+        self.reached = max(self.reached, float(rate[met].max(initial=0.0)))
+        for ends, old, misses, rates in (
+            (self.low, before, self.low_missed, self.low_rate), (self.high, beyond, self.high_missed, self.high_rate),
+        ):  # fmt: skip
+            moved = (load == ends[places]) & (ends != old)[places]
+            misses[places[moved]], rates[places[moved]] = missed[moved], rate[moved]
 
 
 def under_loads(rows: Sequence[tuple[ServingJob, Deployments]], slo: Slo) -> list[ServingEstimates]:
@@ -98,46 +122,31 @@ def _coarsely(job: ServingJob, candidates: Deployments, ratio: float) -> tuple[S
 def _judged(job: ServingJob, estimates: ServingEstimates, slo: Slo) -> tuple[np.ndarray, Floats, Floats]:
     """(Which meet the limits, by what factor they miss them, output tokens/s per device)."""
     pool = pool_of([(job, estimates, np.full(len(estimates.deployments), np.nan))])
-    return feasible(pool, slo), np.where(pool.fits, pool.missed(slo), np.inf), pool.per_device
+    missed = np.where(pool.fits, pool.missed(slo), np.inf)
+    return missed <= 1.0, missed, pool.per_device
 
 
 def _bracket(job: ServingJob, estimates: ServingEstimates, slo: Slo, which: Ints, count: int) -> _Bracket:
-    met, missed, rate = _judged(job, estimates, slo)
-    load = estimates.deployments.concurrency
-    low, high = np.zeros(count), np.full(count, np.inf)
-    np.maximum.at(low, which[met], load[met])
-    np.minimum.at(high, which[~met], load[~met])
-    at_low, at_high = met & (load == low[which]), ~met & (load == high[which])
-    low_missed, high_missed, slower, faster = (np.zeros(count) for _ in range(4))
-    for column, chosen, values in (
-        (low_missed, at_low, missed), (high_missed, at_high, missed), (slower, at_low, rate), (faster, at_high, rate),
-    ):  # fmt: skip
-        column[which[chosen]] = values[chosen]
-    # Throughput cannot grow faster than the load, and hardly falls with it.
-    grown = slower * high / np.maximum(low, 1.0)
-    possible = np.minimum(grown, np.maximum(slower, faster) * _FALLS)
-    open_ended = (low > 0.0) & np.isfinite(high) & (high > low)
-    reached = float(rate[met].max(initial=0.0))
-    return _Bracket(low, high, low_missed, high_missed, np.where(open_ended, possible, 0.0), reached)
+    bracket = _Bracket(np.zeros(count), np.full(count, np.inf), *(np.zeros(count) for _ in range(4)))
+    bracket.close_in(which, estimates.deployments.concurrency, *_judged(job, estimates, slo))
+    return bracket
 
 
 def _refined(
     job: ServingJob, candidates: Deployments, estimates: ServingEstimates, bracket: _Bracket, slo: Slo, floor: float
 ) -> ServingEstimates:
     """The estimates with those at the highest load within the limits, which `bracket` closes in on."""
-    distance = _DISTANCE
+    distance, parts = _DISTANCE, [estimates]
     for _ in range(_ROUNDS):
         wide = bracket.wide(floor)
         if not len(wide):
             break
         places, tried = _between(bracket, wide, distance)
         more = estimate(job, _with_clients(job, candidates.take(places), tried))
-        met, missed, rate = _judged(job, more, slo)
-        _close_in(bracket, places, tried, met, missed)
-        bracket.reached = max(bracket.reached, float(rate[met].max(initial=0.0)))
-        estimates = joined(estimates, more)
+        bracket.close_in(places, tried, *_judged(job, more, slo))
+        parts.append(more)
         distance *= _NEARER
-    return estimates
+    return joined(parts)
 
 
 def _between(bracket: _Bracket, wide: Ints, distance: float) -> tuple[Ints, Floats]:
@@ -148,21 +157,10 @@ def _between(bracket: _Bracket, wide: Ints, distance: float) -> tuple[Ints, Floa
     guess = low + (high - low) * np.clip(part, 0.0, 1.0)
     around = np.concatenate([guess * (1.0 + distance * _AROUND), 0.5 * (low + high)[None]])
     tried = np.clip(np.round(around), low + 1.0, high - 1.0)
-    pairs = np.unique(np.stack([np.broadcast_to(wide, tried.shape).ravel(), tried.ravel()]), axis=1)
-    return pairs[0].astype(np.intp), pairs[1]
-
-
-def _close_in(bracket: _Bracket, places: Ints, tried: Floats, met: np.ndarray, missed: Floats) -> None:
-    before, beyond = bracket.low.copy(), bracket.high.copy()
-    np.minimum.at(bracket.high, places[~met], tried[~met])
-    # What meets the limits only above a load that does not is none that can be counted on.
-    met = met & (tried < bracket.high[places])
-    np.maximum.at(bracket.low, places[met], tried[met])
-    for ends, old, values in (
-        (bracket.low, before, bracket.low_missed), (bracket.high, beyond, bracket.high_missed),
-    ):  # fmt: skip
-        moved = (tried == ends[places]) & (ends != old)[places]
-        values[places[moved]] = missed[moved]
+    # One number for both: pairs are sorted far more slowly.
+    beyond = 2.0 * _MOST_CLIENTS
+    places, loads = np.divmod(np.unique(wide * beyond + tried), beyond)
+    return places.astype(np.intp), loads
 
 
 def _with_clients(job: ServingJob, chosen: Deployments, load: Floats) -> Deployments:

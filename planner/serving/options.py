@@ -12,7 +12,7 @@ from estimator.model.architecture import Architecture
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from knowledge.engines import OF_ONE, SERVERS, engine, engines_known, kernels_for
-from knowledge.jobs.serving import offered_formats, serving_job
+from knowledge.jobs.serving import offered_formats, serving_job, with_cache
 from knowledge.machines.catalogue import find_accelerator, no_accelerator
 from knowledge.models.catalogue import find_architecture
 from planner.asked.serving import BestServingRequest, SizeServingRequest
@@ -128,7 +128,7 @@ def _with_usual_cache(job: ServingJob, listed: bool) -> ServingJob:
     open_cache = job.inference.kv_dtype == "auto" and not listed
     if not open_cache or job.weights.bits > _NARROW_BITS or job.kv_dtype == _NARROW:
         return job
-    return serving_job(job.plan.patch({"workload.kv_dtype": _NARROW})) if _NARROW in job.engine.cache_formats else job
+    return with_cache(job, _NARROW) if _NARROW in job.engine.cache_formats else job
 
 
 def _counts(plan: Plan, device: Accelerator) -> list[int | None]:

@@ -112,8 +112,8 @@ class Pool:
         first = (self.ttft_p99_s if p99 else self.ttft_s) / slo.ttft_s
         between = (self.tpot_p99_s if p99 else self.tpot_s) / slo.tpot_s
         # A queue without end over no limit.
-        worst = np.nan_to_num(np.maximum(first, between), nan=0.0, posinf=np.inf)
-        return np.where(self.saturated, np.inf, worst)
+        worst = np.maximum(first, between)
+        return np.where(self.saturated, np.inf, np.where(np.isnan(worst), 0.0, worst))
 
 
 _ARRAYS = tuple(field.name for field in fields(Pool) if field.name not in ("jobs", "estimates"))

@@ -185,7 +185,7 @@ def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:
 
 def _different(pool: Pool, chosen: np.ndarray) -> int:
     """Deployments among the chosen entries."""
-    return len(np.unique(pool.deployment[chosen]))
+    return int(np.count_nonzero(np.bincount(pool.deployment[chosen])))
 
 
 def _thinned(places: Ints) -> Ints:
@@ -197,8 +197,7 @@ def _thinned(places: Ints) -> Ints:
 def _alternatives(pool: Pool, order: Ints, count: int) -> list[int]:
     """The best of each other kind of deployment: accelerator, engine, format and layout."""
     fitting = order[pool.fits[order]]
-    kinds = np.stack([pool.option, *(pool.column(name).astype(np.int64) for name in ("tp", "pp", "ep", "dp"))])
-    firsts = np.sort(np.unique(kinds[:, fitting], axis=1, return_index=True)[1])
+    firsts = np.sort(np.unique(pool.deployment[fitting], return_index=True)[1])
     return [int(fitting[place]) for place in firsts[1 : count + 1]]
 
 

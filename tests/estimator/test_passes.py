@@ -137,7 +137,7 @@ def test_one_token_reads_the_experts_that_it_goes_to_and_many_all() -> None:
 
 
 def test_whole_experts_on_every_device_read_as_much_as_parts_of_all() -> None:
-    job = make(MIXTRAL, "h200-sxm", 4, layout={"tp": 4, "pp": 1, "dp": 1})
+    job = make(MIXTRAL, "h200-sxm", 4, layout={"tp": 4, "pp": 1, "dp": 1}, engine="sglang")
     these = deployments(job)
     assert these.ep.tolist() == [1, 2, 4]
     crowd = a_pass(lossless(replace(job, expert_spread=1.0)), these, 128, 0).matmul[0]

@@ -30,12 +30,16 @@ def test_a_dense_model_is_split_by_tensor_and_layers_and_the_rest_are_replicas()
 
 
 def test_experts_are_whole_or_in_parts_on_the_devices_of_all_lanes() -> None:
-    found = named(MIXTRAL, count=4)
+    found = named(MIXTRAL, count=4, engine="sglang")
     assert {(1, 1, 4, 4, 1), (2, 1, 4, 2, 1), (4, 1, 2, 1, 1), (1, 1, 1, 4, 1), (2, 2, 2, 1, 1)} <= found
     for tp, pp, ep, dp, replicas in found:
         assert tp * pp * dp * replicas == 4
         assert (tp * dp) % ep == 0
         assert 8 % ep == 0
+    # vLLM spreads experts over all devices of a stage or cuts each over them; a rank of TensorRT-LLM is one device.
+    assert named(MIXTRAL, count=4) == {split for split in found if split[2] in (1, split[0] * split[3])}
+    assert named(MIXTRAL, count=4, engine="trtllm") == {split for split in found if 1 in (split[0], split[3])}
+    assert (4, 1, 2, 1, 1) in named(MIXTRAL, count=4, layout={"ep": 2})
 
 
 def test_tensor_parallelism_divides_the_heads() -> None:

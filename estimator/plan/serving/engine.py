@@ -97,10 +97,11 @@ class Engine:
 
     `weight_formats` and `cache_formats` are those that it has kernels for on the accelerator, none where it does not
     run there; `lacks` are kinds of attention that it has none for. `speculative` is what it can draft with; `tp`, `pp`,
-    `ep` and `attention_dp` which ways of splitting it has. `splits_layers` is true where several devices hold layers
-    one after the other, one at work at a time, unless told otherwise; these may be unlike each other, and a
-    processor's weights are copied to a card for `lends_from` tokens or more (0: never). `processor_read` is the part of
-    a processor's bandwidth that its own kernels read weights at (0: as fitted).
+    `ep` and `attention_dp` which ways of splitting it has; experts go whole to all devices of a stage or are each cut
+    over them where `ep_whole`, and a rank of attention is one device where `single_lanes`. `splits_layers` is true
+    where several devices hold layers one after the other, one at work at a time, unless told otherwise; these may be
+    unlike each other, and a processor's weights are copied to a card for `lends_from` tokens or more (0: never).
+    `processor_read` is the part of a processor's bandwidth that its own kernels read weights at (0: as fitted).
     """
 
     name: str
@@ -174,7 +175,9 @@ class Engine:
     tp: bool
     pp: bool
     ep: bool
+    ep_whole: bool
     attention_dp: bool
+    single_lanes: bool
     splits_layers: bool
     lends_from: int
     processor_read: float
