@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from statistics import fmean
 from typing import NamedTuple
 
-from knowledge.data_files import rows
+from knowledge.data_files import document, rows
 from knowledge.models.catalogue import facts_of
 
 _MOST = 8
 
 
+def drafts_itself(model: str | None) -> bool:
+    """Whether the model's checkpoint brings layers that draft tokens (multi-token prediction)."""
+    return bool(model and re.match("|".join(document("drafting.yaml")["itself"]), model.rpartition("/")[2].lower()))
+
+
 def usual_acceptance(model: str, drafted: int) -> tuple[float, str]:
     """(Chance that a drafted token is kept, where it is from) for a model of the catalogue and tokens drafted a step.
 
-    Measured lengths of the model, else of its family, else of all models that were measured, are turned into the chance
-    that gives them when it is the same for each token (Leviathan et al. 2023, equation 1).
+    Measured lengths of the model, else of its family, else of all that draft the same way (with layers of their own, or
+    an EAGLE-3 head), on chats where these were measured, are turned into the chance that gives them when it is the same
+    for each token (Leviathan et al. 2023, equation 1).
     """
     facts = facts_of(model)
-    base = (facts.shares or facts.id) if facts else model
-    counted = min(drafted, _MOST)
+    base, kin = ((facts.shares or facts.id), facts.family) if facts else (model, "")
+    counted, way = min(drafted, _MOST), "mtp" if drafts_itself(model) else "eagle3"
     measured = _lengths(counted)
-    kin = facts.family if facts else ""
     near = [row for row in measured if row.model == base] or [row for row in measured if row.family == kin] or measured
-    length = fmean(row.length for row in near)
-    names = dict.fromkeys(row.model.rpartition("/")[2] for row in near)
-    whose = " and ".join(names) if len(names) < 3 else f"{len(names)} other models"
+    near = [row for row in near if row.method.startswith(way)] or near
+    near = [row for row in near if row.task == "chat"] or near
+    names = list(dict.fromkeys(row.model for row in near))
+    length = fmean(fmean(row.length for row in near if row.model == name) for name in names)
+    whose = " and ".join(name.rpartition("/")[2] for name in names) if len(names) < 4 else f"{len(names)} other models"
     how = " and ".join(dict.fromkeys(row.method for row in near))
     tasks = list(dict.fromkeys(row.task for row in near))
     fewer = "; prose keeps fewer" if tasks == ["code"] else ""

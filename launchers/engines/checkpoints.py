@@ -40,11 +40,6 @@ def formats_of(model: str) -> list[str]:
     return _first_match(name, "checkpoints") or []
 
 
-def drafts_itself(model: str | None) -> bool:
-    """Whether the model's checkpoint brings layers that draft tokens (multi-token prediction)."""
-    return bool(model and _first_match(model, "drafting"))
-
-
 def _first_match(model: str, kind: str) -> Any:
     name = last_part(model).lower()
     return next((value for pattern, value in table("engines/checkpoints")[kind] if re.match(pattern, name)), None)

@@ -31,14 +31,16 @@ def test_what_is_named_stands_and_more_drafts_are_kept_less_often() -> None:
     assert all(0.5 < chance < 1.0 for chance in chances)
 
 
-def test_of_a_model_that_was_not_measured_its_family_tells() -> None:
-    measured, kin, other = (
-        usual_acceptance(name, 4) for name in ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-35B-A3B", "Qwen/Qwen3-8B")
-    )
+def test_of_a_model_that_was_not_measured_its_family_tells_and_then_those_that_draft_as_it_does() -> None:
+    names = ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-35B-A3B", "mistralai/Mistral-7B-v0.1", "deepseek-ai/DeepSeek-R1")
+    measured, kin, dense, mixture = (usual_acceptance(name, 3) for name in names)
     assert kin == measured
     assert "(mtp)" in kin[1]
-    assert other[0] < kin[0]
-    assert "other models" in other[1]
+    # Heads that were trained beside a model keep fewer, as do chats: 2.26 to 2.60 of 3 drafted (vLLM's own tests).
+    assert dense[0] < mixture[0] < kin[0]
+    assert "(eagle3) on chat" in dense[1]
+    assert "(mtp) on code" in mixture[1]
+    assert 2.26 <= float(dense[1].split()[0]) <= 2.65
 
 
 def test_drafts_that_do_not_pay_are_said() -> None:

@@ -18,8 +18,9 @@ from samples import examples
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
+from knowledge.speculation import drafts_itself
 from launchers.choice import usual_targets
-from launchers.engines.checkpoints import drafts_itself, formats_of
+from launchers.engines.checkpoints import formats_of
 from launchers.engines.load import load_of
 from launchers.launch.serving import ServingLaunch, serving_launch
 from launchers.pieces import Piece, Rendered

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from launchers.engines.checkpoints import checkpoint, drafts_itself
+from knowledge.speculation import drafts_itself
+from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
     HOST,

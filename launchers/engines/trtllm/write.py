@@ -5,7 +5,8 @@ Lanes that share experts are attention data parallelism, which makes every devic
 
 from __future__ import annotations
 
-from launchers.engines.checkpoints import checkpoint, drafts_itself
+from knowledge.speculation import drafts_itself
+from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import HOST, PORT, Verbatim, command, notes, options, serve_file, start, start_command
 from launchers.launch.heading import heading

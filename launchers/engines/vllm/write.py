@@ -5,7 +5,8 @@ Options that the plan leaves open stay vLLM's own. The YAML holds no address: po
 
 from __future__ import annotations
 
-from launchers.engines.checkpoints import checkpoint, drafts_itself
+from knowledge.speculation import drafts_itself
+from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
     HOST,
