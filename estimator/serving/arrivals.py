@@ -4,13 +4,14 @@ section 5.7). Arrays have shape (n,), times are seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from estimator.plan.layouts import Floats, Ints
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
+from estimator.serving.clients import closed
 from estimator.serving.cycle import (
     DEVIATIONS,
     FULL,
@@ -29,11 +30,13 @@ _POINTS = 16
 
 @dataclass(frozen=True)
 class Loads:
-    """A lane of each deployment that runs `most` sequences at once (shape (n,)) under several loads, whatever the rate
-    of requests and the number of replicas: sequences `grid`, requests per second `rates`, and of `Cycle` what limits
-    of latency are held to; arrays of shape (k, n)."""
+    """A lane of each deployment that runs `most` sequences at once and answers `capacity` requests per second where
+    there is no end of them (shape (n,)), under several loads, whatever the rate of requests and the number of replicas:
+    sequences `grid`, requests per second `rates`, and of `Cycle` what limits of latency are held to; arrays of shape
+    (k, n)."""
 
     most: Floats
+    capacity: Floats
     grid: Floats
     rates: Floats
     running: Floats
@@ -49,14 +52,18 @@ class Loads:
 def loads(job: ServingJob, these: Deployments, most: Floats) -> Loads:
     """From one sequence to the most, in equal ratios."""
     finite = np.maximum(1.0, np.where(np.isfinite(most), most, _ENDLESS))
-    return _under(job, these, most, finite ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
+    ever = np.full(len(these), np.inf)
+    endless = replace(these, concurrency=ever, requests=ever, replicas=np.ones(len(these)))
+    capacity = closed(job, endless, finite).requests_per_s / endless.lanes
+    return _under(job, these, (most, capacity), finite ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
 
 
-def _under(job: ServingJob, these: Deployments, most: Floats, grid: Floats) -> Loads:
+def _under(job: ServingJob, these: Deployments, most: tuple[Floats, Floats], grid: Floats) -> Loads:
+    """Of lanes with `most` sequences at once and requests per second."""
     served = cycle_of(job, these, grid, grid, -np.expm1(-grid))
     # What a lane can do under a load, it can under any larger one.
     rates = np.maximum.accumulate(served.running / (generated_tokens(these) * served.step), axis=0)
-    return Loads(most, grid, rates, served.running, served.step, served.service, served.read)
+    return Loads(*most, grid, np.minimum(rates, most[1]), served.running, served.step, served.service, served.read)
 
 
 def _highest_rate(job: ServingJob, these: Deployments, known: Loads) -> tuple[Floats, Loads]:
@@ -65,7 +72,8 @@ def _highest_rate(job: ServingJob, these: Deployments, known: Loads) -> tuple[Fl
     best = _within_limits(job, these, known, known)
     # Between the last load that meets them and the next one, as many loads again.
     low, high = grid[best, every], grid[np.minimum(best + 1, _POINTS - 1), every]
-    finer = _under(job, these, known.most, low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0)))
+    between = low * (high / low) ** (np.arange(_POINTS)[:, None] / (_POINTS - 1.0))
+    finer = _under(job, these, (known.most, known.capacity), between)
     return finer.rates[_within_limits(job, these, finer, known), every], finer
 
 

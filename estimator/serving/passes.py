@@ -8,21 +8,11 @@ engine's own. Arrays have shape (k, n): k passes of n deployments.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 
 import numpy as np
 
 from estimator.kernels.attention import core_flop, flash_share
-from estimator.kernels.collectives import (
-    Group,
-    all_gather,
-    all_to_all,
-    connect,
-    copies_by_node,
-    one_shot_all_reduce,
-    reduce_scatter,
-    send,
-)
 from estimator.machine.decode import (
     CachedHeads,
     decode_attention_seconds,
@@ -30,7 +20,6 @@ from estimator.machine.decode import (
     experts_reached,
     routed,
 )
-from estimator.machine.links import KernelLimits
 from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.model.architecture import Block
 from estimator.model.vision import tower_matmul
@@ -38,16 +27,14 @@ from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import HeldPart, ServingJob, kind_peak
 from estimator.serving.context import context_exchanges
+from estimator.serving.exchanges import LOW_LATENCY_TOKENS, collectives, lane_exchanges
 from estimator.serving.memory import weights_by_kind
-from estimator.serving.operators import merged, moved, sums
+from estimator.serving.operators import merged, moved
 from estimator.units import BITS_PER_BYTE, FP32_BYTES
 
 # Part of a device's memory bandwidth that kernels which only move values reach: timed decoding kernels, which read a
 # cache, reach 0.71 to 1.0 of it on most families (decode_factors.yaml).
 _STREAMED = 0.85
-# What dispatch or combine take besides moving bytes: 128 tokens of 7168 elements to 8 experts take 77 and 114 us over
-# NVLink at 160 GB/s, 118 to 194 and 195 to 369 us over 16 to 256 ranks at 50 GB/s (deepseek-ai/DeepEP, README, H800).
-_EXCHANGE_S = 3.0e-5
 # Rotary, Hadamard transform and cast of queries and keys (6), norm of the keys, two writes to the cache of the index,
 # weights of the heads, scores, top k, the table of what was chosen (DeepSeek-V3.2, inference/model.py, Indexer).
 _CHOOSING_KERNELS = 13.0
@@ -59,8 +46,6 @@ _BALANCED_SPREAD = 1.5
 _COPIED = 0.8
 # A copy between host and card with the wait for it: an assumption.
 _CROSSING_S = 3.0e-5
-# Tokens of a rank up to which its kernels for low latency are used (num_max_dispatch_tokens_per_rank of the engines).
-_LOW_LATENCY_TOKENS = 256.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +102,8 @@ def pass_time(
         return whole
     half = _one_batch(job, these, 0.5 * decoding, 0.5 * reading, context, lanes)
     tokens = 0.5 * (decoding * job.checked_tokens + reading) / these.tp
-    both = 2.0 / (1.0 - np.where(tokens > _LOW_LATENCY_TOKENS, _EXCHANGE_SHARE, 0.0))
+    busy = (tokens > LOW_LATENCY_TOKENS) & (reading > 0.0)
+    both = 2.0 / (1.0 - np.where(busy, _EXCHANGE_SHARE, 0.0))
     computing = half.matmul + half.attention + half.memory
     exposed = np.maximum(0.0, half.collective - 0.5 * both * computing) + half.collective / job.running.layers
     taken = overlapping & (both * computing + 2.0 * exposed < whole.total - whole.host)
@@ -199,7 +185,8 @@ def _one_batch(
     for_matmuls, for_attention, for_others = _starts(job, tokens * these.dp)
     matmul, memory = matmul + sooner * for_matmuls, memory + sooner * for_others + factors.launch * _unfused_s(job)
     attention = attention + sooner * for_attention * (decoding > 0.0)
-    collective = factors.collective * _collectives(job, these, rows, shared)
+    collective = factors.collective * collectives(job, these, rows)
+    collective = collective + lane_exchanges(job, these, shared, reading == 0.0)
     if job.context_parts > 1:
         collective = collective + factors.collective * context_exchanges(job, these, checked)
     host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
@@ -425,68 +412,3 @@ def _memory_bound(job: ServingJob, these: Deployments, tokens: Floats) -> Floats
     traffic = tokens * job.wide_bytes * (whole + split / these.tp)
     bandwidth = job.machine.accelerator.memory_bandwidth * _STREAMED
     return traffic / bandwidth + kernels * job.device.launch_s
-
-
-def _collectives(job: ServingJob, these: Deployments, tokens: Floats, spread: Floats) -> Floats:
-    """Sums over tensor groups after each mixer and feed-forward of `tokens`, exchange of `spread` tokens of each lane
-    where lanes share experts, and the sends between pipeline stages."""
-    seconds = np.zeros_like(tokens)
-    size = tokens * job.running.hidden * job.wide_bytes
-    if job.machine.count == 1:
-        return seconds
-    device = job.device
-    tensor = _tensor_group(job, these)
-    sharing = these.dp > 1
-    every, shared = sums(job.running)
-    if not tensor.idle:
-        local = every + np.where(sharing, 0.0, shared)
-        engine = job.engine
-        limits = KernelLimits(engine.direct_limits, engine.one_shot_limits, engine.switch_limits)
-        seconds = seconds + local * one_shot_all_reduce(tensor, size, limits)
-    if shared and sharing.any():
-        seconds = seconds + np.where(sharing, shared * _exchanges(job, these, spread), 0.0)
-    if these.pp.max(initial=1.0) > 1:
-        pipeline = connect(job.machine, device.network, these.pp, these.tp * these.dp)
-        seconds = seconds + (these.pp - 1) * send(pipeline, size / these.tp)
-    return seconds
-
-
-@lru_cache(maxsize=8)
-def _tensor_group(job: ServingJob, these: Deployments) -> Group:
-    """The devices that share each layer's matmuls. Every pass of an estimate asks for the same ones.
-
-    Collectives of serving, here and below, are by timings of them alone: what training steps lose of links is no part.
-    """
-    device = job.device
-    return connect(job.machine, device.network, these.tp, np.ones_like(these.tp))
-
-
-def _exchanges(job: ServingJob, these: Deployments, tokens: Floats) -> Floats:
-    """Seconds in which the tokens of all lanes go to the experts of one layer, and their results come back.
-
-    Either everybody gets everything and adds up everything (all-gather and reduce-scatter), or each token goes to the
-    ranks of its experts alone (all-to-all: DeepEP, pplx, NVLink one-sided), in the format that the experts' matmuls
-    read, and the results in 16 bits.
-    """
-    device, ranks = job.device, these.tp * these.dp
-    experts = connect(job.machine, device.network, ranks, np.ones_like(ranks))
-    hidden = float(job.running.hidden)
-    every = tokens * hidden * job.wide_bytes * these.dp
-    gathered = all_gather(experts, every) + reduce_scatter(experts, every)
-    chosen = job.exchanges_directly(these)
-    if not chosen.any():
-        return gathered
-    top_k = float(max(block.top_k for block in job.running.blocks))
-    own = tokens / these.tp
-    reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
-    few = own <= _LOW_LATENCY_TOKENS
-    # Kernels for few tokens send a copy for each expert; those for many one to each node, from where it is spread.
-    once = copies_by_node(experts, top_k)
-    copies, crossing = np.where(few, top_k, reached), np.where(few, 1.0, once * top_k / reached)
-    sent = own * hidden * copies
-    dispatch = all_to_all(experts, sent * job.expert_operand_bytes[0], crossing)
-    combine = all_to_all(experts, sent * job.wide_bytes, crossing)
-    # Devices of a tensor group have a part of their lane's tokens each.
-    tensor = _tensor_group(job, these)
-    whole = all_gather(tensor, tokens * hidden * job.wide_bytes)
-    return np.where(chosen, dispatch + combine + 2.0 * _EXCHANGE_S + whole, gathered)

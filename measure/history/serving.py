@@ -136,7 +136,9 @@ def plan_data(row: Mapping[str, str]) -> dict[str, Any]:
     if "per_node" in row:
         cluster["per_node"] = int(row["per_node"])
     layout = {name: int(row[name]) for name in ("tp", "pp", "ep", "dp") if name in row}
-    return {"model": row["model"], "workload": workload, "cluster": cluster, "layout": layout}
+    data = {"model": row["model"], "workload": workload, "cluster": cluster, "layout": layout}
+    links = {"overrides": {"scaleup_gb_per_s": float(row["scaleup_gb_s"])}} if "scaleup_gb_s" in row else {}
+    return data | links
 
 
 def _observed(row: Mapping[str, str]) -> dict[Metric, float]:

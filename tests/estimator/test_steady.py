@@ -449,3 +449,14 @@ def test_a_batch_in_step_reads_no_prompts_while_it_generates() -> None:
     few, each = one(engine="llamacpp", scenario="static-batch", max_batch=32, input_len=8192, output_len=2048)
     short, long = estimate(job, these).steady.tpot_s[0], estimate(few, each).steady.tpot_s[0]
     assert short == pytest.approx(long, rel=0.15)
+
+
+@pytest.mark.parametrize("model", [SMALL, "mistralai/Mixtral-8x7B-v0.1"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_no_rate_is_served_that_an_offline_run_does_not_reach(model: str, engine: str) -> None:
+    """As fast as a lane is without an end of requests, whatever limits of latency allow."""
+    for prompt, answer in ((222, 293), (2000, 500), (100, 2000)):
+        job, these = one(model, engine=engine, input_len=prompt, output_len=answer, tpot_slo_ms=1e6, ttft_slo_ms=1e9)
+        ever = np.full(1, np.inf)
+        offline = replace(these, request_rate=np.zeros(1), concurrency=ever, requests=ever)
+        assert (estimate(job, these).requests_per_s <= estimate(job, offline).requests_per_s * (1.0 + 1e-9)).all()

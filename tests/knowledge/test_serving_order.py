@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -67,6 +66,6 @@ def test_what_is_better_in_every_figure_serves_no_slower(worse: str, better: str
 @pytest.mark.parametrize("accelerator", ["gb200", "gb300"])
 def test_experts_over_more_of_a_rack_serve_as_much_per_device(accelerator: str, engine: str) -> None:
     rates = [tokens_per_s(accelerator, engine, "deepseek-r1", "nvfp4", (1, n, n), 256) / n for n in (8, 16, 32, 64)]
-    for fewer, more in pairwise(rates):
-        assert more >= (1.0 - SLACK) * fewer
-    assert rates[-1] > rates[0]
+    # Flat or rising: no step down, nor all of them together, is more than what counts as equal.
+    assert all(more >= (1.0 - SLACK) * max(rates[: place + 1]) for place, more in enumerate(rates))
+    assert max(rates) > rates[0]

@@ -111,7 +111,7 @@ SERVING: dict[str, dict[str, Any]] = {
     "drafts at high load": _of(L8, H100, 1, input_len=500, output_len=500, concurrency=256, speculative_tokens=5,
                                acceptance=0.5),
     "too much load": _of(L70, H100, 8, input_len=2000, output_len=300, request_rate=50, ttft_slo_ms=500,
-                         tpot_slo_ms=30, tp=4),
+                         tpot_slo_ms=30, tp=4, pp=2),
     "little load": _of(L8, H100, 8, input_len=1000, output_len=300, request_rate=2, tp=1),
     "does not fit": _of(L70, H100, 1, input_len=1000, output_len=300, concurrency=16),
     "405B on a node": _of(L405, H100, 8, input_len=1000, output_len=300, concurrency=16, tp=4),

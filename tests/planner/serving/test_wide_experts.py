@@ -39,5 +39,5 @@ def test_experts_over_many_devices_generate_as_was_published() -> None:
         rate, spread = generated(row)
         errors.append(abs(rate / row[-1] - 1.0))
         held.append(rate / spread <= row[-1] <= rate * spread)
-    assert fmean(errors) < 0.3, errors
-    assert sum(held) >= 3
+    assert fmean(errors) < 0.25, errors
+    assert all(held)
