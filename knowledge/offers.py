@@ -68,11 +68,6 @@ def is_unstarted(name: str) -> bool:
     return name in framework_tables()["unstarted"]
 
 
-def unwritten() -> dict[str, str]:
-    """Why no launch target of ours writes a field of a plan's workload, by field."""
-    return framework_tables()["unwritten"]
-
-
 def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
     """The frameworks that a plan can be moved to, the most used first."""
     return [name for name in framework_tables()["searched"] if offers(name, training, accelerator, method)]

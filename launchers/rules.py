@@ -11,7 +11,6 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
-from knowledge.offers import unwritten
 from launchers.devices import FIELD, has_flash_kernels, maker, not_started
 from launchers.families import template_of
 from launchers.launch.names import last_part
@@ -57,8 +56,7 @@ def _check_features(kind: str, target: str, refusals: Mapping[str, Any], known: 
         ):
             named = f"{feature['name']} ({known[feature['field']]})"
             can = ", ".join(targets_that_say(feature["name"], kind))
-            why = unwritten().get(feature["field"].rpartition(".")[2])
-            offer = f"; these can: {can}" if can else f": {why}" if why else ""
+            offer = f"; these can: {can}" if can else f": {feature['why']}" if "why" in feature else ""
             problem = f"{target} files cannot express {named}{offer}"
             raise PlanError(feature["field"], problem, feature.get("valid", ()))
 

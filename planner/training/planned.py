@@ -24,7 +24,7 @@ from estimator.training.estimates import Estimates, at_own_mfu, warnings
 from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices, is_unstarted, unwritten
+from knowledge.offers import check_offered, choices, is_unstarted
 from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
@@ -423,12 +423,6 @@ def warnings_of(planned: Planned) -> list[str]:
     name = planned.job.framework.name
     if is_unstarted(name):
         texts.insert(0, f"Shardwise writes no launch files for {name}: you start it yourself")
-    training = planned.job.training
-    texts[:0] = [
-        f"Shardwise writes no launch files for it: {why}"
-        for field, why in unwritten().items()
-        if getattr(training, field)
-    ]
     device = planned.job.machine.accelerator
     return [*before_release(device), *texts, *rejected_rows_of(device.id, planned.job.architecture.id)]
 

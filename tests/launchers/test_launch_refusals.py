@@ -10,7 +10,6 @@ import yaml
 from launch_plans import complete, devices
 
 from estimator.errors import PlanError
-from knowledge.offers import unwritten
 from launchers.render import render
 from launchers.rules import targets_that_say
 from launchers.tables import table
@@ -188,10 +187,3 @@ def test_contradictions_are_named_with_what_would_do(changes, field, valid):
         render(complete(changes), ["llamafactory"])
     assert raised.value.field == field
     assert raised.value.valid == valid
-
-
-def test_what_is_said_to_be_written_by_none_is_written_by_none() -> None:
-    names = {row["field"]: row["name"] for row in table("data/features")}
-    assert unwritten()
-    for field in unwritten():
-        assert not targets_that_say(names[f"workload.{field}"], "training")
