@@ -29,7 +29,7 @@ def most_tokens(plan: Plan) -> Limit:
     neither time, nor money, nor device-hours, or has no price for its money."""
     started = time.perf_counter()
     open_plan = plan.patch({f"workload.{name}": None for name in (*DATA_SIZES, "epochs")})
-    at = plan_to_fit(open_plan, past_errors=True)
+    at = plan_to_fit(open_plan)
     allowed_h, (limited_by, why) = min(_allowed(open_plan, at))
     estimates, index = at.estimates, at.index
     step, per_s = estimates.step.seconds[index], float(estimates.tokens_per_s[index])

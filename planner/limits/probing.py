@@ -127,7 +127,7 @@ class Trials:
             odd = self.conceded or self.framework not in usual
             if odd and (planned := first_that_fits(plan, self.conceded, [self.framework])):
                 return replace(planned, conceded=told_of(self.conceded, planned.job))
-        return plan_to_fit(plan, past_errors=True)
+        return plan_to_fit(plan)
 
     def _try(self, value: Value, patch: Mapping[str, Any], verdict: bool) -> Trial:
         """One value with `patch`, on the devices alone or, for a verdict, with what `plan_to_fit` does beyond them."""
@@ -140,9 +140,7 @@ class Trials:
         if way:
             self.framework, self.conceded = way.light.framework, dict(way.changes)
             return Trial(value, True, way.light.bytes, None)
-        return Trial(
-            value, light.fits, light.bytes, None, partial(plan_training, plan, past_errors=True, offload=False)
-        )
+        return Trial(value, light.fits, light.bytes, None, partial(plan_training, plan, offload=False))
 
 
 def narrowed(plan: Plan, *solved: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from planner.results import (
 )
 from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
-from planner.training.ladder import Grower, rungs, steps_down, told_of
+from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
 from planner.training.lightest import Lightest, any_hosted, lightest
 
 _SEARCHED = "the best of the layouts searched"
@@ -219,7 +219,6 @@ def plan_training(
     plan: Plan,
     *,
     every_framework: bool = False,
-    past_errors: bool = False,
     offload: bool = True,
     beyond_usual: bool = True,
 ) -> Planned:
@@ -227,9 +226,8 @@ def plan_training(
     nothing fits on the devices alone, host memory is used if the plan leaves that open and `offload` does, and the
     hosts have as much.
 
-    Where the plan leaves the framework open, the usual one is taken, and another where that does not fit (or, with
-    `every_framework`, whichever does best). What the usual one refuses is an error unless `past_errors` lets another
-    take it; the usual one's error is raised when none does.
+    Where the plan leaves the framework open, the usual one is taken, and another where that refuses the plan or does
+    not fit (or, with `every_framework`, whichever does best). Raises the usual one's PlanError where all refuse it.
 
     Where the usual ones do not fit on the devices, or the one that is named, less usual ones are tried if the plan
     leaves the framework open, then host memory as far as it leaves that open, then what `CONCESSIONS` gives up, unless
@@ -237,10 +235,11 @@ def plan_training(
     """
     beyond = beyond_usual and offload
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
-    if refusal and not past_errors:
-        raise refusal
     if best is None:
         assert refusal
+        names = names_of(plan, job_of(plan).framework.name) if beyond_usual else []
+        if other := first_that_fits(plan, {}, names[1:]):
+            return replace(other, beyond_usual=True)
         raise refusal
     if beyond and not best.fits:
         if conceded := _conceded(plan, best.job.framework.name, every_framework):
@@ -257,10 +256,10 @@ def plan_training(
     return best
 
 
-def plan_to_fit(plan: Plan, *, past_errors: bool = False) -> Planned:
+def plan_to_fit(plan: Plan) -> Planned:
     """The plan on its devices alone; where it does not fit there, with what it leaves open in host memory, if it fits
     so and the hosts have that. What verdicts and limits rest on."""
-    planned = plan_training(plan, past_errors=past_errors, offload=False)
+    planned = plan_training(plan, offload=False)
     if planned.fits:
         return planned
     return beyond_devices(plan, planned.job.framework.name) or replace(planned, hopeless=rungs(plan))

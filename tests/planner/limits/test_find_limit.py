@@ -29,7 +29,7 @@ KEYS = {"goal", "value", "plan", "limited_by", "why", "memory", "chosen", "next_
 def fits(arguments: dict[str, Any]) -> bool:
     """Whether the verdict is that it fits, host memory included."""
     try:
-        return plan_to_fit(PlanRequest.model_validate(arguments).to_plan(), past_errors=True).fits
+        return plan_to_fit(PlanRequest.model_validate(arguments).to_plan()).fits
     except PlanError:
         return False
 
