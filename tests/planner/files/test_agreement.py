@@ -31,7 +31,7 @@ PLANS = part(8, 40)
 
 _EXPERTS = ["Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"]
 # Programs that have none of these models, or few of their layouts.
-_FEW = ("torchtune", "nanotron", "optimum-neuron", "maxtext")
+_FEW = ("trl", "torchtune", "nanotron", "optimum-neuron", "maxtext")
 _drawn = settings(
     max_examples=PLANS, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
