@@ -220,4 +220,5 @@ def lora_targets(job: Job, block: Block) -> list[WeightMatrix]:
     if wanted in roles:
         return [matrix for matrix in block.matrices if matrix.role in roles[wanted]]
     names = {name.strip() for name in wanted.split(",")}
-    return [matrix for matrix in block.matrices if matrix.name in names]
+    # PEFT takes the end of a name: shared_experts.gate_proj is a gate_proj.
+    return [matrix for matrix in block.matrices if matrix.name.removeprefix("shared_") in names]

@@ -107,3 +107,17 @@ def test_experts_are_split_over_tensor_ranks_where_the_framework_does_it(ep: int
     with pytest.raises(PlanError, match="etp") as refused:
         estimate_plan(Plan.parse(plan).patch({"layout.etp": 3 - etp}))
     assert refused.value.field == "layout.etp"
+
+
+def test_layers_by_their_names_are_those_of_shared_experts_too() -> None:
+    named = "q_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj,gate_proj,up_proj,down_proj"
+    plan = Plan.parse(
+        {
+            "model": "deepseek-ai/DeepSeek-V2-Lite",
+            "workload": {"framework": "fsdp2", "stage": "sft", "method": "lora", "lora": {"rank": 128}},
+            "cluster": {"accelerator": "h100-sxm", "count": 8},
+        }
+    )
+    both = [estimate_plan(plan.patch({"workload.lora.targets": targets})) for targets in ("all-linear", named)]
+    first, second = (memory_of(one).components for one in both if isinstance(one, Planned))
+    assert first["optimizer"] == second["optimizer"]
