@@ -46,6 +46,13 @@ def kin_price(device: Accelerator) -> PriceRange | None:
     return PriceRange(*costs) if costs else None
 
 
+def alone_price(device: Accelerator) -> PriceRange | None:
+    """The range of the offers of the device itself, for numbers of it that nobody rents out together; None where there
+    is none."""
+    usd = hourly_by_device().get(device.id)
+    return PriceRange(usd[0], usd[-1], (device.id,)) if usd else None
+
+
 def kin_purchase(device: Accelerator) -> PurchaseRange | None:
     """The same of a machine that is bought as a whole; None of others."""
     costs = _range(device, _bought()) if device.form_factor in _BOUGHT else None

@@ -151,8 +151,9 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
         alike = ""
         if result.kin_low_usd is not None and result.kin_high_usd is not None:
-            span = f"{usd(result.kin_low_usd)} to {usd(result.kin_high_usd)}"
-            alike = f"At what similar devices cost it would be {span}: an assumption, no offer."
+            ends = dict.fromkeys(map(usd, (result.kin_low_usd, result.kin_high_usd)))
+            alike = f"At what similar devices cost, or one alone, it would be {' to '.join(ends)}: an assumption, "
+            alike += "no offer."
         return Headline(" ".join([*broken, f"{unpriced(result)}{takes}.", alike]).strip(), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
     doubt = doubt_words(untold(result))

@@ -11,7 +11,7 @@ from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
 from knowledge.prices.energy import WORLD, Fact, energy_assumptions
-from knowledge.prices.kin import kin_price
+from knowledge.prices.kin import alone_price, kin_price
 from planner.asked.money import CostTerms
 from planner.clock import today
 from planner.estimates import PlanEstimate, warning_kinds_of, warnings_of
@@ -71,7 +71,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
     """All that follows from the choice alone; tokens and the money for each of them are left to the kind of plan."""
     chosen, machine, goal = payment.chosen, work.machine, work.goal
     kwh, usd = _energy(machine, payment), chosen.usd
-    kin = kin_price(machine.accelerator) if usd is None else None
+    kin = kin_price(machine.accelerator) or alone_price(machine.accelerator) if usd is None else None
     device_hours = chosen.hours * machine.count
     return CostEstimate(
         plan=work.estimate.complete_plan,

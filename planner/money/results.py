@@ -176,7 +176,8 @@ class CostEstimate(Warned):
     usd_total: float | None = Field(default=None, description="With all parts.")
     own_money: OwnMoney | None = Field(default=None, description="The same in the currency that was asked for.")
     kin_low_usd: float | None = Field(
-        default=None, description="These hours where no price is known, at the least that similar devices cost."
+        default=None,
+        description="These hours, unpriced, at the least that similar devices cost, or one alone.",
     )
     kin_high_usd: float | None = Field(default=None, description="At the most. An assumption, no offer.")
     parts: list[CostPart] = Field(default_factory=list, description="They add up to usd_total.")

@@ -26,6 +26,15 @@ def test_what_has_no_price_has_the_range_of_its_kin_for_the_whole_run() -> None:
     assert cost.kin_high_usd == pytest.approx(shown["kin_high_usd_per_hour"] * cost.device_hours)
 
 
+def test_what_is_rented_out_singly_costs_so_many_times_that() -> None:
+    one, eight = (find("estimate_cost").run(_plan("rtx-3090") | {"count": count}) for count in (1, 8))
+    assert isinstance(one, CostEstimate)
+    assert isinstance(eight, CostEstimate)
+    assert one.usd_per_device_hour
+    assert eight.usd is None
+    assert eight.kin_low_usd == pytest.approx(one.usd_per_device_hour * eight.device_hours)
+
+
 def test_what_has_a_price_has_no_range() -> None:
     cost = call("estimate_cost", _plan("h100-sxm"))
     assert cost["usd"] > 0
