@@ -120,9 +120,21 @@ def _generating(estimate: TrainingEstimate) -> str:
     return f", {figures.percent(seconds / estimate.time.step_s)} of it generation" if seconds else ""
 
 
+# From this part of the hours on what machines that fail take is told beside them.
+_LOST = 0.02
+
+
+def _mfu_of_hours(estimate: TrainingEstimate) -> str:
+    """Of a run that loses time to machines that fail, how much, and the MFU of all its hours."""
+    lost = estimate.run.goodput if estimate.run else None
+    if lost is None or 1.0 - lost.share < _LOST:
+        return ""
+    return f", {figures.percent(lost.mfu)} with failures ({figures.percent(lost.share)} of the hours are steps)"
+
+
 _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
     "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
-    "mfu": lambda estimate: _mfu(estimate.throughput),
+    "mfu": lambda estimate: f"{_mfu(estimate.throughput)}{_mfu_of_hours(estimate)}",
     "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step{_generating(estimate)}",
 }
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
