@@ -14,12 +14,18 @@ if TYPE_CHECKING:  # a report draws on all that can be estimated
     from pages.report.report import RenderedReport, ReportFiles, WrittenReport
 
 
+# What files of a plan begin with that is late or has no room.
+_SERIOUS = "WARNING: "
+
+
 def configs(result: RenderedConfigs | WrittenConfigs) -> list[Block]:
+    serious = [text.removeprefix(_SERIOUS) for text in result.warnings if text.startswith(_SERIOUS)]
+    late = " ".join(f"{text[:1].upper()}{text[1:]}." for text in serious)
     if isinstance(result, WrittenConfigs):
-        head = Headline(f"{len(result.files)} files written to {result.folder}.", True)
+        head = Headline(f"{len(result.files)} files written to {result.folder}.", not late or None, late)
         files = notes("Written", [f"{file.path}  {file_size(file.bytes)}" for file in result.files])
     else:
-        head = Headline(f"{len(result.files)} files; --write DIR writes them.")
+        head = Headline(f"{len(result.files)} files; --write DIR writes them.", None, late)
         files = [Text(file.text, f"===== {file.path} ({file.target})") for file in result.files]
     return [
         head,
