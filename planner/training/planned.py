@@ -313,13 +313,15 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
     for changes, names in steps_down(plan, framework):
         beyond_devices = []
         for light in grower.hopeful(plan, changes, names):
-            if not light.offloads and (chosen := _first_that_fits([light], offload=plan.layout.offload is not None)):
+            # States that are paged lie in host memory, as what is offloaded does.
+            hosted = plan.layout.offload is not None or "workload.optimizer" in changes
+            if not light.offloads and (chosen := _first_that_fits([light], offload=hosted)):
                 return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
             beyond_devices.append(light)
         if not changes and any_hosted(plan):
-            hosted = _of_usual(plan, every_framework, offload=True)[0]
-            if hosted and hosted.fits and hosted.has_host_memory:
-                return hosted
+            usual = _of_usual(plan, every_framework, offload=True)[0]
+            if usual and usual.fits and usual.has_host_memory:
+                return usual
         if chosen := _first_that_fits(beyond_devices, offload=True):
             return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
     return None
