@@ -16,6 +16,7 @@ from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
     from planner.files.importing import ImportedConfig
+    from planner.records.catalogue import AddedRow
     from planner.records.scenarios import LoadedScenario, SavedScenario
 
 _MOST_OFFERS, _MOST_KEPT = 6, 20
@@ -43,6 +44,9 @@ def settled(
             model = get(imported.plan, "model") or get(imported.complete_plan or {}, "model")
             kind = {"workload": imported.implied.get("workload", {})}
             return merge(merge(kind, imported.plan), {"model": model}), {**topic, **afresh, "intents": intents}
+        case "add_model":
+            added: AddedRow = result
+            return plan, topic | {"spoken": {**topic.get("spoken", {}), "model": [added.id]}}
         case "load_scenario":
             loaded: LoadedScenario = result
             return loaded.plan, {**topic, **afresh, "intents": []}

@@ -276,6 +276,8 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
             distance += _WEAK
         if distance < near.get(one.field, (_NEVER,))[0]:
             near[one.field] = distance, (one.start, one.end)
+    if row.amounts[-1].unit("time") and any(unit.name == "tokens" for unit in row.amounts[-1].per):
+        near["tpot_slo_ms"] = 0.1, (row.start, row.start)
     for name, quantity in found.lexicon.quantities.items():
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))

@@ -290,6 +290,10 @@ def window(read: Mentions) -> Window | None:
     return Window(days, hours, first, last, taken, also)
 
 
+# 'Nights, 10 hours each'
+_EACH = ("each", "jeweils", "chacune", "ciascuna", "elk")
+
+
 def _recurring(read: Mentions, named: Sequence[tuple[int, str, int]]) -> tuple[list[Row], list[Row]]:
     """Numbers of hours (or minutes) of each day, and of days of each week, that nothing else is told by."""
     if "buying" in read.asked("topic"):
@@ -303,7 +307,10 @@ def _recurring(read: Mentions, named: Sequence[tuple[int, str, int]]) -> tuple[l
 
     def of_a_night(row: Row) -> bool:
         behind, unit = read.found.does(row.end, "per"), row.amounts[0].unit("time")
-        return bool(named and behind and unit and unit.size == 3600 and read.found.sense(behind, "clock"))
+        if not (named and unit and unit.size == 3600):
+            return False
+        each = row.end < len(read.tokens) and read.tokens[row.end].norm in _EACH
+        return each or bool(behind and read.found.sense(behind, "clock"))
 
     return (
         [row for row in rows if of(row, (60, 3600), DAY_S) or of_a_night(row)],

@@ -151,7 +151,16 @@ class Mentions:
             of_states = what.endswith("optimizer") and (one.field, one.value) == _IN_8_BITS
             return replace(one, field="optimizer", value="adamw_8bit") if of_states else one
 
-        return list(dict.fromkeys(map(meant, said)))
+        both = [replace(one, field="kv_dtype") for one in said if self._is_of_weights_and_cache(one, named)]
+        return list(dict.fromkeys([*map(meant, said), *both]))
+
+    def _is_of_weights_and_cache(self, value: Value, named: Mapping[int, str]) -> bool:
+        """Whether a format is said to be for both: 'fp8 for the weights and the cache'."""
+        if value.field != "weight_dtype" or value.value not in values_of("kv_dtype"):
+            return False
+        ends = next((at for at in range(value.end, len(self.tokens)) if self.tokens[at].ends_clause), len(self.tokens))
+        behind = [named.get(at, "") for at in range(value.end, min(value.end + 2 * _NEAR, ends) + 1)]
+        return any(name.endswith("weights") for name in behind) and any(name.endswith("kv_cache") for name in behind)
 
     def _shared(self, said: list[Value]) -> list[Value]:
         """'FP8 or bf16 KV cache': what is joined to a value of a field is of that field, too, where it can be."""

@@ -232,10 +232,18 @@ def factors(page: Page) -> list[Edit]:
             edits.append(Edit(share, "set", mark.factor, span))
         elif target is None:
             page.lost.append((mark.start, mark.end))
+        elif mark.factor < 1 and mark.amount is None and target not in page.known and _is_a_share(page, target):
+            # 'Half of it hits the prefix cache'
+            edits.append(Edit(target, "set", mark.factor, span))
         elif corrected or not any(edit.field == target for edit in edits):
             edits = [edit for edit in edits if not (corrected and edit.field == target)]
             edits.append(Edit(target, *_operation(target, mark), span))
     return edits or another(page)
+
+
+def _is_a_share(page: Page, name: str) -> bool:
+    quantity = page.read.found.lexicon.quantities.get(name)
+    return quantity is not None and "percent" in quantity.of
 
 
 # What is asked for, not set: 'does that halve the time?'
@@ -289,6 +297,7 @@ def another(page: Page) -> list[Edit]:
     ordinals = page.read.does("second", "third", "fourth")
     ordinals += [at for at, token in enumerate(page.read.tokens) if token.norm in _ORDINALS]
     nth = [at - 1 for at in ordinals if at and page.read.tokens[at - 1].norm in lexicon().articles]
+    nth += [0 for at in ordinals if at == 0 and page.read.tokens[0].norm in _ORDINALS]
     for at in sorted([*page.read.does("plus", "minus"), *nth]):
         end = page.read.found.does(at, "plus", "minus") or at + 1
         sign = -1 if page.read.found.does(at, "minus") else 1
@@ -342,6 +351,9 @@ def _comes_with(read: Mentions, row: Row, start: int) -> bool:
 def _one_of(read: Mentions, start: int) -> str | None:
     """What 'add' is said of where no number stands: 'another box', 'a second one', 'a third card'."""
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
+        if at in read.named_tokens:
+            # 'Add TPU v5p'
+            return None
         if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
         if at == start and read.tokens[at].norm in _ORDINALS:

@@ -69,6 +69,9 @@ def _behind(rest: str, part: str) -> str | None:
         plain = word.strip(_MARKS)
         if plain.lower() in lexicon().ordinary | lexicon().articles | lexicon().unnamed or not plain:
             continue
+        if part in _OF_WORDS and plain.islower() and rest[:1] not in ":=":
+            # 'Our vendor ships an L40S with 96 GB'
+            return None
         called = next(iter(chunks(plain)), plain) if plain[0].isascii() else plain
         return _whole_name(rest, word, called) if part in _OF_WORDS else called
     return None

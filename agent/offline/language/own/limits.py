@@ -105,9 +105,12 @@ def _goals(page: Page) -> list[tuple[int, int, str]]:
     ]
     # 'How many requests per second' asks for a figure.
     said += [(start, end) for start, end, name in page.read.asked_at("focus") if name not in _LIMITING]
+    # 'How many parallel agents': people, of whom no number is told.
+    heard = page.read.found
+    people = [(at, at + 1, "concurrency") for at in range(len(page.read.tokens)) if heard.has_unit(at, "users")]
     return [
         one
-        for one in page.read.asked_at("goal")
+        for one in [*page.read.asked_at("goal"), *people]
         if one[2] in open_ and not any(start <= one[0] < end for start, end in said)
     ]
 

@@ -227,7 +227,7 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
     for name in ("max_kw", "least_memory_gib"):
         if values := page.values(name):
             own[name] = values[-1]
-    return own
+    return own | _devices(page)
 
 
 def _to_buy(page: Page) -> bool:
@@ -257,6 +257,11 @@ def strategies_of(page: Page, reading: Reading) -> dict[str, Any]:
     return ({"strategies": names} if names else {}) | _several(page)
 
 
+def _devices(page: Page) -> dict[str, Any]:
+    """Several devices that are named: the search is of these alone."""
+    return {name: values for name, values in _several(page).items() if name == "accelerators"}
+
+
 def _several(page: Page) -> dict[str, Any]:
     """Models and devices, where several are named: a table is of all of them."""
     own: dict[str, Any] = {}
@@ -279,4 +284,4 @@ def serving_search(page: Page, reading: Reading) -> dict[str, Any]:
         values = values or dict(several_values(page)).get(field, [])
         if len(values) > 1:
             own[name] = values
-    return own
+    return own | _devices(page)

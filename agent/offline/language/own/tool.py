@@ -78,7 +78,11 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
 
 def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:
     """What of the edits is said of the plan, and not only to the tool, whose own arguments are given."""
-    edits = [edit for edit in edits if not (f"{edit.field}s" in own and edit.field in ("engine", "weight_dtype"))]
+    edits = [
+        edit
+        for edit in edits
+        if not (f"{edit.field}s" in own and edit.field in ("engine", "weight_dtype", "accelerator"))
+    ]
     if tool in FREE:
         return []
     if tool in _WRITES:
