@@ -44,6 +44,8 @@ _MINUTE_S = 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
 # Sizes of a layout, and what a number before one with a sign between them says: its copies.
 _SIZES, _COPIES, TIMES = ("tp", "pp", "ep", "cp"), {"replicas": 0.1, "dp": 1.5}, ("x", "×", "*")
+# Tokens between a machine and the size of its RAM.
+_NEAR_RAM = 4
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
 
 
@@ -254,7 +256,10 @@ def is_beside_devices(found: Found, row: Row) -> bool:
     """Whether a size is one of host memory or of a disk: '64 GB DDR5', '8 GB of system RAM left'."""
     if not row.amounts[-1].unit("bytes"):
         return False
-    return any(token.norm in found.lexicon.beside_devices for token in found.text[row.end : row.end + 2])
+    behind = [token.norm for token in found.text[row.end : row.end + 2]]
+    # 'Host has only 128GB ram'
+    of_machine = any(found.has_unit(at, "nodes") for at in range(max(row.start - _NEAR_RAM, 0), row.start))
+    return any(word in found.lexicon.beside_devices for word in behind) or (of_machine and "ram" in behind)
 
 
 def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:

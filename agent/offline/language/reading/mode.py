@@ -72,10 +72,13 @@ def mode_of(read: Mentions, context: Context) -> str:
 
 
 def _is_a_host(read: Mentions, at: int) -> bool:
-    """Whether what seems to be a verb is a machine: 'one 8xA100 host'."""
+    """Whether what seems to be a verb is a machine: 'one 8xA100 host', 'host has only 128 GB'."""
     before = read.tokens[at - 1] if at else None
-    counted = before is not None and (before.kind == "number" or before.norm in read.found.lexicon.articles)
-    return read.found.has_unit(at, "nodes") and (counted or at - 1 in read.named_tokens)
+    words = read.found.lexicon
+    counted = before is not None and (before.kind == "number" or before.norm in words.articles)
+    behind = read.tokens[at + 1] if at + 1 < len(read.tokens) else None
+    has = behind is not None and behind.norm in words.apiece
+    return read.found.has_unit(at, "nodes") and (counted or has or at - 1 in read.named_tokens)
 
 
 def _is_refused(read: Mentions, at: int) -> bool:
