@@ -4,7 +4,8 @@
 `git clone --bare https://github.com/owner/name owner+name`) with the files that it names, on H100s, eight where it does
 not say how many, and prints the outcomes that are no longer those of wild.csv and the shares. A file is `run` where it
 says a run that a Plan can say, `part` where something decides that only another file, a command line or a machine
-knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`, `unrunnable`.
+knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`, `unrunnable`;
+at first sight also `wrong`, a verdict that was mended since.
 """
 
 from __future__ import annotations

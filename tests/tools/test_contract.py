@@ -251,7 +251,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"reserve_gib": -1}, "overrides.reserve_gib", "greater than or equal to 0"),
     ({"plan": {"cluster": {"per_node": True}}}, "cluster.per_node", "got true"),
     ({"plan": {"layout": {"tpp": 1}}}, "layout.tpp", "valid: tp"),
-    ({"global_batch": 100}, "workload.global_batch", "valid: 96 104"),
+    ({"global_batch": 100, "framework": "hf-trainer"}, "workload.global_batch", "valid: 96 104"),
     ({"dataset_tokens": float("nan")}, "dataset_tokens", "finite"),
     ({"dataset_tokens": 10**5000}, "dataset_tokens", "too large"),
 ]
