@@ -25,11 +25,12 @@ from planner.money.choice import Chosen
 from planner.money.hardware import hardware_bill
 from planner.money.offers import offer, rentable
 from planner.money.owned import owned_cost
+from planner.money.purchase import SECOND_HAND, purchase
 from planner.money.results import BreakEven, HardwareBill
 from planner.money.terms import place_of
 from planner.named import how_read
 from planner.rejected_rows import rejected_prices_of, rejected_rows_of
-from planner.results import Assumption, HardwareDescription, ModelDescription
+from planner.results import Assumption, BoughtDevice, HardwareDescription, ModelDescription
 
 _IMAGE = (1024, 1024)
 """Pixels of the image whose tokens are told."""
@@ -119,6 +120,7 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         prices=sorted(offers, key=lambda row: (row.usd is None, row.usd or 0.0)),
         cores=device.cores,
         announced=device.announced,
+        bought=_sold(device),
         break_even=_bought_or_rented(device),
         bill=_bill(device, request, named.count),
         kin_low_usd_per_hour=kin.low_usd_per_hour if kin else None,
@@ -132,6 +134,17 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         name_runner_up=match.runner_up,
         assumptions=how_read(match),
         notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
+    )
+
+
+def _sold(device: Accelerator) -> BoughtDevice | None:
+    sold = purchase(device)
+    if sold is None:
+        return None
+    row = sold.price
+    used = row.seller == SECOND_HAND
+    return BoughtDevice(
+        usd=sold.device_usd, what=row.instance, price_date=row.price_date, second_hand=used, source=row.source
     )
 
 

@@ -340,6 +340,16 @@ class ModelDescription(Result):
     notes: list[str]
 
 
+class BoughtDevice(Result):
+    """What a device is sold for: in USD, of one, with its host where that comes with it."""
+
+    usd: float
+    what: str
+    price_date: str | None
+    second_hand: bool
+    source: str
+
+
 class HardwareDescription(Result):
     id: str
     name: str
@@ -367,6 +377,7 @@ class HardwareDescription(Result):
     kin_low_usd: float | None = Field(None, description="The same of a machine that is bought as a whole, in USD.")
     kin_high_usd: float | None = None
     kin: list[str] = Field(default_factory=list, description="The devices that the range is of.")
+    bought: BoughtDevice | None = Field(None, description="The cheapest that is sold new with its host, else used.")
     break_even: list[BreakEven] = Field(default_factory=list, description="Of a node, bought or reserved.")
     bill: HardwareBill | None = Field(None, description="Of the count and hours that were asked about.")
     source: str

@@ -13,7 +13,7 @@ from pages.results.facts import billed, device_facts, model_facts, prices
 from pages.results.money import break_even, dated
 from pages.results.records import rows
 from planner.result import ProviderCost
-from planner.results import HardwareDescription, ModelDescription
+from planner.results import BoughtDevice, HardwareDescription, ModelDescription
 
 if TYPE_CHECKING:
     from planner.records.catalogue import CatalogueList
@@ -114,9 +114,17 @@ def _alike(facts: HardwareDescription) -> str:
         low, high = figures.usd(facts.kin_low_usd), figures.usd(facts.kin_high_usd)
         return f"no price is known, similar machines cost {low} to {high} to buy (an assumption)"
     if facts.kin_low_usd_per_hour is None or facts.kin_high_usd_per_hour is None:
-        return "" if any(row.usd_per_hour or row.spot_usd_per_hour for row in facts.prices) else "no price is known"
+        rented = any(row.usd_per_hour or row.spot_usd_per_hour for row in facts.prices)
+        return "" if rented else _to_buy(facts.bought) if facts.bought else "no price is known"
     low, high = figures.usd(facts.kin_low_usd_per_hour), figures.usd(facts.kin_high_usd_per_hour)
     return f"no on-demand offer is known, similar devices cost {low} to {high} an hour (an assumption)"
+
+
+def _to_buy(sold: BoughtDevice) -> str:
+    """What a device that nobody rents out is sold for."""
+    used = "second-hand, " if sold.second_hand else ""
+    day = f"price of {sold.price_date}" if sold.price_date else "price date unknown"
+    return f"nobody is known to rent it out; **{figures.usd(sold.usd)}** to buy ({sold.what}, {used}{day})"
 
 
 def _bought(facts: HardwareDescription) -> list[Block]:

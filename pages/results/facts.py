@@ -206,10 +206,14 @@ def _kin(row: HardwareDescription) -> str:
     return f"{costs[0]}: an assumption, no offer" if costs else NONE
 
 
+def _sold(row: HardwareDescription) -> str:
+    return f"{usd(row.bought.usd)} each ({row.bought.what})" if row.bought else NONE
+
+
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
     "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
-    ("no price known; similar devices cost", _kin), "source", ("read from the name", _reading),
+    ("no price known; similar devices cost", _kin), ("sold for", _sold), "source", ("read from the name", _reading),
 )  # fmt: skip
 
 

@@ -26,6 +26,15 @@ def test_what_has_no_price_has_the_range_of_its_kin_for_the_whole_run() -> None:
     assert cost.kin_high_usd == pytest.approx(shown["kin_high_usd_per_hour"] * cost.device_hours)
 
 
+def test_every_device_has_a_price_or_the_range_of_its_kin() -> None:
+    catalogue = call("list_catalogue", {"kind": "hardware", "limit": 500})["hardware"]
+    priced = ("prices", "bought", "kin_low_usd", "kin_low_usd_per_hour")
+    devices = {row["id"]: call("describe_hardware", {"accelerator": row["id"]}) for row in catalogue}
+    none = {id for id, facts in devices.items() if not any(facts[name] for name in priced)}
+    # Nothing like it is rented out, or sold by itself.
+    assert none <= {"sn40l"}
+
+
 def test_what_is_rented_out_singly_costs_so_many_times_that() -> None:
     one, eight = (find("estimate_cost").run(_plan("rtx-3090") | {"count": count}) for count in (1, 8))
     assert isinstance(one, CostEstimate)
