@@ -12,6 +12,7 @@ from agent.offline.language.measures import (
     DAY_S,
     LONGEST_NAME,
     MONEY,
+    TIMES,
     Amount,
     Found,
     Unit,
@@ -297,7 +298,7 @@ def of_a_field(heard: Found, at: int, value: float) -> bool:
         return False
     glued = at > 0 and not heard.text[at].space and heard.text[at - 1].kind == "word"
     end = at - 1 if at > 0 and heard.text[at - 1].text in "=:" else at
-    if at + 1 < len(heard.text) and heard.text[at + 1].norm in ("x", "×", "*"):
+    if at + 1 < len(heard.text) and heard.text[at + 1].norm in TIMES:
         return glued
     return any(
         word.end == end and (glued or _is_usual(heard.lexicon.quantities[sense.name], value))
@@ -347,7 +348,7 @@ def _says_how_it_is_had(heard: Found, at: int) -> bool:
 
 def _behind_name(heard: Found, at: int) -> bool:
     """'A100 x4', 'H100 * 8'."""
-    if at < 2 or not (heard.text[at - 1].norm in ("x", "×", "*") or heard.does(at - 1, "times_sign")):
+    if at < 2 or not (heard.text[at - 1].norm in TIMES or heard.does(at - 1, "times_sign")):
         return False
     return any(start in heard.counted and end == at - 1 for start, end in heard.names.items())
 

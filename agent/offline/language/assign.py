@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agent.offline.language.applied import is_worked_on
+from agent.offline.language.cheapest import cheapest
 from agent.offline.language.lexicon import Phrase, Quantity
 from agent.offline.language.measures import DAY_S, Amount, Found, Unit
+from agent.offline.language.rows import Row, counts_copies
 
 UNREAD = 2.8
 _NEVER = 99.0
@@ -42,31 +44,11 @@ _RATES = ("time", "tokens", "kwh", "watts")
 # What is counted has its noun: a number alone is no number of devices.
 _MINUTE_S = 60
 _OF_DEVICES = ("usable_gib", "reserve_gib", "vram")
-# Sizes of a layout, and what a number before one with a sign between them says: its copies.
-_SIZES, _COPIES, TIMES = ("tp", "pp", "ep", "cp"), {"replicas": 0.1, "dp": 1.5}, ("x", "×", "*")
+# What a number before a layout with a sign between them may say, and what that costs.
+_COPIES = {"replicas": 0.1, "dp": 1.5}
 # Tokens between a machine and the size of its RAM.
 _NEAR_RAM = 4
 _COUNTED = {"devices", "device_hours", "nodes", "racks", "layers", "time", "epochs", "steps", "samples", "requests"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """Amounts that belong together: one number, or alternatives ('2, 4 or 8 GPUs')."""
-
-    amounts: tuple[Amount, ...]
-
-    @property
-    def start(self) -> int:
-        return self.amounts[0].start
-
-    @property
-    def end(self) -> int:
-        return self.amounts[-1].end
-
-    @property
-    def bare(self) -> bool:
-        """Whether it has no unit, and counts no device that is named."""
-        return not (self.amounts[-1].units or self.amounts[-1].names)
 
 
 @dataclass(frozen=True)
@@ -124,53 +106,6 @@ def fields_named(found: Found) -> list[Named]:
             # 'sequence parallel' names no sequence.
             named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
     return named
-
-
-def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
-    """Amounts with those that are alternatives of one another put together."""
-    found: list[Row] = []
-    group: list[Amount] = []
-    for amount in amounts:
-        # 'Between 9 and 5, 20k chats a day'
-        ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
-        joined = {one.before for one in group[1:]} | {amount.before}
-        if group and not (ended or counts_copies(heard, amount.number)) and _goes_with(group[-1], amount):
-            if amount.before == "/" and "," in joined:
-                # 'Concurrency 8, 4000/1000': what a stroke joins is a pair of its own.
-                found += _closed(group[:-1])
-                group = group[-1:]
-            if amount.before != "," or "/" not in joined:
-                group.append(amount)
-                continue
-        found += _closed(group)
-        group = [amount]
-    return found + _closed(group)
-
-
-def _goes_with(first: Amount, second: Amount) -> bool:
-    unlike = bool(first.units and second.units) and {u.name for u in first.units}.isdisjoint(
-        u.name for u in second.units
-    )
-    if second.before == "to":
-        # 'H100 8장에서 10억 토큰': from eight devices to no tokens.
-        return not (first.per or unlike) and second.value > first.value >= 0
-    if second.before not in (",", "or", "/", "->") or first.per or first.names:
-        return False
-    if unlike or (first.units and not second.units):
-        return False
-    return first.scale == second.scale or not first.scale
-
-
-def _closed(group: list[Amount]) -> list[Row]:
-    if len(group) < 2:
-        return [Row((one,)) for one in group]
-    last = group[-1]
-    if (len(group) == 2 and last.before not in ("or", "to")) or (last.before == "->" and len(group) < 3):
-        return [Row((one,)) for one in group]
-    if last.scale and not any(one.scale for one in group[:-1]):
-        factor = last.value / last.digits if last.digits else 1.0
-        group = [replace(one, value=one.digits * factor, scale=last.scale) for one in group]
-    return [Row(tuple(group))]
 
 
 def assigned(
@@ -287,14 +222,6 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
-
-
-def counts_copies(found: Found, end: int) -> bool:
-    """Whether the number that ends at a token says how many copies there are of a layout: '2x tp4', '4 × TP2'."""
-    signed = end + 1 < len(found.text) and found.text[end].norm in TIMES
-    words = found.words.get(end + 1, ()) if signed else ()
-    sized = [word for word in words if any(sense.name in _SIZES for sense in word.all("field"))]
-    return any(word.end < len(found.text) and found.text[word.end].kind == "number" for word in sized)
 
 
 def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:
@@ -540,43 +467,3 @@ def _between(found: Found, between: range, before: bool) -> float:
             far += 0.2
         at += 1
     return far
-
-
-def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
-    """The column of each row that makes the sum least, no column twice (Jonker and Volgenant's shortest augmenting
-    paths). A table has at least as many columns as rows."""
-    if not table:
-        return []
-    height, width = len(table), len(table[0])
-    row_price, column_price = [0.0] * (height + 1), [0.0] * (width + 1)
-    match = [0] * (width + 1)
-    for row in range(1, height + 1):
-        match[0] = row
-        at = 0
-        least, way, used = [math.inf] * (width + 1), [0] * (width + 1), [False] * (width + 1)
-        while True:
-            used[at] = True
-            current, delta, following = match[at], math.inf, 0
-            costs = table[current - 1]
-            for column in range(1, width + 1):
-                if used[column]:
-                    continue
-                reduced = costs[column - 1] - row_price[current] - column_price[column]
-                if reduced < least[column]:
-                    least[column], way[column] = reduced, at
-                if least[column] < delta:
-                    delta, following = least[column], column
-            for column in range(width + 1):
-                if used[column]:
-                    row_price[match[column]] += delta
-                    column_price[column] -= delta
-                else:
-                    least[column] -= delta
-            at = following
-            if match[at] == 0:
-                break
-        while at:
-            match[at] = match[way[at]]
-            at = way[at]
-    placed = sorted((row, column - 1) for column, row in enumerate(match) if column and row)
-    return [column for _, column in placed]

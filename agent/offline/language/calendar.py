@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from agent.offline.language.assign import Row
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions
+from agent.offline.language.rows import Row
 
 _REACH = 4
 # Tokens between two times of a day: 'and', 'to', '-'.

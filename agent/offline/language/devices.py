@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agent.offline.language.amounts import of_a_field
-from agent.offline.language.assign import Filled, Row, single
+from agent.offline.language.assign import Filled, single
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.measures import Amount, Found, Unit
+from agent.offline.language.measures import TIMES, Amount, Found, Unit
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.names import Name
+from agent.offline.language.rows import Row
 
 # How far behind a device its number may begin: 'A100 x4'.
 _BEHIND = 3
@@ -123,7 +124,7 @@ def devices(
         elif count and not pair and name.box and _is_board(read, name, count):
             found.append(Devices(name, count))
         elif count and not pair and (name.box or of_machines(read, name)):
-            times = own is not None and not name.box and read.tokens[own.row.end].norm in ("x", "×", "*")
+            times = own is not None and not name.box and read.tokens[own.row.end].norm in TIMES
             # 'One 8xH100 box' has eight; 'eight H100 boxes' are eight machines.
             found.append(Devices(name, count, 1, count) if times else Devices(name, None, count))
         elif name.instance:
@@ -176,7 +177,7 @@ def _belongs(read: Mentions, amount: Amount, name: Name, named: Sequence[Name]) 
         return False
     following = next((name for name in named if name.start >= amount.start), None)
     sign = amount.start and (
-        read.tokens[amount.start - 1].norm in ("x", "×", "*") or read.found.does(amount.start - 1, "times_sign")
+        read.tokens[amount.start - 1].norm in TIMES or read.found.does(amount.start - 1, "times_sign")
     )
     if sign:
         before = [name for name in named if name.end <= amount.start]

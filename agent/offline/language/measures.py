@@ -14,6 +14,8 @@ from knowledge.figures import length_in_tokens
 _TOUCHING = frozenset("kmbtgdhswp")
 # Short units that are names of fields where they stand apart: '3ep', not 'ep 3'.
 _GLUED = frozenset(["ep", "n"])
+# Signs between a number and what there are so many of.
+TIMES = ("x", "×", "*")
 MONEY = ("usd", "eur", "gbp", "chf", "money")
 COUNTED = ("devices", "nodes", "users", "samples", "requests", "epochs", "steps", "tokens")
 # Words of the longest name of a field.

@@ -10,10 +10,11 @@ from functools import cached_property
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import amounts
 from agent.offline.language.asking import past, telling
-from agent.offline.language.assign import COUNTING, Row, rows
+from agent.offline.language.assign import COUNTING
 from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together, unlike_english
-from agent.offline.language.measures import Found
+from agent.offline.language.measures import TIMES, Found
 from agent.offline.language.names import Name, head_words, names
+from agent.offline.language.rows import Row, rows
 from agent.offline.language.spoken import in_digits
 from agent.offline.language.tokens import Glyphs, tokens
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -384,7 +385,7 @@ def _with_its_speed(read: Mentions, kind: str, at: int, end: int) -> tuple[str, 
     start = min(at, *speeds) if speeds else at
     behind = max([end, *(place + 1 for place in generations)])
     name = "-".join((kind, *(text[place].norm for place in (*generations, *speeds))))
-    if speeds and start >= 2 and text[start - 1].norm in ("x", "×", "*"):
+    if speeds and start >= 2 and text[start - 1].norm in TIMES:
         # '8x400Gb/s': how many of a link there are.
         return f"{name}x{text[start - 2].norm}", start - 2, behind
     return name, start, behind

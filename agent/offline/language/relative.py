@@ -1,4 +1,4 @@
-"""Changes that are said relatively: half, twice, 20 % more, two more, one less, another box, 6 of the 8."""
+"""Changes that are said relatively: half, twice, 20 % more, two more, one less, 6 of the 8."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.asking import is_asked, sentences
-from agent.offline.language.assign import Row, counts_copies, fields_named, value_of
+from agent.offline.language.assign import fields_named, value_of
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.measures import Amount, Unit
+from agent.offline.language.machines_changed import ORDINALS, another
+from agent.offline.language.measures import TIMES, Amount, Unit
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.rows import Row, counts_copies
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -40,7 +42,6 @@ _OF_UNIT = {
 _ADDING = (("raise", "plus"), ("lower", "minus"))
 # What is counted one by one.
 _COUNTED = ("devices", "nodes", "steps", "epochs", "users")
-_SIGNS = ("x", "×", "*")
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,6 @@ def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
     return bool(words) and all(pointing) and not last.per and 0 < last.value <= first.value
 
 
-_ORDINALS = ("third", "fourth", "quarter")
-
-
 def _worded(read: Mentions) -> Iterator[Mark]:
     """'Double', 'half', 'a third more', 'four times less'."""
     behind = 0
@@ -119,7 +117,7 @@ def _worded(read: Mentions) -> Iterator[Mark]:
         counted = at + 1 < len(read.tokens) and read.tokens[at].kind == "number" and not _is_factor(read, at + 1)
         counted |= counts_copies(read.found, at + 1)
         # 'And a third card?'
-        counted |= read.found.has_unit(end, "devices", "nodes") and read.tokens[end - 1].norm in _ORDINALS
+        counted |= read.found.has_unit(end, "devices", "nodes") and read.tokens[end - 1].norm in ORDINALS
         if at < behind or counted:
             continue
         behind = end
@@ -146,7 +144,7 @@ def _multiple(read: Mentions, row: Row) -> Mark | None:
 
 def _is_factor(read: Mentions, at: int) -> bool:
     """Whether a sign behind a number makes it a factor, not a number of what follows."""
-    sign = read.tokens[at].norm in _SIGNS or read.found.has_unit(at, "times")
+    sign = read.tokens[at].norm in TIMES or read.found.has_unit(at, "times")
     after = at + 1
     if not sign or after in read.found.names:
         return False
@@ -290,93 +288,6 @@ def exchanged(page: Page) -> list[Edit]:
     span = page.read.span(0, len(page.read.tokens))
     held = {name: get(page.topic.get("supposed") or page.plan, ALL_PATHS[name]) for name in named}
     return [Edit(first, "set", held[second], span), Edit(second, "set", held[first], span)]
-
-
-def another(page: Page) -> list[Edit]:
-    """'Another box', 'one node less', 'what if I get a second one' without a number: one of them."""
-    ordinals = page.read.does("second", "third", "fourth")
-    ordinals += [at for at, token in enumerate(page.read.tokens) if token.norm in _ORDINALS]
-    nth = [at - 1 for at in ordinals if at and page.read.tokens[at - 1].norm in lexicon().articles]
-    nth += [0 for at in ordinals if at == 0 and page.read.tokens[0].norm in _ORDINALS]
-    for at in sorted([*page.read.does("plus", "minus"), *nth]):
-        end = page.read.found.does(at, "plus", "minus") or at + 1
-        sign = -1 if page.read.found.does(at, "minus") else 1
-        near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
-        if near or not page.plan or page.added:
-            continue
-        if unit := _one_of(page.read, end) or _one_before(page.read, at):
-            return [Edit(_OF_UNIT[unit], "plus", sign, page.read.span(at, end))]
-    return []
-
-
-def machines_added(page: Page) -> list[Edit]:
-    """'Another node of 4', 'un nodo más de 4': devices that come with a machine, or go with it. The numbers of both are
-    taken off the page."""
-    for at in page.read.does("plus", "minus") if page.plan else ():
-        end = page.read.found.does(at, "plus", "minus") or at + 1
-        around = range(max(at - _NEAR, 0), min(end + _NEAR, len(page.read.tokens)))
-        unit = next((step for step in around if page.read.found.has_unit(step, "nodes")), None)
-        rows = [*page.left, *(one.row for one in page.filled)]
-        each = (
-            None
-            if unit is None
-            else next((row for row in rows if _comes_with(page.read, row, max(unit + 1, end))), None)
-        )
-        if unit is None or each is None:
-            continue
-        machines = next((row for row in rows if row.start < unit < row.end and row is not each), None)
-        page.left = [row for row in page.left if row not in (each, machines)]
-        page.filled = [one for one in page.filled if one.row not in (each, machines)]
-        number = each.amounts[-1].value * (machines.amounts[-1].value if machines else 1)
-        sign = 1 if page.read.found.does(at, "plus") else -1
-        page.marks = [mark for mark in page.marks if not (mark.start <= each.start and unit < mark.end + _NEAR)]
-        page.added = True
-        return [Edit("count", "plus", sign * int(number), page.read.span(unit, each.end))]
-    return []
-
-
-def _comes_with(read: Mentions, row: Row, start: int) -> bool:
-    """Whether a number stands right behind a machine and 'of' or 'with', which may be a part of the word before."""
-    amount, between = row.amounts[-1], read.tokens[max(start - 1, 0) : row.start]
-    plain = all(unit.name == "devices" for unit in amount.units) and amount.value == int(amount.value) >= 1
-    return (
-        plain
-        and row.start >= start
-        and len(between) <= _NEAR
-        and bool(between)
-        and between[-1].norm in lexicon().apiece
-    )
-
-
-def _one_of(read: Mentions, start: int) -> str | None:
-    """What 'add' is said of where no number stands: 'another box', 'a second one', 'a third card'."""
-    for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
-        if at in read.named_tokens:
-            # 'Add TPU v5p'
-            return None
-        if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
-            return unit
-        if at == start and read.tokens[at].norm in _ORDINALS:
-            continue
-        if at == start and read.found.sense(at, "alike"):
-            # '¿Y si me compro otra igual?'
-            return "devices"
-        if read.found.sense(at, "number") and (at + 1 == len(read.tokens) or read.tokens[at + 1].ends_clause):
-            # 'We lose one.'
-            return "devices"
-        ordinal = at > start and read.found.does(at - 1, "second", "third", "fourth")
-        if ordinal or read.found.does(at, "second", "third", "fourth"):
-            if at + 1 == len(read.tokens) or (ordinal and read.found.sense(at, "number")):
-                return "devices"
-        elif read.tokens[at].norm not in lexicon().articles:
-            return None
-    return None
-
-
-def _one_before(read: Mentions, at: int) -> str | None:
-    """What is said to be gone: 'a node drops out'."""
-    single = at > 1 and read.tokens[at - 2].norm in lexicon().articles
-    return next((name for name in ("nodes", "devices") if single and read.found.has_unit(at - 1, name)), None)
 
 
 def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:

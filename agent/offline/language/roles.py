@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.offline.language import act
-from agent.offline.language.assign import Filled, Row, fields_named, value_of
+from agent.offline.language.assign import Filled, fields_named, value_of
 from agent.offline.language.features.role import of_role
 from agent.offline.language.lexicon import Quantity, lexicon
 from agent.offline.language.mentions import Mentions
+from agent.offline.language.rows import Row
 
 NO_FIELD = "none"
 # From this share on the field that is likeliest stands, and so much surer that a number is of none.

@@ -19,7 +19,7 @@ import yaml
 
 from agent.offline.catalogue import known
 from agent.offline.language import act
-from agent.offline.language.assign import Row, fields_named, value_of
+from agent.offline.language.assign import fields_named, value_of
 from agent.offline.language.features.mode import Context, of_mode
 from agent.offline.language.features.role import of_role
 from agent.offline.language.features.tool import of_tool
@@ -27,6 +27,7 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING, mentions, mode_of_field
 from agent.offline.language.reading.page import Page, understood
 from agent.offline.language.roles import NO_FIELD, may_fill, rows_of
+from agent.offline.language.rows import Row
 from agent.offline.language.sentences import sentences
 from estimator.plan.schema import merge
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING

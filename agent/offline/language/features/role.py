@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from agent.offline.language.assign import Filled, Named, Row
+from agent.offline.language.assign import Filled, Named
 from agent.offline.language.mentions import Mentions
+from agent.offline.language.rows import Row
 
 # Words before a number, words behind it, and how far senses and fields' names are looked for.
 _BEFORE, _BEHIND, _NEAR, _FAR = 5, 5, 6, 8

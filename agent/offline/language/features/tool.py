@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language.features.mode import Context, beginnings, pairs, words
 from agent.offline.language.features.signs import signs
+from agent.offline.language.machines_changed import another
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.own.limits import limit_goal
-from agent.offline.language.relative import another
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

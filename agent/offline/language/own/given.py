@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Row, single
+from agent.offline.language.assign import single
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

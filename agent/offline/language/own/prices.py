@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
-from agent.offline.language.assign import Row, single
+from agent.offline.language.assign import single
 from agent.offline.language.devices import Devices
 from agent.offline.language.measures import Amount
 from agent.offline.language.mentions import Value
 from agent.offline.language.own.given import chunks, name_behind, name_joined, name_unknown, span_of, take
 from agent.offline.language.own.pricing import NEAR_DOLLARS
 from agent.offline.language.own.rows import kept, verbatim
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

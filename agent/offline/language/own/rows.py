@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.calls.wishes import ROWS
 from agent.offline.form import Reading
-from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.given import chunks, is_id, name_behind, name_in_quotes, name_joined, span_of, take
+from agent.offline.language.rows import Row
 from planner.partial import get
 from tools.registry import registry
 

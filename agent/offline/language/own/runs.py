@@ -6,11 +6,11 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
-from agent.offline.language.assign import Row
 from agent.offline.language.calendar import since
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.files import folder_of, settings
 from agent.offline.language.own.given import chunks, is_id, take
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
 from agent.offline.language.asking import clauses
-from agent.offline.language.assign import Filled, Row, single, strange, value_of
+from agent.offline.language.assign import Filled, single, strange, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.relative import known_fields
+from agent.offline.language.rows import Row
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
 

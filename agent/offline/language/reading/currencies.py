@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from agent.offline.language.assign import Row
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agent.offline.language.assign import Filled, Row
+from agent.offline.language.assign import Filled
 from agent.offline.language.reading.page import Page
+from agent.offline.language.rows import Row
 
 _SIDES = {"input_len": "input", "output_len": "output"}
 # Tokens before and behind a number, or between two, in which the name of its side is looked for.

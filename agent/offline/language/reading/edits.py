@@ -9,7 +9,8 @@ from itertools import chain
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
-from agent.offline.language.assign import TIMES, Filled
+from agent.offline.language.assign import Filled
+from agent.offline.language.measures import TIMES
 from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from agent.offline.language import act
 from agent.offline.language.applied import is_worked_on
-from agent.offline.language.assign import Row, counts_stranger
+from agent.offline.language.assign import counts_stranger
 from agent.offline.language.features.mode import Context
 from agent.offline.language.measures import MONEY, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, shows
 from agent.offline.language.reading.observed import is_observed
+from agent.offline.language.rows import Row
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.machines.without_training import no_training
 from knowledge.models.catalogue import find_model

@@ -11,13 +11,14 @@ from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled, fields_named, value_of
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.machines_changed import machines_added
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.currencies import NEAR_DOLLARS, in_dollars
 from agent.offline.language.reading.demand import token_rate
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import named_span
-from agent.offline.language.relative import differences, machines_added
+from agent.offline.language.relative import differences
 from estimator.plan.calendar import DAY_H, WEEK_D
 from planner.partial import get
 from planner.requests import ALL_PATHS
@@ -204,10 +205,10 @@ def _buys_more(page: Page, number: Filled) -> bool:
 
 def _for_power(page: Page) -> list[Filled]:
     """Cents that nothing is said to cost, where power is spoken of: 'what do they pull from the wall, 30 cents'."""
-    if not any(name.field == _POWER for name in fields_named(page.read.found)):
-        return []
     quantity = page.read.found.lexicon.quantities[_POWER]
     cents = [row for row in page.left if len(row.amounts) == 1 and row.amounts[0].unit("usd", *NEAR_DOLLARS)]
+    if not cents or not any(name.field == _POWER for name in fields_named(page.read.found)):
+        return []
     priced = [(row, value_of(quantity, row.amounts[0], row.amounts[0])) for row in cents if not row.amounts[0].per]
     prices = [Filled(_POWER, (value,), row, 1.0) for row, value in priced if value <= quantity.usual[1]]
     page.left = [row for row in page.left if not any(each.row is row for each in prices)]

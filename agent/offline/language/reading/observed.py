@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import Sense
 from agent.offline.language.mentions import Mentions
+from agent.offline.language.rows import Row
 
 # Words before a figure that may say that it was measured, and before those that it is only to be.
 _REACH = 14

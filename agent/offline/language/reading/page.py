@@ -13,7 +13,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language import scope
 from agent.offline.language.applied import is_made
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import Filled, Row, assigned
+from agent.offline.language.assign import Filled, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features.mode import Context
@@ -28,6 +28,7 @@ from agent.offline.language.reading.pictures import sizes
 from agent.offline.language.reading.things import named_span, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from agent.offline.language.roles import by_role
+from agent.offline.language.rows import Row
 from estimator.plan.calendar import DAY_H
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent.offline.form import Edit
-from agent.offline.language.assign import Row
+from agent.offline.language.measures import TIMES
 from agent.offline.language.mentions import Mentions
+from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -32,7 +33,7 @@ def sizes(read: Mentions, rows: Sequence[Row]) -> tuple[list[tuple[int, int, str
         width = rest[-1].amounts[-1] if rest else None
         height = row.amounts[-1]
         near = any(row.start - _NEAR <= at <= row.end + _NEAR for at in images)
-        if width is None or not near or height.before not in ("x", "×", "*") or len(row.amounts) > 1:
+        if width is None or not near or height.before not in TIMES or len(row.amounts) > 1:
             rest.append(row)
             continue
         if width.units or not all(side.value == int(side.value) in _SIDES for side in (width, height)):

@@ -90,6 +90,11 @@ def _sizes(page: Page, edits: Sequence[Edit]) -> dict[str, dict[str, int]]:
 _SIZES = ("size", "degree", "ranks")
 
 
+def _is_part_of(name: Named, longer: Named) -> bool:
+    inside = longer.start <= name.start and name.end <= longer.end
+    return inside and (longer.start, longer.end) != (name.start, name.end)
+
+
 def named_alone(page: Page, edits: Sequence[Edit]) -> list[Edit]:
     """The ways that are named without a number, and without others to choose from: 'with pipeline parallelism', 'tp
     within the node, pp across nodes', 'would tensor parallel help?'. What they cannot be taken as is left unread."""
@@ -97,8 +102,7 @@ def named_alone(page: Page, edits: Sequence[Edit]) -> list[Edit]:
     free = [way for way in _free(page) if way.field not in fields and way.start not in page.refused.things]
     # The pipeline of 'virtual pipeline stages' is none.
     whole = [name for name in fields_named(page.read.found) if name.field not in _WAYS] if free else []
-    free = [way for way in free if not any(name.start <= way.start and way.end < name.end for name in whole)]
-    free = [way for way in free if not any(name.start < way.start and way.end <= name.end for name in whole)]
+    free = [way for way in free if not any(_is_part_of(way, name) for name in whole)]
     chosen = page.read.does("or", "versus", "compare", "contrast") or "best" in page.read.asked("focus")
     if chosen or not free or any(page.read.tokens[way.end - 1].norm in _SIZES for way in free):
         return []

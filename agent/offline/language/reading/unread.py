@@ -9,11 +9,11 @@ from itertools import accumulate
 from agent.offline.calls.wishes import ROWS
 from agent.offline.form import BESIDE, Reading
 from agent.offline.language.asking import clauses
-from agent.offline.language.assign import Row
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.numbers import AS_OTHERS
 from agent.offline.language.reading.page import Page
+from agent.offline.language.rows import Row
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
 from planner.requests import ALL_PATHS
