@@ -15,11 +15,13 @@ from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, find_model
 from knowledge.models.weight_formats import plan_format
 from knowledge.names import Match
+from knowledge.prices.age import is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price, kin_purchase
 from launchers.needs import model_needs
 from planner.asked.facts import HardwareQuestion, ModelQuestion
 from planner.asked.money import CostTerms
+from planner.clock import today
 from planner.money.break_even import break_evens
 from planner.money.choice import Chosen
 from planner.money.hardware import hardware_bill
@@ -144,7 +146,12 @@ def _sold(device: Accelerator) -> BoughtDevice | None:
     row = sold.price
     used = row.seller == SECOND_HAND
     return BoughtDevice(
-        usd=sold.device_usd, what=row.instance, price_date=row.price_date, second_hand=used, source=row.source
+        usd=sold.device_usd,
+        what=row.instance,
+        price_date=row.price_date,
+        stale=is_stale(row.price_date, today()),
+        second_hand=used,
+        source=row.source,
     )
 
 

@@ -346,6 +346,7 @@ class BoughtDevice(Result):
     usd: float
     what: str
     price_date: str | None
+    stale: bool = Field(description="Older than 90 days or undated.")
     second_hand: bool
     source: str
 

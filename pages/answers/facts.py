@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from knowledge import figures
+from knowledge.prices.age import price_day
 from pages.answers.asked import named_figures
 from pages.blocks import Block, Folded, Prose
 from pages.results.basis import notes
@@ -123,7 +124,7 @@ def _alike(facts: HardwareDescription) -> str:
 def _to_buy(sold: BoughtDevice) -> str:
     """What a device that nobody rents out is sold for."""
     used = "second-hand, " if sold.second_hand else ""
-    day = f"price of {sold.price_date}" if sold.price_date else "price date unknown"
+    day = f"price of {price_day(sold.price_date, sold.stale)}" if sold.price_date else "price date unknown"
     return f"nobody is known to rent it out; **{figures.usd(sold.usd)}** to buy ({sold.what}, {used}{day})"
 
 
