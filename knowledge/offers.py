@@ -60,6 +60,8 @@ def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
 def runs_on(name: str, accelerator: Accelerator) -> bool:
     """Whether a framework runs on the device; one of a person's own by a maker that nobody lists is left to them."""
     whose, limits = maker(accelerator), framework(name).limits
+    if accelerator.family in limits.old_devices:
+        return False
     return whose in limits.devices or not (no_training(accelerator) or whose in _makers())
 
 
@@ -71,6 +73,14 @@ def is_unstarted(name: str) -> bool:
 def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
     """The frameworks that a plan can be moved to, the most used first."""
     return [name for name in framework_tables()["searched"] if offers(name, training, accelerator, method)]
+
+
+def movable_to(job: Job, method: str | None = None) -> list[str]:
+    """Those of them that have a job's model too. On one device what people split models over many with comes last."""
+    names = able_frameworks(job.training, job.machine.accelerator, method)
+    limits = {name: framework(name).limits for name in names}
+    having = [name for name in names if job.architecture.family in (limits[name].models or (job.architecture.family,))]
+    return sorted(having, key=lambda name: job.machine.count == 1 and limits[name].searches_splits)
 
 
 def choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str, str]]:
@@ -98,10 +108,11 @@ def check_offered(job: Job) -> None:
         if why := no_training(accelerator):
             problem = f"no training framework that is estimated runs on {accelerator.name}: {why}"
             raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
+        old = f" newer than {limits.old_devices[-1]}" if limits.old_devices else ""
         theirs = " and ".join(limits.devices)
         raise PlanError(
             "workload.framework",
-            f"{name} runs on {theirs} devices, not on {accelerator.name}",
+            f"{name} runs on {theirs} devices{old}, not on {accelerator.name}",
             able_frameworks(training, accelerator),
         )
     for field, value, valid in (

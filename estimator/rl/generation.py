@@ -146,6 +146,17 @@ def engine_size(job: Job) -> int:
     return size
 
 
+def engine_weights(job: Job) -> float:
+    """Bytes of the weights on each device of an engine that has its own."""
+    return job.architecture.parameters * float(job.activation_bytes) / engine_size(job)
+
+
+def engine_bytes(job: Job, weights: Floats | float) -> Floats:
+    """Bytes of a device that an engine takes: the part that it is given, or where its weights do not fit in that, what
+    it has to be given."""
+    return np.maximum(job.training.engine_share * job.usable_bytes, np.asarray(weights) / _MOST_WEIGHTS)
+
+
 def trainer(job: Job, layouts: Layouts) -> Generator:
     """Each replica makes the samples of its own step at once; context-parallel ranks, which hold whole weights, share
     them. Pipeline stages run one after the other, so that their layers add up as if they were on one device."""
@@ -232,14 +243,14 @@ def _pass(job: Job, generator: Generator, tokens: Floats) -> tuple[Floats, Float
     for kind, block in enumerate(architecture.blocks):
         count = architecture.pattern.count(kind)
         sums += count * (1 if architecture.parallel_block else (block.mixer != "none") + (block.feed != "none"))
-        moved = block_operators(job, block, layouts, tokens, job.style)
-        moved = moved + weight_operators(job, block, layouts, job.style)
+        moved = block_operators(job, block, layouts, tokens, job.own_style)
+        moved = moved + weight_operators(job, block, layouts, job.own_style)
         if job.quantised:
             moved = moved + dequantise_operators(job, block, layouts)
         if job.uses_adapters:
-            moved = moved + adapter_operators(job, block, layouts, tokens, job.style)
+            moved = moved + adapter_operators(job, block, layouts, tokens, job.own_style)
         seconds = seconds + count * memory_time(job, moved.forward_bytes, moved.forward_kernels)
-        kernels = kernels + count * (matmul_kernels(job, block, layouts, job.style)[0] + moved.forward_kernels)
+        kernels = kernels + count * (matmul_kernels(job, block, layouts, job.own_style)[0] + moved.forward_kernels)
     if not generator.tensor.idle:
         reduced = one_shot_all_reduce(generator.tensor, tokens * (architecture.hidden * job.activation_bytes))
         seconds = seconds + sums * reduced

@@ -79,7 +79,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         optimizer=facts,
         calibration=factors,
         assumptions=(*assumptions, *assumed, *generated, *adapters),
-        rollout=_rollout(filled),
+        rollout=_rollout(filled, profile),
     )
     if not job.peak_flops or not job.head_peak_flops:
         kinds = sorted(accelerator.value.peak_flops)
@@ -162,17 +162,21 @@ def _eight_bit_attention(plan: Plan, profile: Framework, architecture: Architect
     return bool(chosen) and training.precision in _LOW
 
 
-def _rollout(plan: Plan) -> ServingJob | None:
-    """The engine that generates the samples of reinforcement training on the training's own devices."""
+def _rollout(plan: Plan, profile: Framework) -> ServingJob | None:
+    """The engine that generates the samples of reinforcement training on the training's own devices: with weights of 16
+    bits, or in the 4 of those that are trained where it has the same."""
     training = plan.training
     if training.stage not in STAGES or training.rollout != "colocated":
         return None
 
+    weights = "bf16" if training.precision not in ("fp16", "fp32") else training.precision
+    if profile.recipe.rollout_engine == "shares" and training.method == "qlora":
+        weights = "int4"
     workload = {
         "kind": "inference",
         "engine": "vllm",
         "scenario": "offline",
-        "weight_dtype": "bf16" if training.precision not in ("fp16", "fp32") else training.precision,
+        "weight_dtype": weights,
         "memory_share": training.engine_share,
     }
     cluster = plan.cluster.model_dump(exclude_unset=True)

@@ -11,6 +11,7 @@ from planner.training.concessions import CONCEDED, UNUSUAL
 
 _HOSTED = {"params": "parameters", "optimizer": "optimizer states"}
 _SWITCHED = {
+    "workload.rollout": "an engine on the same devices that generates",
     "workload.fused_loss": "chunked loss",
     "workload.tiled_mlp": "MLP in tiles",
     "workload.optimizer_in_backward": "weights updated within the backward pass",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator.plan.schema import Layout, Plan
-from knowledge.offers import able_frameworks
+from knowledge.offers import movable_to
 from planner.results import Remedy
 from planner.training.concessions import CONCESSIONS
 from planner.training.planned import Planned, first_that_fits
@@ -17,7 +17,7 @@ _MOST_TOLD = 3
 def movable(planned: Planned, method: str) -> list[str]:
     """Frameworks that have the plan with a method, the plan's own first."""
     job = planned.job
-    able = able_frameworks(job.training, job.machine.accelerator, method)
+    able = movable_to(job, method)
     own, limits = job.framework.name, job.framework.limits
     return [own, *(name for name in able if name != own)] if method in limits.methods_of(job.training.stage) else able
 
@@ -42,7 +42,7 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
     as_asked = not asked.layout.model_fields_set and asked.training.micro_batch is None
     batch, names = planned.job.global_batch, [name]
     for level, concession in enumerate(CONCESSIONS):
-        if as_asked and concession in planned.hopeless:
+        if (as_asked and concession in planned.hopeless) or not concession.is_for(asked.training.stage):
             continue
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from estimator.plan.schema import Training
+from estimator.rl.generation import STAGES
+
 CONCEDED = "nothing fits without"
 """Why a choice is assumed that was switched on for that."""
 
@@ -24,19 +27,26 @@ class Concession:
     changes: Mapping[str, Any]
     words: str
     same_training: bool = True
+    stages: tuple[str, ...] = ()
+    """Those that it is for, where not for all."""
 
     @property
     def changes_states(self) -> bool:
         """Whether weights and states take less with it, so that what was hopeless before may fit."""
         return "workload.optimizer" in self.changes
 
-    def left_open(self, named: set[str]) -> bool:
-        """Whether a plan that names these fields of its workload leaves it open."""
-        return not any(path.removeprefix("workload.") in named for path in self.changes)
+    def left_open(self, training: Training) -> bool:
+        """Whether it is for a plan's stage, and the plan names no field of it."""
+        named = {name for name in training.model_fields_set if getattr(training, name) != "auto"}
+        return self.is_for(training.stage) and not any(path.removeprefix("workload.") in named for path in self.changes)
+
+    def is_for(self, stage: str) -> bool:
+        return not self.stages or stage in self.stages
 
 
 CONCESSIONS = (
     Concession({}, ""),
+    Concession({"workload.rollout": "colocated"}, "an engine on the same devices that generates", stages=STAGES),
     Concession({"workload.fused_loss": True}, "chunked loss"),
     Concession({"workload.fused_loss": True, "workload.tiled_mlp": True}, "chunked loss, MLP in tiles"),
     Concession(

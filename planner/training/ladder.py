@@ -11,8 +11,9 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
+from knowledge.fitted.training import usual_rollout
 from knowledge.jobs.training import job_of
-from knowledge.offers import able_frameworks, check_offered
+from knowledge.offers import check_offered, movable_to
 from planner.results import Assumption
 from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL, Concession
 from planner.training.lightest import Lightest, lightest_of, may_fit
@@ -65,8 +66,7 @@ def names_of(plan: Plan, framework: str) -> list[str]:
     """The frameworks that a plan can be moved to, this one first; no other where it names one."""
     if plan.training.framework != "auto":
         return [framework]
-    first = job_of(plan)
-    return list(dict.fromkeys([framework, *able_frameworks(first.training, first.machine.accelerator)]))
+    return list(dict.fromkeys([framework, *movable_to(job_of(plan))]))
 
 
 def rungs(plan: Plan) -> list[Concession]:
@@ -74,8 +74,7 @@ def rungs(plan: Plan) -> list[Concession]:
     lies in host memory: then it is of a run as it is."""
     if plan.training.framework != "auto" and None not in (plan.layout.recompute, plan.layout.offload):
         return [CONCESSIONS[0]]
-    named = {name for name in plan.training.model_fields_set if getattr(plan.training, name) != "auto"}
-    return [each for each in CONCESSIONS if each.same_training and each.left_open(named)]
+    return [each for each in CONCESSIONS if each.same_training and each.left_open(plan.training)]
 
 
 def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], list[str]]]:
@@ -88,7 +87,9 @@ def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], 
 
 def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:
     """What was given up of the job's plan, but for what its framework does by itself."""
-    by_itself = {"workload.fused_loss"} if job.framework.loss.fused else ()
+    by_itself = {"workload.fused_loss"} if job.framework.loss.fused else set[str]()
+    if usual_rollout(job.framework.name) == job.training.rollout:
+        by_itself.add("workload.rollout")
     return tuple(
         Assumption(field=path, value=value, why=CONCEDED) for path, value in changes.items() if path not in by_itself
     )

@@ -15,7 +15,7 @@ from estimator.training.estimates import estimate
 from knowledge.fitted.training import timed_framework
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import facts_of, models
-from knowledge.offers import able_frameworks, check_offered
+from knowledge.offers import check_offered, movable_to
 from planner.change import OPEN_LAYOUT
 from planner.training.planned import Planned, plan_training, throughput_of
 
@@ -56,7 +56,7 @@ def faster_on(planned: Planned, framework: str, tokens_per_s: float) -> Planned 
 
 def other_frameworks(job: Job) -> list[str]:
     """Those that people would take instead: the most used ones that have the run, if they were timed themselves."""
-    used = able_frameworks(job.training, job.machine.accelerator)[:_MOST_FRAMEWORKS]
+    used = movable_to(job)[:_MOST_FRAMEWORKS]
     return [name for name in used if timed_framework(name)[0] == name and name != job.framework.name]
 
 

@@ -95,7 +95,19 @@ def test_zero_three_gathers_the_policy_to_generate_with_it() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
 def test_an_engine_on_the_same_device_takes_its_share_of_it(share: float) -> None:
     job = trained("grpo", rollout="colocated", engine_share=share)
-    assert extra(job) == pytest.approx(FROZEN + share * job.machine.accelerator.torch_bytes, rel=1e-12)
+    # A tenth of the device has no room for the weights in 16 bits, of which a tenth more is the least it can be given.
+    engine = max(share * job.machine.accelerator.torch_bytes, FROZEN / 0.9)
+    assert extra(job) == pytest.approx(FROZEN + engine, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_an_engine_that_holds_the_trained_weights_has_none_of_its_own(share: float) -> None:
+    """Unsloth trains the four-bit weights that its vLLM serves (unsloth.ai/blog/grpo)."""
+    job = on_one_device(
+        framework="unsloth", stage="grpo", method="qlora", global_batch=1, rollout="colocated", engine_share=share
+    )
+    weights, device = most(job, "weights"), job.machine.accelerator.torch_bytes
+    assert extra(job) == pytest.approx(max(share * device, weights / 0.9) - weights, rel=1e-9)
 
 
 def test_samples_made_elsewhere_take_nothing_here() -> None:

@@ -231,9 +231,9 @@ class Recipe:
     """Whether PPO's critic is trained in the policy's own passes (TRL, PPOTrainer), or in passes after those."""
     grpo_reference: bool
     """Whether GRPO's loss is held near a frozen copy of the policy (TRL, GRPOTrainer ref_model)."""
-    rollout_engine: Literal["stays", "sleeps", "alternates"]
-    """What an engine on the training's devices holds while it does not generate: its part of them, or nothing; and
-    whether the training's states leave the devices while it does ('alternates')."""
+    rollout_engine: Literal["stays", "sleeps", "alternates", "shares"]
+    """What an engine on the training's devices holds while it does not generate: its part of them, or nothing; whether
+    the training's states leave the devices while it does ('alternates'), or its weights are the training's own."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,10 @@ class Limits:
     """The same of precisions."""
     devices: tuple[str, ...]
     """Makers of the devices that it runs on."""
+    old_devices: tuple[str, ...]
+    """Families of theirs that it does not run on, the newest last."""
+    models: tuple[str, ...]
+    """Families of the catalogue that it has models of, where each is code of its own; all where empty."""
     heals: bool
     """Whether runs in 4 bits can end in 8."""
 

@@ -284,10 +284,17 @@ class Job:
     @cached_property
     def style(self) -> Style:
         """How memory-bound operators are implemented: a compiler fuses what is not fused by hand."""
+        style = self.own_style
+        return "compiled" if self.training.compile and style in ("eager", "native") else style
+
+    @cached_property
+    def own_style(self) -> Style:
+        """The same where torch.compile does not reach: `generate` of a compiled model is the model's own, which calls
+        the forward pass as it was (torch, OptimizedModule.__getattr__)."""
         style = self.framework.operators.style
         if style == "fused" and self.machine.accelerator.vendor.upper() not in _FUSED_VENDORS:
-            style = "compiled" if self.machine.accelerator.family in _GRAPH_COMPILED else "eager"
-        return "compiled" if self.training.compile and style in ("eager", "native") else style
+            return "compiled" if self.machine.accelerator.family in _GRAPH_COMPILED else "eager"
+        return style
 
     @cached_property
     def cuda_graph(self) -> str:

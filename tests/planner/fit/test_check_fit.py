@@ -10,6 +10,7 @@ from tool_calls import FLAT, result, steady
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.fitted.training import framework
+from planner.training.planned import plan_to_fit
 from tools import call
 
 TIGHT: dict[str, Any] = {
@@ -268,3 +269,32 @@ def test_what_a_framework_does_not_train_is_refused_and_another_is_chosen(worklo
     limits = framework(chosen["plan"]["workload"]["framework"]).limits
     assert workload.get("stage", "sft") in limits.stages
     assert workload.get("method", "full") in limits.methods
+
+
+@pytest.mark.parametrize("model", ["google/gemma-3-27b-pt", "mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-3.1-8B"])
+@pytest.mark.parametrize("device", ["rtx-4090", "rtx-3090", "rtx-5090", "t4"])
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+def test_nobody_is_moved_to_a_framework_without_the_model_or_the_device(model: str, device: str, method: str) -> None:
+    """Nor, on one device, to what models are split over many with where something else fits."""
+    workload = {"stage": "sft", "method": method, "seq_len": 1024}
+    plan = Plan.parse({"model": model, "workload": workload, "cluster": {"accelerator": device, "count": 1}})
+    planned = plan_to_fit(plan)
+    limits = planned.job.framework.limits
+    assert planned.job.architecture.family in (limits.models or [planned.job.architecture.family])
+    assert planned.job.machine.accelerator.family not in limits.old_devices
+    if planned.fits and planned.beyond_usual:
+        assert not limits.searches_splits, planned.job.framework.name
+
+
+def test_reinforcement_on_one_small_card_is_by_an_engine_beside_the_trainer() -> None:
+    """Unsloth's own page (unsloth.ai/blog/r1-reasoning): GRPO with QLoRA of models up to 15B from 15 GB on."""
+    workload = {"stage": "grpo", "method": "qlora", "seq_len": 1024}
+    plan = {"model": "Qwen/Qwen2.5-7B", "workload": workload, "cluster": {"accelerator": "rtx-4090", "count": 1}}
+    planned = plan_to_fit(Plan.parse(plan))
+    assert planned.fits
+    batch = {"workload.global_batch": 256, "workload.framework": "unsloth", "workload.seq_len": 4096}
+    moved = plan_to_fit(Plan.parse(plan).patch(batch))
+    assert moved.fits
+    assert moved.job.training.rollout == "colocated"
+    kept = plan_to_fit(Plan.parse(plan).patch(batch | {"workload.rollout": "trainer"}))
+    assert not kept.fits
