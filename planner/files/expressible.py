@@ -16,7 +16,7 @@ from launchers.pieces import Rendered
 from planner.estimates import PlanEstimate, estimate_plan
 from planner.fields import value_at
 from planner.result import Assumption
-from planner.training.pinned import faster_on_devices
+from planner.training.pinned import better
 from planner.training.planned import Planned
 
 # Choices given up for one set of files, and values tried for each.
@@ -49,14 +49,20 @@ def expressible(
     """
     stated, changes = plan.given(), list[Assumption]()
     estimate = estimated(plan)
+    fits = estimate.fits
     while True:
         try:
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
             if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
+                if not _leaves_framework(stated):
+                    raise
                 # Of the plan as it was given its own framework's files are known not to say it.
                 known = "" if changes or not isinstance(estimate, Planned) else estimate.job.framework.name
-                return _by_another_program(stated, refused, render, estimated, known)
+                names = [name for name in frameworks_started() if name != known]
+                # What fits on none of them leaves nothing to look for first.
+                first = _first(stated, render, names) if fits else None
+                return _by_another_program(stated, refused, render, estimated, [first] if first else names)
             plan, estimate = _other(plan, stated, refused, estimated)
             value = value_at(plan.given(), refused.field)
             why = f"{SAYABLE}: {refused.problem}"
@@ -68,15 +74,11 @@ def _by_another_program(
     refused: PlanError,
     render: Callable[[PlanEstimate], Rendered],
     estimated: Estimator,
-    without: str,
+    names: Sequence[str],
 ) -> Expressed:
-    """The best of what other frameworks' files say of the plan as it was given. Raises `refused` where none does."""
-    if value_at(stated, "workload.framework") not in (None, "auto") or value_at(stated, "workload.kind") == "inference":
-        raise refused
+    """The best of what these frameworks' files say of the plan as it was given. Raises `refused` where none does."""
     made: list[tuple[bool, float, Expressed]] = []
-    names = [name for name in frameworks_started() if name != without]
-    fastest = _on_devices(stated, render, names)
-    for name in [fastest] if fastest else names:
+    for name in names:
         try:
             estimate = estimated(_on(stated, name))
             change = Assumption(
@@ -90,20 +92,27 @@ def _by_another_program(
     return min(made, key=lambda row: row[:2])[2]
 
 
-def _on_devices(
-    stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]
-) -> str | None:
-    """The framework of `names` that is fastest on the devices alone of those whose files say the plan, sooner known
-    than what all of them come to with host memory; None where none of them has it there."""
-    first, least_s = None, math.inf
+def _leaves_framework(stated: Mapping[str, Any]) -> bool:
+    training = value_at(stated, "workload.kind") != "inference"
+    return training and value_at(stated, "workload.framework") in (None, "auto")
+
+
+def _first(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]) -> str | None:
+    """The best of `names` on which the plan fits, on the devices alone or else with host memory too, and whose files
+    say it, sooner known than what all of them come to; None where there is none."""
     # What splits in most ways is mostly the fastest of large models: with that known the others are soon left out.
-    for name in sorted(names, key=_splits, reverse=True):
-        with suppress(PlanError):
-            planned = faster_on_devices(_on(stated, name), least_s)
-            if planned is not None and planned.fits_on_device:
-                render(planned)
-                first, least_s = name, planned.score
-    return first
+    names = sorted(names, key=_splits, reverse=True)
+    for offload in (False, True):
+        first, least = None, math.inf
+        for name in names:
+            with suppress(PlanError):
+                planned = better(_on(stated, name), least, offload=offload)
+                if planned is not None and planned.fits and planned.score < least:
+                    render(planned)
+                    first, least = name, planned.score
+        if first:
+            return first
+    return None
 
 
 def _splits(framework_name: str) -> int:

@@ -141,6 +141,12 @@ def any_hosted(plan: Plan) -> bool:
     return False
 
 
+def usual_names(plan: Plan) -> list[str]:
+    """The usual frameworks for the plan, or the one that it names."""
+    first = job_of(plan)
+    return [choice[0] if choice else first.framework.name for choice in _usual(plan, first)]
+
+
 def may_fit(job: Job) -> bool:
     """Whether weights and states alone leave a chance to fit, on the devices or with the host memory that there is;
     sooner known than `lightest_of`. Raises PlanError where no layout is valid."""

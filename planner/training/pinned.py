@@ -12,7 +12,9 @@ from estimator.plan.training.job import Job
 from estimator.search.fastest import fastest
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered
-from planner.training.planned import Planned, best_layout, plan_training
+from planner.training.host import holds_any
+from planner.training.lightest import lightest_of
+from planner.training.planned import Planned, plan_training
 
 
 def chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
@@ -32,14 +34,24 @@ def chosen_alone(job: Job, layout: Layouts) -> dict[str, Any]:
 
 def quick_estimate(plan: Plan) -> Planned:
     """As `plan_training`, of its layout alone: what cannot be the best on the devices is not estimated."""
-    planned = plan_training(plan.patch(chosen_alone(*best_layout(plan))), offload=False)
-    return planned if planned.fits_on_device else plan_training(plan)
+    planned = better(plan)
+    return planned if planned is not None and planned.fits_on_device else plan_training(plan)
 
 
-def faster_on_devices(plan: Plan, slowest_s: float = math.inf) -> Planned | None:
-    """As `quick_estimate`, where it fits on the devices alone on the usual framework, or the one that is named, and its
-    step takes less than `slowest_s`. None too where the goal is another than speed. Raises PlanError."""
+def better(plan: Plan, worst: float = math.inf, *, offload: bool = False) -> Planned | None:
+    """As `quick_estimate`, where it fits on the devices alone, or with `offload` with host memory that there is, on the
+    usual framework or the one that is named, with a score below `worst`; None where it does not, or something would
+    have to be given up for that. Raises PlanError."""
     job = job_of(plan)
     check_offered(job)
-    layout = None if plan.goal.objective == "memory" else fastest(job, slowest_s, offload=False)
-    return None if layout is None else plan_training(plan.patch(chosen_alone(job, layout)), offload=False)
+    if plan.goal.objective == "memory":
+        # What lies on the devices alone takes more of them.
+        light = lightest_of(job, offload=True) if offload else None
+        return plan_training(plan) if light and light.fits and light.hosted and light.high_bytes < worst else None
+    layout = fastest(job, worst, offload=offload)
+    if layout is None:
+        return None
+    if offload and not holds_any(job, layout):
+        # The next in order is not known without the others.
+        return plan_training(plan)
+    return plan_training(plan.patch(chosen_alone(job, layout)), offload=offload)

@@ -37,7 +37,7 @@ from planner.results import (
 from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
-from planner.training.lightest import Lightest, any_hosted, lightest
+from planner.training.lightest import Lightest, lightest, usual_names
 
 _SEARCHED = "the best of the layouts searched"
 
@@ -318,7 +318,7 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
             if not light.offloads and (chosen := _first_that_fits([light], offload=hosted)):
                 return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
             beyond_devices.append(light)
-        if not changes and any_hosted(plan):
+        if not changes and any(light.hosted and light.framework in usual_names(plan) for light in beyond_devices):
             usual = _of_usual(plan, every_framework, offload=True)[0]
             if usual and usual.fits and usual.has_host_memory:
                 return usual
