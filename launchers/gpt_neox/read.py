@@ -12,6 +12,9 @@ from launchers.reading.mapped import mapped_format, read_mapped
 
 # GPT-2's byte pairs, which are taken unless another tokenizer is named (neox_args.py NeoXArgsTokenizer).
 _WORDS = 50257
+# Those of 20B_tokenizer.json, which Pythia and GPT-NeoX-20B have: their checkpoints hold 50,304, 50,432 and 50,688,
+# this rounded up for a model_parallel_size of 1, 2 and 4.
+_OF_20B = 50277
 # Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
 _ATTENTION = {"global", "local", "flash", "sparse_fixed", "sparse_variable", "bigbird", "bslongformer"}
 
@@ -42,11 +45,14 @@ def _shape(keys: Keys, findings: Findings) -> None:
     if layers is not None and not kinds <= _ATTENTION:
         findings.block("model", layers, f"has layers that are no attention ({', '.join(sorted(kinds - _ATTENTION))})")
         return
-    usual = keys.look("tokenizer_type") in (None, "GPT2BPETokenizer", "HFGPT2Tokenizer")
-    if None in numbers.values() or gated or not usual or "moe_num_experts" in keys:
+    vocabulary = _vocabulary(keys)
+    if None in numbers.values() or gated or vocabulary is None or "moe_num_experts" in keys:
         return
     depth, hidden, heads = (int(number or 0) for number in numbers.values())
     item = keys.items["hidden_size"]
+    if not heads or hidden % heads:
+        findings.block("model", item, f"is no multiple of num_attention_heads ({heads}), and does not start")
+        return
     multiple = (as_number(keys.look("make_vocab_size_divisible_by")) or 128) * (
         as_number(keys.look("model_parallel_size")) or 1
     )
@@ -59,7 +65,7 @@ def _shape(keys: Keys, findings: Findings) -> None:
         "num_key_value_heads": int(as_number(keys.look("num_kv_heads")) or heads),
         "head_dim": hidden // heads,
         "intermediate_size": int(as_number(keys.look("intermediate_size")) or 4 * hidden),
-        "vocab_size": int(math.ceil(_WORDS / multiple) * multiple),
+        "vocab_size": int(math.ceil(vocabulary / multiple) * multiple),
         "max_position_embeddings": int(as_number(keys.look("max_position_embeddings")) or 2048),
         "norm_type": "rmsnorm" if keys.look("norm") == "rmsnorm" else "layernorm",
         "mlp_gated": False,
@@ -73,6 +79,14 @@ def _shape(keys: Keys, findings: Findings) -> None:
     if findings.put("model", fields, item):
         for name in ("hidden_size", "num_layers"):
             keys.take(name)
+
+
+def _vocabulary(keys: Keys) -> int | None:
+    """How many words the tokenizer has, where it is one of the two usual ones."""
+    if keys.look("tokenizer_type") in (None, "GPT2BPETokenizer", "HFGPT2Tokenizer"):
+        return _WORDS
+    file = re.split(r"[/\\]", str(keys.look("vocab_file") or ""))[-1]
+    return _OF_20B if file == "20B_tokenizer.json" else None
 
 
 FORMATS = (Format("GPT-NeoX YAML", mapped_format("gpt_neox").score, read, ("yaml", "json")),)

@@ -90,10 +90,24 @@ def _generation(keys: Keys, findings: Findings) -> None:
             findings.put("workload.rollout", "separate", replace(trainer, value="devices of their own"))
             for fact in ("nodes", "per_node"):
                 findings.withdraw(fact, "counts the engines' devices too")
+        _roles(keys, findings)
         return
     findings.put("workload.rollout", "colocated", shared)
     if not is_set(sleeps):
         findings.block("workload.rollout", shared, "keeps engines awake while it trains (vllm.enable_sleep is off)")
+
+
+def _roles(keys: Keys, findings: Findings) -> None:
+    """A critic or a reference with devices of its own: a Plan has them beside the trained weights."""
+    critic = keys.items.get("critic.num_gpus_per_node") or keys.items.get("critic_num_gpus_per_node")
+    estimator = keys.look("algo.advantage.estimator") or keys.look("advantage_estimator") or "gae"
+    beside = keys.take("train.colocate_actor_ref") or keys.take("colocate_actor_ref")
+    reference = keys.items.get("ref.num_gpus_per_node") or keys.items.get("ref_num_gpus_per_node")
+    if critic is not None and estimator == "gae":
+        why = "gives the critic devices of its own, which no Plan has; the actor's alone are those of stage grpo"
+        findings.block("workload.stage", critic, why)
+    elif reference is not None and not is_set(beside):
+        findings.warn(f"{reference.origin}: the reference has devices of its own, and is counted beside the actor")
 
 
 COMMANDS = {"openrlhf": read_command}

@@ -313,6 +313,8 @@ def _refuse_unread(sets: _FileSet) -> None:
             raise error
         elif any(_base(named) == name for named in sets.findings.refers):
             sets.findings.blocked.setdefault("workload", error.problem)
+        elif over := next((each for each in sets.by_name if each != name and each in sets.texts[name]), None):
+            sets.findings.blocked.setdefault("workload", f"{error.problem}, and says how {over} is run")
         else:
             sets.findings.warn(error.problem)
 

@@ -71,6 +71,9 @@ def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
 
 # What runs a program that its words name later; also one that is known only where it runs.
 _RUNS_PYTHON = ("uv", "poetry", "pixi")
+# Options of uv run that take a word (docs.astral.sh/uv/reference/cli).
+_OF_UV = ("--extra", "--no-extra", "--group", "--only-group", "--with", "--with-editable", "--with-requirements",
+          "--env-file", "--python", "-p", "--project", "--directory", "--package", "--index")  # fmt: skip
 _WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
 
 
@@ -138,9 +141,10 @@ def _is_handed_on(name: str, words: Sequence[Word]) -> bool:
 
 def _wrapped(name: str, words: Sequence[Word]) -> list[Word]:
     """The program that a wrapper's words name, or the Python source that uv run is given as it is."""
-    starting = (at for at, word in enumerate(words) if at and (_is_program(word.text) or word.text == "env"))
-    place = next(starting, len(words))
-    source = next((at for at, word in enumerate(words[:place]) if word.text.endswith(".py")), None)
+    values = {at + 1 for at, word in enumerate(words) if word.text in _OF_UV} if name == "uv" else set()
+    own = [at for at in range(1, len(words)) if at not in values]
+    place = next((at for at in own if _is_program(words[at].text) or words[at].text == "env"), len(words))
+    source = next((at for at in own if at < place and (words[at].text.endswith(".py") or words[at].text == "-m")), None)
     if name in _RUNS_PYTHON and source is not None:
         return [Word("python", words[source].line), *words[source:]]
     return list(words[place:])
@@ -273,7 +277,9 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
 _BY_WORDS = {
     "slime": {"--rollout-batch-size", "--hf-checkpoint"},
     "verl": {"data.train_files", "actor_rollout_ref.model.path"},
+    "skyrl": {"trainer.policy.model.path", "trainer.algorithm.advantage_estimator"},
     "verl-sft": {"data.train_files", "model.partial_pretrain"},
+    "oat": {"--oracle", "--pretrain", "--train_batch_size_per_device"},
     "aws-fsdp": {"--max_context_width", "--hidden_width"},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from launchers.hf import read as hf
@@ -34,6 +35,8 @@ GPTQ = "bits of a GPTQ checkpoint"
 LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_max_length")
 # Words of a script's name, and what it trains.
 _NAMED = {"reward": "rm", "rm": "rm", "dpo": "dpo", "kto": "kto", "orpo": "orpo", "simpo": "simpo"}
+# What TRL and scripts like its own train besides, which no stage is (trl/trainer, trl/experimental).
+_OF_NO_STAGE = ("prm", "gkd", "gold", "minillm", "cpo", "bco", "xpo", "nash", "online_dpo", "papo")
 SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
@@ -108,6 +111,8 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool, ow
             findings.block("workload.stage", item, "is of DPO, KTO and others; give stage, or the command that runs it")
         elif (named := _by_name(own or Item(keys.file, "file", keys.file))) is not None:
             findings.imply("workload.stage", *named)
+        elif own is not None and _is_named(own, _OF_NO_STAGE):
+            findings.block("workload.stage", own, "trains what no stage of a Plan is, by its name")
         else:
             findings.default("workload.stage", "sft", "nothing in the file is of another stage")
         return
@@ -136,9 +141,13 @@ def _rewards(keys: Keys) -> Item | None:
 
 def _by_name(script: Item) -> tuple[str, Item] | None:
     """The stage that a script of one's own is named after."""
+    stages = [stage for word, stage in _NAMED.items() if _is_named(script, (word,))]
+    return (stages[0], script) if len(stages) == 1 and not _is_named(script, _OF_NO_STAGE) else None
+
+
+def _is_named(script: Item, words: Collection[str]) -> bool:
     name = str(script.value).rpartition("/")[2].lower()
-    stages = [stage for word, stage in _NAMED.items() if re.search(rf"(^|[^a-z]){word}([^a-z]|$)", name)]
-    return (stages[0], script) if name.endswith(".py") and len(stages) == 1 else None
+    return name.endswith(".py") and any(re.search(rf"(^|[^a-z]){word}([^a-z]|$)", name) for word in words)
 
 
 def _hint(keys: Keys) -> tuple[str, Item] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from launchers.hf.read import targets
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
-from launchers.reading.mapped import read_mapped
+from launchers.reading.mapped import read_mapped, resolve
 from launchers.reading.packed import longest_rows
 from launchers.shell.options import options, overrides
 from launchers.shell.setting import Program, ScriptSetting
@@ -15,6 +17,7 @@ from launchers.tables import table
 
 _MODEL, _ACTOR, _ROLLOUT = "actor_rollout_ref.model", "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 
+_SPLITS = tuple(f"{_ACTOR}.megatron.{name}_parallel_size" for name in ("tensor_model", "pipeline_model", "context"))
 _OWN_CONFIGS = ("ppo_trainer", "ppo_trainer.yaml", "./config", "config")
 
 
@@ -24,6 +27,24 @@ def score(keys: Keys) -> int:
 
 
 def read(keys: Keys, findings: Findings) -> None:
+    read_run(keys, findings, "verl")
+
+
+def read_as(program: str, keys: Keys, findings: Findings) -> None:
+    """Another program whose words mean what some of verl's do: its table says which, and what it does unless told."""
+    rows = table(f"{program}/fields")
+    resolve(keys)
+    for name, meaning in rows["words"].items():
+        if (item := keys.take(name)) is not None:
+            keys.adopt(item, meaning)
+    for meaning, (value, why) in rows["unless_given"].items():
+        if meaning not in keys:
+            keys.adopt(Item(keys.file, why, value), meaning)
+    read_run(keys, findings, program)
+    findings.warn(f"{keys.file}: verl stands for {rows['title']}, so memory and time are less certain")
+
+
+def read_run(keys: Keys, findings: Findings, leftovers: str) -> None:
     words = table("verl/fields")
     findings.word("workload.stage", keys.take("algorithm.adv_estimator"), words["stages"])
     findings.default("workload.stage", "ppo", "adv_estimator is gae unless given")
@@ -38,7 +59,7 @@ def read(keys: Keys, findings: Findings) -> None:
         findings.block("cluster.accelerator", device, "is an Ascend NPU, for which none is planned")
     findings.truth("workload.packing", keys.take(f"{_MODEL}.use_remove_padding"))
     _backend(keys, findings)
-    leave_rest(keys, findings, "verl")
+    leave_rest(keys, findings, leftovers)
 
 
 def _backend(keys: Keys, findings: Findings) -> None:
@@ -156,21 +177,25 @@ def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
         _packed(keys, findings, item, longest)
     elif micro is None and of_all is not None:
         _shared_out(keys, findings, of_all)
+    elif micro is None:
+        nothing = Item(keys.file, f"{_ACTOR}.ppo_micro_batch_size_per_gpu", None)
+        findings.block("workload.micro_batch", nothing, "is not given, and it does not start without it")
     else:
         findings.whole("workload.micro_batch", micro)
     keys.take("data.train_batch_size")
-    findings.put("workload.rollout", "colocated", Item(keys.file, _ROLLOUT, "an engine on the same devices"))
+    if not findings.has("workload.rollout"):
+        findings.put("workload.rollout", "colocated", Item(keys.file, _ROLLOUT, "an engine on the same devices"))
     findings.number("workload.engine_share", keys.take(f"{_ROLLOUT}.gpu_memory_utilization"))
 
 
 def _replicas(keys: Keys) -> int | None:
     """The data-parallel groups that the file's devices make."""
-    names = ("trainer.n_gpus_per_node", "trainer.nnodes", f"{_ACTOR}.ulysses_sequence_parallel_size")
+    names = ("trainer.n_gpus_per_node", "trainer.nnodes", f"{_ACTOR}.ulysses_sequence_parallel_size", *_SPLITS)
     numbers = [as_number(keys.look(name)) if name in keys else 1.0 for name in names]
     if None in numbers or names[0] not in keys:
         return None
-    per_node, nodes, split = (int(number or 1) for number in numbers)
-    return max(1, per_node * nodes // split)
+    per_node, nodes, *splits = (int(number or 1) for number in numbers)
+    return max(1, per_node * nodes // math.prod(splits))
 
 
 def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> None:
