@@ -116,6 +116,12 @@ class ProviderCost(Result):
         description="Whether its machines work as one in runs that need several: false where single devices are rented "
         "from anywhere or the provider has fewer, null where no network is stated.",
     )
+    most_devices: int | None = Field(default=None, description="The largest cluster that the provider states.")
+    size_open: bool = Field(
+        default=False,
+        description="Whether the run needs more nodes than anybody sells without being asked, and the provider states "
+        "no largest cluster.",
+    )
     price_age_days: int | None = Field(default=None, description="Of the on-demand price; null where it is undated.")
     stale: bool | None = Field(default=None, description="Older than 90 days or undated; null without a price.")
     spot_usd_per_hour: float | None = None

@@ -121,6 +121,9 @@ class Price:
     reserved_usd_per_hour: float | None = None
     reserved_term: str | None = None
     reserved_price_date: str | None = None
+    reserved_most: int | None = None
+    """Instances that are reserved together at the most, where the provider states it, and for how long."""
+    reserved_most_h: float | None = None
     long_usd_per_hour: float | None = None
     """Reserved for three years."""
     long_price_date: str | None = None

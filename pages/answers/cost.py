@@ -200,8 +200,10 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
 
 
 def priced(cost: CostEstimate) -> str:
-    """'$119 ($102–140) on spot': what it costs, and how it is priced where that is not by the hour on demand."""
-    return "" if cost.usd is None else f"{figures.held(cost, 'usd')}{_PRICED.get(cost.price, '')}"
+    """'$119 ($102–140) on spot at AWS': what it costs, how it is priced where that is not by the hour on demand, and by
+    whom."""
+    whose = f" at {cost.provider}" if cost.provider else ""
+    return "" if cost.usd is None else f"{figures.held(cost, 'usd')}{_PRICED.get(cost.price, '')}{whose}"
 
 
 def first(cost: CostEstimate) -> str:
@@ -214,7 +216,7 @@ def first(cost: CostEstimate) -> str:
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
     span = f"an hour{' of use' if cost.price == 'owned' else ''}, {figures.usd(per_month)} a month"
-    how = _PRICED.get(cost.price, "")
+    how = _PRICED.get(cost.price, "") + (f" at {cost.provider}" if cost.provider else "")
     return f"{figures.usd(per_token)} per million output tokens{how}: {figures.usd(cost.usd_per_hour)} {span}."
 
 

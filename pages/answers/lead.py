@@ -64,6 +64,8 @@ def training(
     first, *names = values
     more = [values[name] for name in names if name not in elsewhere]
     told = f"{capitalised(run)}: {', '.join([f'**{values[first]}**', *more])}."
+    if "usd" in names and "usd" not in {*_wished(asked), *elsewhere}:
+        told = " ".join([told, doubt_words(_price_doubts(estimate, bill)[:1])]).strip()
     beside = money.beside(bill) if bill else []
     if bill and "co2_kg" in _wished(asked):
         beside = [Prose(money.carbon_by_hours(bill)), *beside]
@@ -102,10 +104,25 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     if need.host.fits is False:
         verdict = memory.host_runs_out(need.host)
     how = needs(estimate) if switched_on(estimate.assumptions) else ""
-    more = filter(None, (verdict if wish else "", how, saving, doubt_words(untold(estimate, "host memory"))))
+    doubts = _doubts(estimate, bill, asked)
+    more = filter(None, (verdict if wish else "", how, saving, doubt_words(doubts)))
     answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
     text = " ".join([*limits.broken, *limits.doubtful, *answers])
-    return Headline(text, good, " ".join(more), beware=need.tight or bool(estimate.warnings or limits.doubtful))
+    beware = need.tight or bool(doubts or estimate.warnings or limits.doubtful)
+    return Headline(text, good, " ".join(more), beware=beware)
+
+
+def _doubts(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str]) -> list[str]:
+    """What a run is in doubt for, and its price before that where money was asked for."""
+    priced = _price_doubts(estimate, bill) if "usd" in _wished(asked) else []
+    return [*priced, *untold(estimate, "host memory")]
+
+
+def _price_doubts(estimate: TrainingEstimate, bill: CostEstimate | None) -> list[str]:
+    """What a price is in doubt for, where there is one."""
+    if bill is None or bill.usd is None:
+        return []
+    return [text for text in bill.warnings if text not in estimate.warnings]
 
 
 def _mfu(rate: Throughput) -> str:

@@ -13,7 +13,7 @@ from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table
 from pages.results.money import dated, rented
-from planner.money.offers import of_strangers
+from planner.money.offers import apart, of_strangers
 from planner.money.results import HardwareBill, OwnedCost
 from planner.result import ProviderCost
 from planner.results import HardwareDescription, ModelDescription
@@ -110,7 +110,9 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
     offers = [row for row, _ in kept]
     span = _SPANS.get(bill.hours) or hours(bill.hours)
     devices = f"{whole(bill.count)} x {facts.id}"
-    texts = {"usd": _rented(offers[0], devices, span) if offers else f"No price is known to rent {devices}."}
+    texts = {
+        "usd": _rented(offers[0], bill.count, facts.id, span) if offers else f"No price is known to rent {devices}."
+    }
     if bill.kwh is not None and bill.power_usd is not None:
         texts["kwh"] = (
             f"**Electricity of {devices} for {span}: {usd(bill.power_usd)}**, {shown('kwh', bill.kwh)} at "
@@ -169,13 +171,14 @@ def _for_a_time(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices
     return f"**Rent {devices} for {span}**: {rents}; buying comes to {owning}."
 
 
-def _rented(row: ProviderCost, devices: str, span: str) -> str:
+def _rented(row: ProviderCost, devices: int, device: str, span: str) -> str:
     """'8 x h200-sxm for 7.0 days cost $5,363 at Hyperstack, on demand ($31.92 an hour); $2,000 on spot.'"""
-    text = f"**{devices} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
+    text = f"**{whole(devices)} x {device} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
     text += f" ({known(row.usd_per_hour, usd)} an hour)" if row.usd != row.usd_per_hour else ""
     ways = [f"{usd(paid)} {how}" for paid, how in ((row.spot_usd, "on spot"), (row.reserved_usd, "reserved")) if paid]
     age = "date unknown" if row.price_date is None else f"dated {row.price_date}"
-    return f"{'; '.join([text, *ways])}.{f' Price {age}.' if row.stale else ''}"
+    doubts = [f"{doubt}." for doubt in apart(row, devices)] + ([f"Price {age}."] if row.stale else [])
+    return " ".join([f"{'; '.join([text, *ways])}.", *doubts])
 
 
 def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:

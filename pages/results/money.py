@@ -173,7 +173,8 @@ def own_money(result: CostEstimate | None) -> list[Block]:
 def unpriced(result: CostEstimate) -> str:
     """'No spot price is known at Hyperstack', of a run or a deployment that has no price of the kind asked for."""
     kind = {"spot": "spot ", "reserved": "reserved ", "reserved_3y": "reserved "}.get(result.price, "")
-    sellers = {row.provider for row in result.by_provider}
+    asked = Plan.model_validate(result.plan).goal.provider
+    sellers = {row.provider for row in result.by_provider} or ({asked} if asked else set())
     return f"No {kind}price is known{f' at {sellers.pop()}' if len(sellers) == 1 else ' for this hardware'}"
 
 

@@ -28,6 +28,7 @@ from planner.clusters.training.option import option_of as training_option
 from planner.clusters.training.screening import screened as training_clusters
 from planner.clusters.verdicts import knee, nearest, winner_changes
 from planner.evidence import evidence_of
+from planner.money.offers import open_words
 from planner.result import Assumption
 from planner.serving.warnings import unmeasured as unmeasured_serving
 from planner.training.planned import Planned
@@ -475,6 +476,10 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
     serving = isinstance(ask.plan.workload, Inference)
     if not serving and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
+    if open_sized := [option for option in options if option.size_open]:
+        names = dict.fromkeys(option.provider for option in open_sized if option.provider)
+        first_sized = options[0] if options[0].size_open else min(open_sized, key=lambda option: option.count)
+        yield open_words(list(names), first_sized.count)
     first = result.choices[0].estimate
     yield from before_release(first.job.machine.accelerator)
     yield from unmeasured(first.job) if isinstance(first, Planned) else unmeasured_serving(first.job)

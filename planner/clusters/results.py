@@ -42,6 +42,10 @@ class ClusterOption(Result):
     instances: int | None
     price_date: str | None
     stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
+    size_open: bool = Field(
+        default=False,
+        description="Whether more nodes than anybody sells unasked, of a provider that states no largest.",
+    )
     usd_per_hour: float | None
     capex_usd: float | None = Field(default=None, description="To buy them, with hosts; the budget is held to it.")
     years_usd: float | None = Field(

@@ -109,7 +109,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         within_deadline=_within(chosen.hours, goal.free_h),
         within_device_hours=_within(device_hours, goal.budget_device_hours),
         warning_kinds=warning_kinds_of(work.estimate),
-        warnings=[*warnings_of(work.estimate), *chosen.warnings, *rejected_prices_of(machine.accelerator.id)],
+        warnings=[*chosen.warnings, *warnings_of(work.estimate), *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),
     )
 

@@ -9,7 +9,7 @@ from knowledge.figures import percent, shown, usd
 from knowledge.prices.age import age_days, dated, is_stale
 from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.money.offers import PriceKind, cheapest, of_strangers
+from planner.money.offers import PriceKind, apart, cheapest, of_strangers
 from planner.money.results import CostPart, OwnedCost
 from planner.result import Assumption, ProviderCost
 
@@ -126,7 +126,7 @@ def choose(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
     parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
-    warnings = _doubts(best, price_date)
+    warnings = _doubts(best, price_date, devices)
     return Chosen(
         kind, rate, *hours.ends, row=best, price_date=price_date, parts=parts, assumptions=[chosen], warnings=warnings
     )
@@ -186,23 +186,19 @@ def _none(kind: PriceKind, rows: list[ProviderCost]) -> str:
     return f"the price book has no price of these devices for this choice ({_CALLED[kind]}){tail}"
 
 
-def _doubts(row: ProviderCost, price_date: str | None) -> list[str]:
-    """What to beware of in the chosen price."""
-    doubts = []
-    day = today()
-    if is_stale(price_date, day):
-        age = age_days(price_date, day)
-        words = "is undated" if age is None else f"is {age} days old (of {price_date})"
-        doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
+def _doubts(row: ProviderCost, price_date: str | None, devices: int) -> list[str]:
+    """What to beware of in the chosen price, what would keep the run from being done there first."""
+    doubts = apart(row, devices)
     if of_strangers(row.seller):
         doubts.append(
             f"{row.provider} {row.instance} is a {row.seller} price: machines of others, which come and go; "
             "clouds are not compared with it"
         )
-    if row.joined is False:
-        doubts.append(f"{row.provider} {row.instance}: single machines or too few: nothing joins them for this run")
-    elif row.joined is None:
-        doubts.append(f"{row.provider} {row.instance}: no network between its machines is stated; ask before you rent")
     if row.in_region is False:
         doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
+    day = today()
+    if is_stale(price_date, day):
+        age = age_days(price_date, day)
+        words = "is undated" if age is None else f"is {age} days old (of {price_date})"
+        doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
     return doubts

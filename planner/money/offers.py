@@ -9,6 +9,7 @@ from datetime import date
 
 from estimator.machine.hardware import Price
 from estimator.money.cost import bill
+from knowledge.figures import whole
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Place, is_within
@@ -28,6 +29,9 @@ _USD = {
 }
 # Machines of private people and of many owners: they come and go, and no data centre vouches for them.
 _STRANGERS = ("marketplace", "community")
+# AWS sells blocks of up to 64 instances, Lambda clusters of up to 64 nodes (terms.csv, instances.csv): the most that
+# anybody sells of nodes without being asked.
+_NODES_UNASKED = 64
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         seller=price.seller,
         region=price.region,
         joined=joins(price, devices, terms.nodes),
+        most_devices=price.max_devices,
+        size_open=is_open(price, terms.nodes),
         in_region=is_within(price.region, terms.place) if terms.place and price.region else None,
         price_age_days=None if paid.usd is None else age_days(price.price_date, day),
         stale=None if paid.usd is None else is_stale(price.price_date, day),
@@ -94,7 +100,7 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
     if terms.reserved_discount is not None and row.usd_per_hour is not None:
         row.reserved_usd_per_hour = row.usd_per_hour * (1.0 - terms.reserved_discount)
         row.reserved_term, row.reserved_price_date = "at your discount on the on-demand price", price.price_date
-    elif price.reserved_usd_per_hour is not None:
+    elif price.reserved_usd_per_hour is not None and _is_reserved_for(price, row.instances, hours):
         row.reserved_usd_per_hour = price.reserved_usd_per_hour * row.instances
         row.reserved_term, row.reserved_price_date = price.reserved_term, price.reserved_price_date or None
     if price.long_usd_per_hour is not None:
@@ -105,6 +111,11 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
     if row.reserved_usd_per_hour is not None:
         row.reserved_usd = row.reserved_usd_per_hour * hours
         row.reserved_stale = is_stale(row.reserved_price_date, day)
+
+
+def _is_reserved_for(price: Price, instances: int, hours: float) -> bool:
+    """Whether so many are reserved together for so long, as far as that is stated."""
+    return instances <= (price.reserved_most or instances) and hours <= (price.reserved_most_h or hours)
 
 
 def offers(planned: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[ProviderCost]:
@@ -139,6 +150,31 @@ def joins(price: Price, devices: int, nodes: int) -> bool | None:
     if price.network or price.network_bandwidth_per_node is not None:
         return True
     return None if price.count > 1 else False
+
+
+def is_open(price: Price, nodes: int) -> bool:
+    """Whether it is not known that a provider has so many nodes in one cluster: it states no largest, and they are more
+    than anybody sells without being asked. What rows of one's own hold is known."""
+    return bool(price.seller) and price.max_devices is None and nodes > _NODES_UNASKED
+
+
+def open_words(providers: list[str], devices: int) -> str:
+    """What is not known of offers whose size is open, the smallest of which has so many devices."""
+    *most, last = providers
+    state = f"{', '.join(most)} and {last} state" if most else f"{last} states"
+    return f"{state} no largest cluster: ask whether {whole(devices)} devices on one network can be had"
+
+
+def apart(row: ProviderCost, devices: int) -> list[str]:
+    """Why the machines of an offer may not be one cluster of so many devices."""
+    offered, doubts = f"{row.provider} {row.instance}", list[str]()
+    if row.joined is False:
+        doubts.append(f"{offered}: single machines or too few: nothing joins them to one cluster")
+    elif row.joined is None:
+        doubts.append(f"{offered}: no network between its machines is stated; ask before you rent")
+    if row.size_open:
+        doubts.append(open_words([row.provider], devices))
+    return doubts
 
 
 def by_device(price: Price) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import http.client
 import math
 import urllib.error
 import urllib.request
@@ -211,14 +212,32 @@ def _content(file: IO[bytes], name: str) -> str:
         raise PlanError("prices", f"{name[:200]} is not UTF-8 text") from None
 
 
-def _fetched(address: str) -> str:
+class _Https(urllib.request.HTTPRedirectHandler):
+    """Goes on to another address only where nobody can read or change what comes from there."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        _check_https(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _check_https(address: str) -> None:
     if not address.startswith("https://"):
-        raise PlanError("prices", "is fetched over https alone", ["https://…", "a file"])
+        raise PlanError("prices", f"are fetched over https alone, and this is {address[:200]}", ["https://…", "a file"])
+
+
+def _fetched(address: str) -> str:
+    _check_https(address)
     try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
-            return _content(answer, address)
-    except (urllib.error.URLError, OSError, ValueError) as error:
+        with urllib.request.build_opener(_Https).open(address, timeout=_TIMEOUT_S) as answer:
+            text = _content(answer, address)
+            left = answer.length if answer.read(1) == b"" else 0
+    except PlanError:
+        raise
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         raise PlanError("prices", f"{address[:200]} cannot be fetched: {error}") from None
+    if left:
+        raise PlanError("prices", f"{address[:200]} broke off {left:,} bytes before its end: fetch it again")
+    return text
 
 
 def _narrowed(rows: list[ListedPrice], regions: set[str]) -> list[ListedPrice]:

@@ -98,6 +98,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         instances=chosen_offer.instances if chosen_offer else None,
         price_date=chosen_offer.price_date if chosen_offer else None,
         stale=chosen_offer.stale if chosen_offer else None,
+        size_open=bool(chosen_offer and chosen_offer.size_open),
         kw=ask.kw(shape.accelerator, shape.count),
         usd_per_hour=hourly,
         hours=run.hours if run else None,

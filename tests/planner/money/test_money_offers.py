@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from estimator.plan.schema import Plan
 from knowledge.prices.book import prices
 from planner.money.cost import CostRequest, estimate_cost
-from planner.money.offers import PriceKind, cheapest, in_order, of_strangers, offers, usd_of
+from planner.money.offers import PriceKind, cheapest, in_order, is_open, of_strangers, offer, offers, usd_of
 from planner.serving.prices import cheapest_hour
 from planner.training.planned import plan_training
 
@@ -72,3 +74,40 @@ def test_a_price_of_ones_own_can_be_that_of_a_reservation(kind: str) -> None:
     assert bill.price == "own"
     assert bill.usd_per_hour == pytest.approx(16.8)
     assert ("reserved" in bill.parts[0].what) == (kind != "on_demand")
+
+
+def test_offers_of_more_nodes_than_anybody_sells_unasked_say_that_no_largest_cluster_is_stated() -> None:
+    """Of which size clusters are is known of few providers."""
+    for count in (8, 512, 1024, 16384):
+        bill = estimate_cost(_asked(count=count, global_batch=count))
+        book = {(price.provider, price.instance): price for price in prices("h100-sxm")}
+        for row in bill.by_provider:
+            assert row.most_devices == book[row.provider, row.instance].max_devices
+            assert row.size_open == (count > 512 and row.most_devices is None)
+        chosen = next(row for row in bill.by_provider if row.instance == bill.instance)
+        told = [text for text in bill.warnings if "no largest cluster" in text]
+        assert len(told) == chosen.size_open
+        assert all(f"{count:,} devices" in text for text in told)
+
+
+def test_rows_of_ones_own_are_known_to_hold_what_they_are_asked_for() -> None:
+    (row,) = [price for price in prices("h100-sxm", "AWS") if price.instance == "p5.48xlarge"]
+    assert is_open(row, 2048)
+    assert not is_open(replace(row, seller=""), 2048)
+    assert not is_open(replace(row, max_devices=20_000), 2048)
+
+
+@pytest.mark.parametrize(("count", "days", "sold"), [(2048, 100, True), (4096, 100, False), (2048, 200, False)])
+def test_a_block_is_reserved_for_no_more_instances_and_days_than_are_sold(count: int, days: int, sold: bool) -> None:
+    """AWS sells 256 instances over its capacity blocks, for 182 days."""
+    (row,) = [price for price in prices("h100-sxm", "AWS") if price.instance == "p5.48xlarge"]
+    reserved = offer(row, count, 24.0 * days)
+    assert (reserved.reserved_usd is not None) == sold
+    assert reserved.reserved_3y_usd is not None
+
+
+@pytest.mark.parametrize("price", ["on_demand", "community"])
+def test_what_nothing_joins_is_said_before_all_else(price: str) -> None:
+    asked = _asked(price=price, accelerator="rtx-4090", count=16, method="lora")
+    bill = estimate_cost(asked)
+    assert "nothing joins them" in bill.warnings[0]
