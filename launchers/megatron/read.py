@@ -255,12 +255,13 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
 
 def _precision(keys: Keys, findings: Findings) -> None:
     fp4, fp8, recipe = keys.take("fp4_format"), keys.take("fp8_format"), keys.take("fp8_recipe")
+    scaled = keys.take("fp4_recipe")
     bf16, fp16 = keys.take("bf16"), keys.take("fp16")
     for name, kind in (("accumulate_allreduce_grads_in_fp32", "fp32"), ("grad_reduce_in_bf16", "bf16")):
         if (switch := keys.take(name)) is not None and switch.value is True:
             findings.put("workload.gradients", kind, switch)
     if fp4 is not None:
-        findings.put("workload.precision", "nvfp4", fp4)
+        findings.put("workload.precision", "mxfp4" if scaled is not None and scaled.value == "mxfp4" else "nvfp4", fp4)
     elif fp8 is not None and recipe is not None and recipe.value == "mxfp8":
         findings.put("workload.precision", "mxfp8", recipe)
     elif fp8 is not None:
