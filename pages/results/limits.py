@@ -39,12 +39,13 @@ def untold(result: Any, *told: str) -> list[str]:
 
 
 def doubt_words(warnings: Sequence[str]) -> str:
-    """The first warnings as sentences beside a verdict. What several end in is said once: 'No Ada runs measured, no
-    verl speeds measured: timing is less certain.'"""
+    """The first warnings as sentences beside a verdict. What several end in is said once, of later ones too: 'No Ada
+    runs measured, no verl speeds measured: timing is less certain.'"""
     causes: dict[str, list[str]] = {}
-    for text in warnings[:_MOST_WARNINGS]:
+    for place, text in enumerate(warnings):
         cause, _, effect = text.rpartition(": ")
-        causes.setdefault(effect, []).append(cause)
+        if place < _MOST_WARNINGS or (effect and effect in causes):
+            causes.setdefault(effect, []).append(cause)
     sentences = [
         ": ".join(filter(None, (("; " if any(": " in text for text in cause) else ", ").join(cause), effect)))
         for effect, cause in causes.items()
