@@ -55,7 +55,7 @@ docs: $(VENV)/.ready
 	PYTHONPATH=. $(BIN)/python docs/site.py
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/pip install --quiet --disable-pip-version-check --no-deps -r docs/requirements.txt
-	cd build/docs && ../../$(VENV)/docs/bin/mkdocs build --strict --quiet
+	$(VENV)/docs/bin/mkdocs build --strict --quiet --config-file build/docs/mkdocs.yml
 
 screenshots: $(VENV)/.ready
 	$(BIN)/python docs/screenshots.py

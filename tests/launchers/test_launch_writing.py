@@ -210,6 +210,7 @@ def test_a_killed_process_leaves_a_whole_set_or_none(is_there: bool, tmp_path: P
         assert len(now) in (0, 20)
         assert len(set(now.values())) <= 1
         assert folder.exists() == bool(now)
+        assert all(path.name.startswith("set") for path in tmp_path.iterdir())
         seen.add("whole" if now else "none")
     assert "whole" in seen
 
