@@ -184,6 +184,12 @@ class NameCatalogue:
         """How the entries are written, without those that have no name but their id."""
         return [(entry, self._forms_of(entry)) for entry in self.entries.values() if entry.names]
 
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """Every word and number that an entry is called by or may have beside its name."""
+        held = (form.words | form.numbers | entry.attributes for entry, forms in self.forms for form in forms)
+        return frozenset(token for tokens in held for token in tokens)
+
     def _forms_of(self, entry: NamedEntry) -> list[Form]:
         if entry.id not in self._read_forms:
             self._read_forms[entry.id] = [self.read(name) for name in dict.fromkeys((*entry.names, entry.id))]
@@ -300,7 +306,8 @@ class NameCatalogue:
 
     def _candidates(self, wanted: Form) -> list[_Candidate]:
         """Entries that have exactly the words said and every number said; where there are none, those that have them
-        without words for their maker, with numbers whose unit was left out, or with words that were."""
+        without words for their maker, with numbers whose unit was left out, or with words that were. Who says whose a
+        model is says its name whole: IFM/K2-Think is no Kimi."""
         if candidates := self._having(wanted):
             return candidates
         if self._size is None:
@@ -309,7 +316,7 @@ class NameCatalogue:
         plain = replace(wanted, words=wanted.words - makers)
         if makers and plain.words and (candidates := [e for e in self._having(plain) if makers <= e.entry.makers]):
             return candidates
-        for ways in ({"units": True}, {"words": True}):
+        for ways in ({"units": True}, *([{"words": True}] if not wanted.owner else [])):
             if wanted.words and (candidates := self._having(wanted, **ways)):
                 return candidates
             if plain.words and (candidates := [e for e in self._having(plain, **ways) if makers <= e.entry.makers]):
@@ -405,7 +412,10 @@ class NameCatalogue:
 
     def _corrections(self, wanted: Form) -> list[Form]:
         """The form with two of its words as the one known word that they make, in either order; or with its one unknown
-        word replaced by the two known words that it is made of, or by each known word that is a single slip away."""
+        word replaced by the two known words that it is made of, or by each known word that is a single slip away. A
+        name with its owner is copied, and has no slips: GSAI-ML/LLaDA is no Llama."""
+        if wanted.owner:
+            return []
         known = {word for _, forms in self.forms for form in forms for word in form.words}
         known |= {word for entry in self.entries.values() for word in entry.attributes if word.isalpha()}
         if pairs := [pair for pair in permutations(wanted.words, 2) if "".join(pair) in known]:

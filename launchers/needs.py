@@ -27,6 +27,11 @@ def model_needs(model: str, chats: bool) -> list[str]:
     needs: list[str] = []
     if facts is not None and facts.gated:
         needs.append(f"licence: accept that of {model} on huggingface.co, and give HF_TOKEN to every node")
+    elif facts is not None and facts.gated is None and "/" in model:
+        needs.append(
+            f"licence: whether the download of {model} is gated is not known here; its page on huggingface.co says so, "
+            "and a gated one needs HF_TOKEN on every node"
+        )
     if facts is not None and facts.fields.get("model_type") in words["own_code"]:
         needs.append(
             f"code: {model} is loaded by code in its own repository (or by a newer transformers); read it, then set "

@@ -88,7 +88,7 @@ def _published(facts: ModelFacts | None) -> list[str]:
     """When a checkpoint came out, what a person has to do about it before it loads, and what of its row is a doubt."""
     if facts is None:
         return []
-    gate = "whether its download is gated is not known"
+    gate = ""
     if facts.gated is not None:
         gate = f"its download is {'' if facts.gated else 'not '}gated ({facts.gate_source})"
     day = f"released {facts.released}" if facts.released else ""

@@ -577,8 +577,9 @@ _FEW = 16
 
 
 def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "") -> PlanError:
-    """pydantic's first complaint as a PlanError with the dotted field name and the valid values."""
-    problems = error.errors(include_url=False)
+    """pydantic's first complaint as a PlanError with the dotted field name and the valid values; what was written wrong
+    comes before what is missing."""
+    problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
     problem = problems[0]
     paths = [_field_path(model, problem) for problem in problems]
     path = paths[0]

@@ -13,7 +13,7 @@ from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.naming import accelerator_form, accelerator_tokens
 from knowledge.machines.networks import network
-from knowledge.machines.offered import rented
+from knowledge.machines.offered import refuse_unplanned, rented
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
@@ -90,12 +90,20 @@ def find_accelerator(name: str) -> Match[Accelerator]:
     return Match(device, note, match.score, match.runner_up, match.lacking, match.devices)
 
 
+def device_words() -> frozenset[str]:
+    """Every word and number of the names of devices."""
+    return _known().names.tokens
+
+
 def _found(names: NameCatalogue, name: str) -> Match[str]:
     """The device of a name, or of the one of two names of it that is known: 'DGX Station (GB300)'."""
     try:
         return rented(name, names) or names.find(name)
     except PlanError as error:
-        if "there is no" not in error.problem or not (twice := _TWICE.fullmatch(name.strip())):
+        if "there is no" not in error.problem:
+            raise
+        refuse_unplanned(name, names)
+        if not (twice := _TWICE.fullmatch(name.strip())):
             raise
         matches: list[Match[str]] = []
         for part in (f"{twice[1]} {twice[3]}".strip(), twice[2]):

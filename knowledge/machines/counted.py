@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
-from knowledge.machines.catalogue import find_accelerator
+from knowledge.machines.catalogue import device_words, find_accelerator
+from knowledge.machines.naming import accelerator_tokens
 from knowledge.names import Match
 
 _PARTS = {"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)}
@@ -23,7 +23,7 @@ _MACHINES = r"(?:nodes?|box(?:es)?|machines?|servers?|hosts?|instances?|systems?
 _MOST = 1_000_000
 # In front: '2 x', 'two', 'half of an', with what they count: '4 nodes of'.
 _FRONT = re.compile(
-    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?![x*×]\s*\d))"
+    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?![x*×]\s*\d|\d{{1,3}}\s*g(?:b|ib)?\b))"
     rf"(?:of\s+)?(?P<machines>(?<!\S){_MACHINES}\b\s*(?:of|with|x|:|,)?\s*)?"
 )
 # Behind: 'boxes', 'x 8', '8x', '(8x)', '8-GPU', 'GPUs'; the x of rtx5090 counts nothing.
@@ -33,6 +33,15 @@ _BEHIND = re.compile(
 )
 # NamedDevices that stand together by a name of theirs: GB200 NVL72, NVL4; not the 94 GB of an H100 NVL.
 _RACK = re.compile(r"nvl\s*-?(\d{1,3})(?!\s*g|\d)")
+# A machine's name that spells what it has: '-8xh100ib-', 'gb200-4x', '-gb200x72'.
+_SPELLED = re.compile(
+    r"[-_](?P<count>\d{1,3})x(?P<device>[a-z]+\d+[a-z]*?)(?:ib)?(?=[-_]|$)"
+    r"|(?:^|[-_])(?P<first>[a-z]+\d+[a-z]*?)(?:-(?=\d+x)|x)(?P<behind>\d{1,3})x?$"
+)
+_WORDY = re.compile(r"[\s-][a-z]{3}|[a-z]{3}[\s-]|[-_]\d+x|\dx\d")
+"""What names with words of shops have, and those of clouds' machines."""
+_STRANGE = 0.15
+"""What words that no device has cost a name's score."""
 _BOX = re.compile(r"\b(?:dgx(?![\s-]station)|hgx)\b")
 
 
@@ -57,21 +66,56 @@ def find_devices(text: str) -> NamedDevices:
     except PlanError as error:
         name, factors, are_machines = _without_counts(text.strip().casefold())
         plain = _RACK.sub("", name)
-        if not factors and not are_machines and plain == name:
+        if not factors and not are_machines and plain == name and not _WORDY.search(name):
             raise
         named = name if factors or are_machines else plain
-        match = _singular(named)
+        match = _singular(named) or _sold_as(named)
         if match is None:
-            raise error from None
+            return _in_machine_name(text, error)
     return _of_machines(match, name, factors, are_machines)
 
 
 def _singular(name: str) -> Match[Accelerator] | None:
     """The device of a name, which may be a plural: the s of L40S is its own, that of 4090s none."""
     for spelled in dict.fromkeys((name, re.sub(r"(?<=\d)s$", "", name))):
-        with suppress(PlanError):
+        try:
             return find_accelerator(spelled)
+        except PlanError as error:
+            if "ambiguous" in error.problem:
+                raise
     return None
+
+
+def _sold_as(name: str) -> Match[Accelerator] | None:
+    """The card of a name with words that no device has, as shops put around it: 'Sapphire Pulse RX 7900 XT'."""
+    known = device_words()
+    words = re.findall(r"[^\s-]+", name)
+    strange = [
+        word
+        for word in words
+        if re.fullmatch(r"[a-z]{2,}\d?[a-z]?", word)
+        and word not in _PARTS
+        and not known & set(accelerator_tokens(word))
+    ]
+    rest = " ".join(word for word in words if word not in strange)
+    if not strange or not re.search(r"\d{3}", rest) or (match := _singular(rest)) is None or not match.value.personal:
+        return None
+    sentence = f"{name!r} read as {match.value.name}: {', '.join(strange)} is of no device that is known"
+    return replace(match, note=sentence, score=max(match.score - _STRANGE, 0.0))
+
+
+def _in_machine_name(text: str, error: PlanError) -> NamedDevices:
+    """The devices that a cloud's name of a machine spells: 'gd-8xh100ib-i128', 'gb200-4x', 'u-p6e-gb200x72'. Raises
+    the error of the whole name where it spells none."""
+    spelled = _SPELLED.search(text.strip().casefold())
+    named = "" if spelled is None else spelled["device"] or spelled["first"]
+    match = _singular(named) if named else None
+    if spelled is None or match is None:
+        raise error from None
+    count = int(spelled["count"] or spelled["behind"])
+    sentence = f"{text.strip()!r} read as {count} x {match.value.name}"
+    match = replace(match, note=sentence, score=max(match.score - _STRANGE, 0.0))
+    return NamedDevices(match, count, min(count, match.value.per_node))
 
 
 def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:

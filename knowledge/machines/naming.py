@@ -14,8 +14,9 @@ def accelerator_form(name: str) -> Form:
 
 def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
-    text = re.sub(r"\bmac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
+    text = re.sub(r"\bi?mac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
+    text = _CORES.sub(" ", text)
     text = _VGPU.sub(r"\1 \2gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
@@ -25,6 +26,8 @@ def accelerator_tokens(name: str) -> list[str]:
     return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
 
 
+_CORES = re.compile(r"\b\d{1,2}[\s-]core\b(?=.*\d+gb\b)")
+"""Cores of an Apple chip whose memory tells which of them it is: 'M4 Max 40-core 128GB'."""
 _VGPU = re.compile(r"\b([a-z]+\d+s?)[dxl]{0,2}-(\d{1,3})[abcq]\b")
 """A profile of a virtual GPU: the card, its memory and what it is licensed for (NVIDIA vGPU: A40-48Q, A100D-80C)."""
 
@@ -45,4 +48,5 @@ _ACCELERATOR_NOISE = frozenset({
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",
+    "mobile": "laptop", "notebook": "laptop",
 }  # fmt: skip

@@ -36,6 +36,16 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     return _instance(text)
 
 
+def refuse_unplanned(name: str, names: NameCatalogue) -> None:
+    """Raises PlanError, with the reason, where a name that nothing is called so has all of the name of a device of
+    which too little is known: 'Huawei Ascend 910B 64GB'."""
+    form = accelerator_form(name)
+    held = [key for key in _unplanned() if key[0] <= form.words and key[1] <= form.numbers]
+    if held:
+        why = _unplanned()[max(held, key=lambda key: len(key[0]) + len(key[1]))]
+        raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
+
+
 def _instance(text: str) -> Match[str] | None:
     """The accelerator of the instances that are called so, or whose name begins so or has all of its parts."""
     parts = _parts(text)

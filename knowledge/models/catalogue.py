@@ -154,6 +154,8 @@ def find_model(name: str) -> Match[ModelFacts]:
     facts = known.facts(match.value)
     if held := _format_said(match, name, facts.weight_format):
         facts = replace(facts, weight_format=held)
+    elif facts.shares and _is_plain(match, name):
+        facts = replace(facts, weight_format=known.facts(facts.shares).weight_format)
     return Match(facts, known.noted(match.value, match.note), match.score, match.runner_up)
 
 
@@ -204,13 +206,17 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
         raise PlanError("model", f"must be a name, a path or a mapping of config fields, not {type(spec).__name__}")
     known = _known()
     if exact := known.names.exact(spec):
-        return _of_catalogue(known, exact), known.noted(exact, None)
+        built = _of_catalogue(known, exact)
+        held = built.weight_format or tag_format(spec)
+        return replace(built, weight_format=held), known.noted(exact, None)
     if path := _config_path(spec):
         return _of_file(path), None
     match = _named(known, spec)
     built = _of_catalogue(known, match.value)
     if held := _format_said(match, spec, built.weight_format):
         built = replace(built, weight_format=held)
+    elif (facts := known.facts(match.value)).shares and _is_plain(match, spec):
+        built = replace(built, weight_format=known.facts(facts.shares).weight_format)
     if mixed := own_mix(spec):
         built = replace(built, notes=(*built.notes, mixed))
     return built, known.noted(match.value, match.note)
@@ -261,7 +267,12 @@ def _of_told_size(known: _KnownModels, name: str, near: Iterable[str]) -> str | 
 def _format_said(match: Match[str], name: str, published: str) -> str:
     """The format that a name says and the checkpoint which it means does not hold; '' where there is none."""
     formats = model_form(name).formats & match.lacking if match.lacking else frozenset()
-    return min(formats, default="") or ("" if published or match.score == 1 else tag_format(name))
+    return min(formats, default="") or ("" if published else tag_format(name))
+
+
+def _is_plain(match: Match[str], name: str) -> bool:
+    """Whether a name says no format, and only a copy in one is known of what it means: its weights are the base's."""
+    return match.score < 1 and bool(model_form(match.value).formats) and not model_form(name).formats
 
 
 def _of_catalogue(known: _KnownModels, id: str) -> Architecture:
@@ -439,7 +450,7 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 gate_source=base.gate_source if is_its_makers else "",
                 source=row["source"],
                 as_of=row["date"],
-                aliases=(),
+                aliases=tuple(filter(None, (row["aliases"] or "").split(";"))),
                 readings=(),
                 released=None,
             )

@@ -45,7 +45,7 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
         notes += _of_unknown(fields, kind, near)
     else:
         entry = _entry(kind)
-    fields = _flattened(fields)
+    fields = _as_numbers(_flattened(fields))
     original = dict(fields)
     for theirs, ours in entry["rename"].items():
         _rename(fields, theirs, ours)
@@ -119,8 +119,11 @@ def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _model_type(fields: Mapping[str, Any]) -> str:
-    """The model_type; where it is missing or unknown, what the class name in `architectures` implies."""
+    """The model_type; where it is missing or unknown, what the class name in `architectures` implies, or the layer
+    that mamba_ssm's own configs name."""
     kind = str(fields.get("model_type") or "").lower()
+    if not kind and isinstance(scan := fields.get("ssm_cfg"), Mapping):
+        return "mamba2" if scan.get("layer") == "Mamba2" else "mamba"
     types = _table()["types"]
     if kind in types or kind in _table()["refused"]:
         return kind
@@ -142,6 +145,21 @@ def _flattened(fields: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in inner.items():
                 flat.setdefault(str(name), value)
     return flat
+
+
+def _as_numbers(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same with lists that say one number for every layer as that number (Hunyuan's moe_topk), and the vocabulary
+    as mamba_ssm pads it."""
+    layers = next((fields[name] for name in _named("num_hidden_layers") if isinstance(fields.get(name), int)), 0)
+    single = {name for field in _table()["names"] for name in _named(field)}
+    for name in single & set(fields):
+        value = fields[name]
+        alike = isinstance(value, list) and len(value) == layers and layers > 1 and len(set(map(str, value))) == 1
+        fields[name] = value[0] if alike else value
+    multiple, vocab = fields.get("pad_vocab_size_multiple"), fields.get("vocab_size")
+    if isinstance(multiple, int) and isinstance(vocab, int) and _is_many(multiple):
+        fields["vocab_size"] = -(-vocab // multiple) * multiple
+    return fields
 
 
 def _rename(fields: dict[str, Any], theirs: str, ours: str) -> None:
@@ -197,7 +215,7 @@ def _split_layers(fields: dict[str, Any], parts: int) -> None:
 
 def _layer_lists(fields: dict[str, Any]) -> None:
     """The lists of `build` from those that others have instead: transformers 5 (mlp_layer_types, layers_block_type),
-    MiMo (1 = sliding), Kimi Linear (numbers from 1), Laguna (heads of each layer), GLM-5 (every how many layers choose
+    Kimi Linear (numbers from 1), Laguna (heads of each layer), GLM-5 (every how many layers choose
     tokens), Step-3.5 (numbers of layers with experts, as text)."""
     feeds = fields.pop("mlp_layer_types", None)
     if isinstance(feeds, list) and "sparse" in feeds:
@@ -216,9 +234,7 @@ def _layer_lists(fields: dict[str, Any]) -> None:
         first = fields.pop("index_skip_topk_offset", 2)
         shared = [max(i - first + 1, 0) % every for i in range(layers)]
         fields.setdefault("indexer_types", ["shared" if rest else "full" for rest in shared])
-    pattern = fields.pop("hybrid_layer_pattern", None)
-    if isinstance(pattern, list):
-        fields.setdefault("layer_types", ["sliding_attention" if on else "full_attention" for on in pattern])
+    _windows_and_scans(fields)
     linear = fields.pop("linear_attn_config", None)
     if not isinstance(linear, Mapping):
         return
@@ -234,6 +250,27 @@ def _layer_lists(fields: dict[str, Any]) -> None:
     ):
         if linear.get(theirs) is not None:
             fields.setdefault(ours, linear[theirs])
+
+
+def _windows_and_scans(fields: dict[str, Any]) -> None:
+    """`layer_types` from MiMo's numbers (1 = sliding), EXAONE's letters (LLLG), and the numbers of Bamba's layers with
+    attention."""
+    layers = fields.get("num_hidden_layers")
+    pattern = fields.pop("hybrid_layer_pattern", None)
+    if isinstance(pattern, list):
+        fields.setdefault("layer_types", ["sliding_attention" if on else "full_attention" for on in pattern])
+    if not (isinstance(layers, int) and 0 < layers < 10_000):
+        return
+    letters = fields.get("sliding_window_pattern")
+    if isinstance(letters, str) and set(letters) <= {"L", "G"} and letters:
+        del fields["sliding_window_pattern"]
+        kinds = [letters[i % len(letters)] for i in range(layers)]
+        if fields.get("sliding_window"):
+            sliding = ["sliding_attention" if kind == "L" else "full_attention" for kind in kinds]
+            fields.setdefault("layer_types", sliding)
+    numbers = fields.pop("attn_layer_indices", None)
+    if isinstance(numbers, list) and fields.get("mixer"):
+        fields.setdefault("layer_types", ["attention" if i in numbers else "mamba" for i in range(layers)])
 
 
 def _numbered_experts(fields: dict[str, Any]) -> None:

@@ -273,3 +273,42 @@ def test_nested_text_config_is_multimodal_and_said() -> None:
     built = architecture(HUB["llama-4-scout text decoder"][0])
     assert built.multimodal
     assert any("vision" in note for note in built.notes)
+
+
+def _published(parameters: float) -> Any:
+    return pytest.approx(parameters, rel=0.005)
+
+
+_MAMBA = {"mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_expand": 2, "mamba_n_groups": 1}
+_WIDE = {"num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "hidden_size": 4096}
+_BAMBA = {  # ibm-ai-platform/Bamba-9B-v1: the numbers of the layers that are attention
+    **_MAMBA, **_WIDE, "model_type": "bamba", "attn_layer_indices": [9, 18, 27], "intermediate_size": 14336,
+    "mamba_n_heads": 128, "vocab_size": 128256, "tie_word_embeddings": False,
+}  # fmt: skip
+_EXAONE = {  # LGAI-EXAONE/EXAONE-4.0-32B: windows as letters
+    "model_type": "exaone4", "head_dim": 128, "hidden_size": 5120, "intermediate_size": 27392, "vocab_size": 102400,
+    "num_attention_heads": 40, "num_hidden_layers": 64, "num_key_value_heads": 8, "sliding_window": 4096,
+    "sliding_window_pattern": "LLLG", "tie_word_embeddings": False,
+}  # fmt: skip
+_HUNYUAN = {  # tencent/Hunyuan-A13B: one number for every layer
+    **_WIDE, "model_type": "hunyuan_v1_moe", "attention_head_dim": 128, "intermediate_size": 3072, "num_experts": 64,
+    "moe_intermediate_size": [3072] * 32, "moe_topk": [8] * 32, "num_shared_expert": [1] * 32, "vocab_size": 128167,
+}  # fmt: skip
+_SCAN = {  # state-spaces/mamba2-2.7b: mamba_ssm's own fields
+    "d_model": 2560, "n_layer": 64, "vocab_size": 50277, "ssm_cfg": {"layer": "Mamba2"}, "d_intermediate": 0,
+    "attn_layer_idx": [], "attn_cfg": {}, "pad_vocab_size_multiple": 16, "tie_embeddings": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "billions"), [(_BAMBA, 9.78), (_EXAONE, 32.0), (_HUNYUAN, 80.4), (_SCAN, 2.70)])
+def test_fields_as_their_makers_write_them(config: dict[str, Any], billions: float) -> None:
+    assert architecture(config).parameters / 1e9 == _published(billions)
+
+
+def test_windows_as_letters_are_windows() -> None:
+    config = {
+        "model_type": "exaone4", "head_dim": 64, "hidden_size": 512, "intermediate_size": 1024, "vocab_size": 1000,
+        "num_attention_heads": 8, "num_hidden_layers": 8, "num_key_value_heads": 8, "sliding_window_pattern": "LLLG",
+    }  # fmt: skip
+    assert not any(block.window for block in architecture(config).blocks)
+    assert {block.window for block in architecture(config | {"sliding_window": 256}).blocks} == {None, 256}
