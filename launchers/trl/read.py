@@ -22,6 +22,8 @@ _OF_PEFT = {"use_peft_lora": "use_peft", "use_lora": "use_peft", "use_4bit_quant
             "use_8bit_quantization": "load_in_8bit", "use_nested_quant": "use_bnb_nested_quant"}  # fmt: skip
 # Words of QLoRA's own script (artidoro/qlora qlora.py), which many scripts began as, too.
 _OF_QLORA = {"double_quant": "use_bnb_nested_quant", "quant_type": "bnb_4bit_quant_type", "model_max_len": "max_length"}
+# PEFT's own words of adapters, beside the Trainer's, and what such configs call passes.
+_OF_ADAPTERS = {"r": "lora_r", "target_modules": "lora_target_modules", "epochs": "num_train_epochs"}
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
 # Of those, what scripts that are not TRL's own seldom have for other reasons.
 _TRL_ALONE = ("use_peft", "loss_type", "num_generations", "max_prompt_length", "max_completion_length")
@@ -304,6 +306,10 @@ def _renamed(keys: Keys) -> None:
     for own, theirs in (_OF_PEFT | _OF_QLORA).items():
         if (item := keys.take(own)) is not None:
             keys.put(theirs, item.value, item.line)
+    if "lora_alpha" in keys and "r" in keys:
+        for own, theirs in _OF_ADAPTERS.items():
+            if (item := keys.take(own)) is not None and theirs not in keys:
+                keys.put(theirs, item.value, item.line)
     bits = keys.items.get("bits")
     if bits is not None and bits.value in (4, 8, 16) and not is_set(keys.items.get("full_finetune")):
         keys.take("bits")

@@ -163,3 +163,22 @@ def test_a_config_that_nothing_knows_and_that_names_a_known_one_stops_the_verdic
     result = imported({"search.yaml": search, "a.yaml": OLMO}, {"cluster.accelerator": "h100-sxm", "cluster.count": 8})
     assert [row.field for row in result.missing] == ["workload"]
     assert "search.yaml" in result.missing[0].why
+
+
+def test_adapters_in_pefts_own_words_are_no_full_training() -> None:
+    text = """
+model: Qwen/Qwen3-8B
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 8
+epochs: 10
+learning_rate: 1.0e-5
+r: 32
+lora_alpha: 64
+target_modules: [q_proj, v_proj]
+max_seq_length: 2048
+"""
+    values = known(text, "a.yaml")
+    assert (values["workload.method"], values["workload.lora.rank"], values["workload.epochs"]) == ("lora", 32, 10.0)
+    assert values["workload.lora.targets"] == "q_proj,v_proj"
+    some = read({"a.yaml": text + "layers_to_transform: [24, 25]\n"}, {})
+    assert "workload.method" in some.blocked
