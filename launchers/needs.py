@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import ModelFacts, facts_of, find_model
+from knowledge.models.catalogue import ModelFacts, architecture_row, checkpoints, facts_of, find_model
 from launchers.launch.names import last_part
 from launchers.launch.of_plan import Launch
 from launchers.tables import table
@@ -17,7 +17,22 @@ _CHATS = ("sft", "dpo", "ipo", "orpo", "simpo", "kto", "grpo", "ppo", "rm")
 def checkpoint_needs(launch: Launch) -> list[str]:
     """One sentence a need; none of a model that the plan describes inline."""
     chats = launch.kind == "training" and launch.training.stage in _CHATS
-    return model_needs(launch.model, chats) if launch.model is not None else []
+    if launch.model is None:
+        return []
+    return [*model_needs(launch.model, chats), *_packed(launch, launch.model)]
+
+
+def _packed(launch: Launch, model: str) -> list[str]:
+    """A checkpoint that is stored in a format which does not train, for a program that loads it as it is stored."""
+    stored, facts = table("data/checkpoints")["as_stored"], facts_of(model)
+    held = facts.weight_format if facts is not None else ""
+    programs = [name for name in launch.targets if held in stored.get(name, ())] if launch.kind == "training" else []
+    if not programs:
+        return []
+    same = [row.id for row in checkpoints() if row.shares == architecture_row(model) and row.weight_format == "bf16"]
+    copy = f"a copy in 16 bits, {same[0]}" if same else "a copy in 16 bits"
+    packed = f"{model} is stored in {held}, which transformers does not train"
+    return [f"weights: {packed}: name {copy} in the files of {programs[0]}"]
 
 
 def model_needs(model: str, chats: bool) -> list[str]:

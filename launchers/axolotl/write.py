@@ -9,7 +9,16 @@ from launchers.devices import attention_of
 from launchers.families import layer_class_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.sharding import backend_of
-from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import (
+    LAST_SAVED,
+    attention_word,
+    batch_comment,
+    learning_rate,
+    length,
+    optimizer,
+    packages,
+    saving,
+)
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARDS
 from launchers.launch.training import TrainingLaunch
@@ -35,7 +44,7 @@ def render(launch: TrainingLaunch) -> Piece:
     sections: dict[str, dict[str, Tree]] = {
         "model": {
             "base_model": checkpoint(launch, PATH, "base_model", needs, comments),
-            "attn_implementation": words["attention"][attention_of(launch)],
+            "attn_implementation": attention_word(launch, attention_of(launch), words["attention"]),
         },
         "method": words["stages"][training.stage]["fields"] | _adapter(launch, needs),
         "data": _data(launch, needs, comments),

@@ -14,6 +14,9 @@ _ZERO = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2, "HYBRID_SHARD": 3, "HYBRID_SHARD_Z
 _ZERO |= {str(number): name for number, name in ((1, 3), (2, 2), (3, 0), (4, 3), (5, 2))}
 ADAPTERS = ("lora", "qlora", "dora", "pissa")
 
+# FlashAttention with attention sinks, as transformers names it.
+OF_SINKS = "kernels-community/vllm-flash-attn3"
+
 
 def optimizers() -> dict[str, Any]:
     return inverted(table("hf/fields")["optimizers"], table("hf/fields")["other_optimizers"])

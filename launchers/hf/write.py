@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from launchers.devices import attention_of
+from launchers.families import template_of
 from launchers.launch.duration import KEPT_NEWEST, save_steps
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
@@ -38,7 +41,15 @@ def packages(launch: TrainingLaunch, *programs: str) -> list[str]:
     values["workload.lora.quantisation"] = launch.quantisation
     values["workload.attention"] = attention_of(launch)
     wanted = [row for name in ("hf", *programs) for row in table(f"{name}/fields")["packages"].items()]
-    return [package for field, by_value in wanted if (package := by_value.get(values[field]))]
+    needed = [package for field, by_value in wanted if (package := by_value.get(values[field]))]
+    own = table("hf/fields")["sinks"].get(template_of(launch.model))
+    return [own["package"] if own is not None and package == "flash-attn" else package for package in needed]
+
+
+def attention_word(launch: TrainingLaunch, chosen: str, words: Mapping[str, Value]) -> Value:
+    """The Trainer's word for an attention kernel; a model with attention sinks has a kernel of its own."""
+    own = table("hf/fields")["sinks"].get(template_of(launch.model))
+    return own["kernel"] if own is not None and chosen.startswith("flash") else words[chosen]
 
 
 def saving(launch: TrainingLaunch) -> dict[str, Value]:

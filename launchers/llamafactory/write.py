@@ -137,6 +137,11 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
         content = table("llamafactory/fields")["data"][stage]
         comments["dataset"] = f"set this: a name in data/dataset_info.json ({content})"
         needs.append(f"{PATH}: dataset, the name of your data in data/dataset_info.json ({content})")
+    elif not launch.synthetic:
+        name = launch.site.dataset
+        needs.append(
+            f"{PATH}: an entry {name} in data/dataset_info.json, which says where the data are and their columns"
+        )
     template = template_of(launch.model)
     if template:
         fields["template"] = template

@@ -70,7 +70,7 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
         findings.default("workload.precision", "bf16", "accelerate's own settings say it")
     _precision(keys, findings, "bf16" if is_trl else "fp32")
     hf.optimizer(keys, findings)
-    attention = {"flash_attention_2": "flash"} | inverted(words["attention"])
+    attention = {"flash_attention_2": "flash", hf.OF_SINKS: "flash"} | inverted(words["attention"])
     findings.word("workload.attention", keys.take("attn_implementation"), attention, soft=True)
     hf.checkpointing(keys, findings, usual=is_trl)
     for key in dict.fromkeys(words["fused_loss"].values()):

@@ -10,7 +10,16 @@ from launchers.devices import attention_of
 from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
 from launchers.hf.profiler import CALLBACK, callback
 from launchers.hf.sharding import backend_of, uses_fsdp
-from launchers.hf.write import LAST_SAVED, batch_comment, learning_rate, length, optimizer, packages, saving
+from launchers.hf.write import (
+    LAST_SAVED,
+    attention_word,
+    batch_comment,
+    learning_rate,
+    length,
+    optimizer,
+    packages,
+    saving,
+)
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET, ENGINE_HOST, REWARD
 from launchers.launch.training import TrainingLaunch
@@ -113,7 +122,7 @@ def _model(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) -
     fields: dict[str, Tree] = {
         "model_name_or_path": checkpoint(launch, PATH, "model_name_or_path", needs, comments),
         "dtype": "float32" if half is None or whole else half,
-        "attn_implementation": words["attention"][_attention(launch)],
+        "attn_implementation": attention_word(launch, _attention(launch), words["attention"]),
         **words["methods"][training.method],
     }
     if not launch.uses_adapters:

@@ -98,3 +98,22 @@ def test_every_field_of_a_run_is_in_its_files(field):
     if field in ("image_size", "video_frames", "vision"):
         base |= SEEING
     assert llamafactory({**base, path: OTHERS[field]}) != llamafactory(base)
+
+
+def test_checkpoints_that_do_not_train_as_they_are_stored_are_told() -> None:
+    """transformers refuses to train MXFP4 and FP8 weights; LlamaFactory unpacks them, TRL and Axolotl do not."""
+
+    def needs(model: str, target: str) -> str:
+        changes = {
+            "model": model,
+            "workload.method": "lora",
+            "layout.zero_stage": 0,
+            "workload.framework": "hf-trainer",
+        }
+        rendered = render(complete(changes), ["accelerate", target] if target == "trl" else [target])
+        return " ".join(rendered.needs_from_user)
+
+    assert "unsloth/gpt-oss-20b-BF16" in needs("openai/gpt-oss-20b", "trl")
+    assert "stored in fp8_block" in needs("deepseek-ai/DeepSeek-V3", "trl")
+    assert "stored in" not in needs("openai/gpt-oss-20b", "llamafactory")
+    assert "stored in" not in needs("Qwen/Qwen3-8B", "trl")

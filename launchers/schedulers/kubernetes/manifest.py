@@ -115,14 +115,18 @@ def finish(
 
 def claim(manifest: Manifest) -> dict[str, Tree]:
     """The claim of the folder that the pods share."""
-    size_gib = 50 * math.ceil(stored_bytes(manifest.launch) / 2**30 / 50)
-    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": f"{size_gib}Gi"}}}
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": claim_size(manifest.launch)}}}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata(manifest, "-work"),
         "spec": spec,
     }
+
+
+def claim_size(launch: Launch) -> str:
+    """What is stored of a run or a model, in steps of 50 GiB."""
+    return f"{50 * math.ceil(stored_bytes(launch) / 2**30 / 50)}Gi"
 
 
 def metadata(manifest: Manifest, suffix: str = "", queued: bool = False) -> dict[str, Tree]:
