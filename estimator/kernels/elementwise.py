@@ -259,7 +259,7 @@ def _feed(job: Job, block: Block, style: Style, total: _Sum) -> None:
     total.whole_of(copies, _ROUTED[style])
     if any(m.role == "expert" and m.split == "row" and m.bias for m in block.matrices):
         total.whole_of(copies, _EXPERT_BIAS[style])
-    if style == "eager" and job.framework.activations.hf_modules:
+    if _loops_experts(job, style):
         total.kernels += _EXPERT_LOOP[0] * block.experts
         total.kernels_back += _EXPERT_LOOP[1] * block.experts
 
@@ -492,12 +492,17 @@ def embedding_operators(job: Job, layouts: Layouts, tokens: Floats) -> Operators
 def matmul_kernels(job: Job, block: Block, layouts: Layouts, style: Style) -> tuple[Floats, Floats]:
     """Matmuls launched by one block, forward and backward; experts one by one where the modules loop over them."""
     forward = layouts.ones() * len(block.matrices)
-    if style == "eager" and job.framework.activations.hf_modules:
+    if _loops_experts(job, style):
         experts = [matrix.copies for matrix in block.matrices if matrix.role == "expert"]
         forward = forward - len(experts)
         for copies in experts:
             forward = forward + np.maximum(1.0, copies / layouts.ep)
     return forward, forward * (1.0 if job.uses_adapters else 2.0)
+
+
+def _loops_experts(job: Job, style: Style) -> bool:
+    loops = job.framework.operators.loops_experts or (job.quantised and job.framework.activations.hf_modules)
+    return style == "eager" and loops
 
 
 def adapted_modules(job: Job, block: Block) -> int:

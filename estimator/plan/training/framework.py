@@ -211,6 +211,9 @@ class OperatorStyle:
     use_fused_weighted_squared_relu)."""
     launches_each_expert: bool
     """Whether each expert's matmul is launched for itself (Transformer Engine, nvte_multi_stream_cublas_gemm)."""
+    loops_experts: bool
+    """Whether Python goes from expert to expert (transformers below 5, which has grouped matmuls for all of them; both
+    where each expert's weights are in four bits)."""
 
 
 @dataclass(frozen=True)
