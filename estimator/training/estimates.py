@@ -10,6 +10,7 @@ import numpy as np
 
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
+from estimator.plan.training.run_length import full_sample, padded_share
 from estimator.plan.training.stages import Floats, stage_shape
 from estimator.training.memory import Memory, device_memory, fits, stage_memory, taken
 from estimator.training.schedule import Step, step_time
@@ -18,6 +19,8 @@ from estimator.units import GIB, PERCENT
 # Candidates estimated at a time: few calls, of arrays of which a few fit in a core's cache. Of larger batches only
 # totals are kept.
 _PIECE = 24_576
+# Part of a step from which padding is told.
+_MUCH_PADDING = 0.15
 Entries = TypeVar("Entries", Memory, Step)
 
 
@@ -227,6 +230,12 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
     if not estimates.fits[index]:
         need, have = estimates.high_bytes[index] / GIB, job.usable_bytes / GIB
         sentences.append(f"does not fit safely: up to {need:.1f} GiB per device of {have:.1f} GiB usable")
+    if (empty := padded_share(training)) > _MUCH_PADDING:
+        length, rows = (1.0 - empty) * full_sample(training), full_sample(training)
+        sentences.append(
+            f"samples of {length:,.0f} tokens are taken as padded to {rows:,}: up to {PERCENT * empty:.0f} % of a step "
+            "is padding, less where rows end with the longest of a micro-batch"
+        )
     sentences += unmeasured(job)
     if training.stage in ("ppo", "grpo"):
         if training.rollout == "separate":

@@ -216,7 +216,7 @@ def test_a_large_vocabulary_costs_its_gradient() -> None:
 
 
 def test_experts_are_launched_one_by_one_only_in_a_loop() -> None:
-    """transformers has grouped matmuls for all experts since 5.0 (pull 42697), for weights that are not in four bits."""
+    """transformers has grouped matmuls of all experts since 5.0 (pull 42697), but of weights in four bits."""
     mixtral = ONE_DEVICE | {"model": "mistralai/Mixtral-8x7B-v0.1"}
     older = {"workload.software_version": "transformers 4.57"}
     for changes in ({}, older, {"workload.method": "qlora"}):

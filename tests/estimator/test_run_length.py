@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Training
-from estimator.plan.training.run_length import RunSize, run_size
+from estimator.plan.training.run_length import RunSize, full_sample, padded_share, run_size
 
 
 def size(**fields: Any) -> RunSize | None:
@@ -107,3 +107,16 @@ def test_a_complete_plan_says_how_long_samples_are_taken_to_be() -> None:
     assert job.run is not None
     assert job.run.tokens == 512_000
     assert "workload.epochs" not in {row.field for row in make_job({"workload.steps": 5}).assumptions}
+
+
+def test_tokens_samples_padding_and_hours_agree() -> None:
+    """Tokens of the data are those of all rows of the run less their padding, in every stage and either way."""
+    for stage in ("sft", "dpo", "rm"):
+        for packing in (True, False):
+            fields = {"stage": stage, "packing": packing, "dataset_samples": 10_000, "sample_tokens": 600}
+            training = Training.model_validate({"seq_len": 1024, "global_batch": 16} | fields)
+            run = run_size(training, 16 * full_sample(training))
+            assert run is not None
+            rows = run.steps * 16 * full_sample(training)
+            assert run.tokens == pytest.approx(rows * (1.0 - padded_share(training)), rel=0.02)
+            assert (padded_share(training) > 0) == (not packing or stage != "sft")

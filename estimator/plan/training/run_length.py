@@ -74,6 +74,14 @@ def is_packed(training: Training) -> bool:
     return training.packing and training.stage in _PACKED_STAGES
 
 
+def padded_share(training: Training) -> float:
+    """Part of a step's tokens that no sample has, where samples are known to be shorter than the rows of their own."""
+    length = data_size(training)[2]
+    if length is None or is_packed(training) or training.stage in ("ppo", "grpo"):
+        return 0.0
+    return max(0.0, 1.0 - length / full_sample(training))
+
+
 def full_sample(training: Training) -> int:
     """Tokens of a sample that fills its rows: a sequence, or the two of a preference pair."""
     assert training.seq_len is not None
