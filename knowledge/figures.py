@@ -165,6 +165,7 @@ _RULES: dict[str, Callable[[float], str]] = {
     "room": room,
     "bytes": lambda value: file_size(int(value)),
     "s": seconds,
+    "min": lambda value: seconds(60.0 * value),
     "h": hours,
     "USD": usd,
     "USD/h": usd,

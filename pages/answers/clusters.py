@@ -22,6 +22,7 @@ from pages.results.money import (
     options,
     rejected,
     verdicts,
+    winner_words,
 )
 from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
 
@@ -49,7 +50,8 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
     cheapest = "" if monthly else _cheapest(clusters)
-    what = " ".join(filter(None, (doubt, _pays(first), cheapest, what, taken_data(clusters.assumptions))))
+    closest = _closest_change(clusters) if clusters.satisfied else ""
+    what = " ".join(filter(None, (doubt, _pays(first), cheapest, closest, what, taken_data(clusters.assumptions))))
     sure = not (doubt or limits.doubtful)
     head = (
         Headline(
@@ -74,6 +76,12 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         Prose(later if clusters.priced else ""),
         Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"]),
     ]
+
+
+def _closest_change(clusters: RecommendedCluster) -> str:
+    """What would change the first choice, of what is within the uncertainty if anything is."""
+    row = min(clusters.winner_changes, key=lambda row: not row.within, default=None)
+    return winner_words(row) if row else ""
 
 
 def _of_first(clusters: RecommendedCluster) -> list[str]:

@@ -30,7 +30,7 @@ from planner.serving.results import BestServing, ServingCost
 _MOST_OFFERS = 5
 _DAY_H = 24.0
 _MOST_WAYS = 3
-_PRICED = {"spot": " on spot", "reserved": " reserved for a year", "reserved_3y": " reserved for three years",
+_PRICED = {"spot": " on spot", "reserved": " reserved", "reserved_3y": " reserved for three years",
            "community": " on community machines"}  # fmt: skip
 _TERMS = {"reserved": "reserved", "reserved_3y": "three years"}
 _WITHIN = {True: "within", False: "**over**"}
@@ -91,9 +91,7 @@ def _is_assumed(owned: OwnedCost, field: str) -> bool:
 
 def _spot(cost: CostEstimate) -> str:
     """The spot offer that was taken beside the same machines on demand, and beside the cheapest of these."""
-    row = next(
-        (row for row in cost.by_provider if (row.provider, row.instance) == (cost.provider, cost.instance)), None
-    )
+    row = _chosen(cost)
     if row is None or row.spot_usd_per_hour is None or cost.usd is None:
         return ""
     text = f"**Spot** {row.instance} of {row.provider}: {figures.usd(row.spot_usd_per_hour)} an hour, "
@@ -202,8 +200,19 @@ def serving(cost: CostEstimate, most_usd: float | None) -> list[Block]:
 def priced(cost: CostEstimate) -> str:
     """'$119 ($102–140) on spot at AWS': what it costs, how it is priced where that is not by the hour on demand, and by
     whom."""
-    whose = f" at {cost.provider}" if cost.provider else ""
-    return "" if cost.usd is None else f"{figures.held(cost, 'usd')}{_PRICED.get(cost.price, '')}{whose}"
+    return "" if cost.usd is None else f"{figures.held(cost, 'usd')}{_how(cost)}"
+
+
+def _how(cost: CostEstimate) -> str:
+    row = _chosen(cost)
+    term = f", {row.reserved_term}," if cost.price == "reserved" and row and row.reserved_term else ""
+    return f"{_PRICED.get(cost.price, '')}{term}{f' at {cost.provider}' if cost.provider else ''}"
+
+
+def _chosen(cost: CostEstimate) -> ProviderCost | None:
+    return next(
+        (row for row in cost.by_provider if (row.provider, row.instance) == (cost.provider, cost.instance)), None
+    )
 
 
 def first(cost: CostEstimate) -> str:
@@ -216,8 +225,7 @@ def first(cost: CostEstimate) -> str:
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
     span = f"an hour{' of use' if cost.price == 'owned' else ''}, {figures.usd(per_month)} a month"
-    how = _PRICED.get(cost.price, "") + (f" at {cost.provider}" if cost.provider else "")
-    return f"{figures.usd(per_token)} per million output tokens{how}: {figures.usd(cost.usd_per_hour)} {span}."
+    return f"{figures.usd(per_token)} per million output tokens{_how(cost)}: {figures.usd(cost.usd_per_hour)} {span}."
 
 
 def over(cost: CostEstimate, most_usd: float | None) -> str:
@@ -280,9 +288,19 @@ def _energy(cost: CostEstimate, span: str = "") -> list[Block]:
     return [Prose(text)]
 
 
+def carbon(cost: CostEstimate) -> str:
+    """'17,648 kg of CO2 in Poland, 958 kg in Sweden': of each region that was asked for."""
+    if cost.co2_kg is None:
+        return ""
+    first = f"{figures.shown('co2_kg', cost.co2_kg)} of CO2"
+    first += "" if cost.region in (None, WORLD) else f" in {cost.region}"
+    others = [f"{figures.shown('co2_kg', row.co2_kg)} in {row.region}" for row in cost.co2_elsewhere]
+    return ", ".join([first, *others])
+
+
 def carbon_by_hours(cost: CostEstimate) -> str:
     """What the run weighs that works at some hours of the day alone, and how many days it then takes."""
-    if cost.co2_kg is None or cost.region in (None, WORLD):
+    if cost.co2_kg is None or cost.region in (None, WORLD) or cost.co2_elsewhere:
         return ""
     if not cost.co2_by_hours:
         return f"The carbon intensity by hour of the day is not known for {cost.region}."

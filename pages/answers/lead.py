@@ -157,7 +157,7 @@ _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
     "usd": money.priced,
     "device_hours": lambda bill: f"{figures.shown('device_hours', bill.device_hours)} device-hours",
-    "co2_kg": lambda bill: "" if bill.co2_kg is None else f"{figures.shown('co2_kg', bill.co2_kg)} of CO2",
+    "co2_kg": money.carbon,
     "kwh": lambda bill: "" if bill.kwh is None else figures.shown("kwh", bill.kwh),
 }
 # Limits that are set in a question are what it asks about.

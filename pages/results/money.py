@@ -22,6 +22,7 @@ from planner.clusters.results import (
     NearPlan,
     Reason,
     RecommendedCluster,
+    WinnerChange,
     from_whom,
 )
 from planner.money.offers import of_strangers
@@ -52,6 +53,7 @@ def cost(result: CostEstimate) -> list[Block]:
         *owned(result.owned),
         *break_even(result.break_even, *([OWN_OR_RENT] if result.price == "owned" else [])),
         *carbon_hours(result.co2_by_hours),
+        *carbon_elsewhere(result),
         *over_api(result.api, "Over an API"),
         *map(Chart, result.plots),
         *notes("Not included", result.not_included),
@@ -214,6 +216,11 @@ def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:
     return table(rows, columns, f"At these hours alone ({HOURS_OF})")
 
 
+def carbon_elsewhere(result: CostEstimate) -> list[Block]:
+    """The same energy from each grid that was asked for, where there are several."""
+    return table([result, *result.co2_elsewhere], ["region", "co2_kg"], "By region") if result.co2_elsewhere else []
+
+
 def _from_when(row: BreakEven) -> str:
     if row.hours_per_year is None or row.share is None:
         return "never"
@@ -283,11 +290,12 @@ def verdicts(result: RecommendedCluster) -> list[Block]:
             f"Best trade-off of cost and time: {cluster_name(result.knee)}{took}{cost}; each hour saved beyond it "
             "costs more."
         )
-    for row in result.winner_changes:
-        told.append(
-            f"If {row.what}, {row.winner} comes first{', which is within the uncertainty' if row.within else ''}."
-        )
-    return notes("What would change it", told)
+    return notes("What would change it", [*told, *map(winner_words, result.winner_changes)])
+
+
+def winner_words(row: WinnerChange) -> str:
+    """What would have to be otherwise for another cluster to come first."""
+    return f"If {row.what}, {row.winner} comes first{', which is within the uncertainty' if row.within else ''}."
 
 
 def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:

@@ -88,7 +88,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         satisfied=result.satisfied,
         why=[*result.told, *_why(ask, options, sort, result), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, first, result.beyond)),
-        knee=knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h)),
+        knee=_as_listed(options, knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h))),
         winner_changes=list(winner_changes(options, sort, lambda option: _value(option, sort, ask.unhurried_h))),
         nearest=[] if result.satisfied else nearest(ask, options, _cheapest),
         sizes_tried=result.tried,
@@ -98,6 +98,14 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         warnings=list(_warnings(ask, options, result)),
         evidence=evidence_of(first.estimate.job) if first else [],
     )
+
+
+def _as_listed(options: Sequence[ClusterOption], option: ClusterOption | None) -> ClusterOption | None:
+    """The same cluster as it stands among the options, whose layout may be another that files can say."""
+    if option is None:
+        return None
+    place = (option.accelerator, option.count, option.provider)
+    return next((each for each in options if (each.accelerator, each.count, each.provider) == place), option)
 
 
 def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
@@ -476,10 +484,9 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
     serving = isinstance(ask.plan.workload, Inference)
     if not serving and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
-    if open_sized := [option for option in options if option.size_open]:
-        names = dict.fromkeys(option.provider for option in open_sized if option.provider)
-        first_sized = options[0] if options[0].size_open else min(open_sized, key=lambda option: option.count)
-        yield open_words(list(names), first_sized.count)
+    if options[0].size_open:
+        names = dict.fromkeys(option.provider for option in options if option.size_open and option.provider)
+        yield open_words(list(names), options[0].count)
     first = result.choices[0].estimate
     yield from before_release(first.job.machine.accelerator)
     yield from unmeasured(first.job) if isinstance(first, Planned) else unmeasured_serving(first.job)

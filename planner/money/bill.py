@@ -10,7 +10,7 @@ from estimator.money.cost import energy_kwh
 from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
-from knowledge.prices.energy import WORLD, Fact, energy_assumptions
+from knowledge.prices.energy import WORLD, Fact, Place, energy_assumptions
 from knowledge.prices.kin import alone_price, kin_price
 from planner.asked.money import CostTerms
 from planner.clock import today
@@ -20,8 +20,8 @@ from planner.money.break_even import break_evens, by_hours_of_use
 from planner.money.choice import Chosen, Hours, choose
 from planner.money.offers import PriceKind, in_order
 from planner.money.owned import owned_cost
-from planner.money.results import CarbonHours, CostEstimate, OwnedCost
-from planner.money.terms import place_of
+from planner.money.results import CarbonElsewhere, CarbonHours, CostEstimate, OwnedCost
+from planner.money.terms import place_of, places_of
 from planner.rejected_rows import rejected_prices_of
 from planner.result import Assumption, ProviderCost
 
@@ -101,6 +101,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         kwh=kwh,
         co2_kg=None if kwh is None else kwh * payment.energy["kg_co2_per_kwh"].value,
         co2_by_hours=_by_hours(work, payment, terms, kwh),
+        co2_elsewhere=[] if kwh is None else [_carbon(place, kwh) for place in places_of(terms)[1:]],
         by_provider=payment.rows,
         owned=payment.owned,
         break_even=break_evens(payment.rows, payment.owned, chosen),
@@ -124,7 +125,7 @@ def of_providers(rows: list[ProviderCost], names: list[str] | None) -> list[Prov
 
 def energy_facts(terms: CostTerms) -> dict[str, Fact]:
     """host_share, pue and kg_co2_per_kwh of the region that is asked for."""
-    facts = dict(energy_assumptions(terms.region))
+    facts = dict(energy_assumptions(place_of(terms).name))
     if terms.region is None:
         weight = facts["kg_co2_per_kwh"]
         facts["kg_co2_per_kwh"] = Fact(weight.value, f"{WORLD.lower()} mean, as no region is named: {weight.source}")
@@ -145,6 +146,11 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
         )
         for part in place_of(terms).hours
     ]
+
+
+def _carbon(place: Place, kwh: float) -> CarbonElsewhere:
+    weight = place.kg_co2_per_kwh
+    return CarbonElsewhere(region=place.name, kg_per_kwh=weight.value, co2_kg=kwh * weight.value, source=weight.source)
 
 
 def per(usd: float | None, amount: float | None) -> float | None:

@@ -100,6 +100,15 @@ class CarbonHours(Result):
     takes_days: float | None = Field(description="Of a run that ends.")
 
 
+class CarbonElsewhere(Result):
+    """The same energy from another grid."""
+
+    region: str
+    kg_per_kwh: float
+    co2_kg: float
+    source: str
+
+
 class Saving(Result):
     """A way to pay less for a run, to have it sooner, or to spend more on it."""
 
@@ -194,6 +203,9 @@ class CostEstimate(Warned):
     co2_kg: float | None
     co2_by_hours: list[CarbonHours] = Field(
         default_factory=list, description="By the hours of the day; empty where the region's are not known."
+    )
+    co2_elsewhere: list[CarbonElsewhere] = Field(
+        default_factory=list, description="In the other regions where several were asked for."
     )
     by_provider: list[ProviderCost]
     owned: OwnedCost | None = Field(

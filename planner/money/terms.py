@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from estimator.errors import PlanError
 from estimator.machine.hardware import Price
 from estimator.money.cost import hourly_interruptions
 from estimator.money.goodput import Disturbance, goodput
@@ -18,9 +19,21 @@ from planner.training.run import FailureTerms, restart_of
 _HOURS_PER_DAY = 24.0
 
 
+def places_of(terms: CostTerms) -> list[Place]:
+    """The region asked for, or each of several between commas; the world where none is. Raises PlanError for an unknown
+    one."""
+    if terms.region is None or "," not in terms.region:
+        return [find_place(terms.region)]
+    try:
+        return [find_place(terms.region)]
+    except PlanError:
+        places = [find_place(name.strip()) for name in terms.region.split(",") if name.strip()]
+        return list({place.name: place for place in places}.values()) or [find_place(terms.region)]
+
+
 def place_of(terms: CostTerms) -> Place:
-    """Raises PlanError for an unknown region."""
-    return find_place(terms.region)
+    """The first of them, of whose electricity the figures are. Raises PlanError for an unknown region."""
+    return places_of(terms)[0]
 
 
 def failures_of(terms: CostTerms) -> FailureTerms:

@@ -163,3 +163,41 @@ def test_who_speaks_of_buying_is_told_of_it_first(words: str, first: str) -> Non
     (turn,) = talk([words])
     assert first in turn.answer.strip().splitlines()[0]
     assert "(unverified)" not in turn.answer
+
+
+def test_a_rate_behind_the_name_of_a_currency_is_dollars_for_one_of_it() -> None:
+    (turn,) = talk(["price of 8 h100 in GBP at 1.27 for lora of llama-3.1-8b on 1B tokens"])
+    assert turn.calls[-1].arguments["currency"] == "GBP=1.27"
+    assert "1.27 taken as the US dollars that one GBP is worth" in turn.answer
+
+
+def test_two_places_are_told_beside_each_other() -> None:
+    (turn,) = talk(["CO2 of lora of llama-3.1-8b on 8 h100, 1B tokens, in Sweden vs Poland?"])
+    assert turn.calls[-1].arguments["region"] == "sweden, poland"
+    assert re.search(r"kg of CO2 in Sweden, [\d.]+ kg in Poland", turn.answer.splitlines()[0])
+
+
+def test_machines_of_strangers_are_asked_for_in_words_and_doubted_first() -> None:
+    (turn,) = talk(["16 x rtx 4090 on community cloud, lora of llama-3.1-8b, 100M tokens: price?"])
+    assert turn.calls[-1].arguments["price"] == "community"
+    first = turn.answer.splitlines()[0]
+    assert "at RunPod" in first
+    assert first.index("nothing joins them") < first.index("machines of others")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("how much time is lost to failures?", "Interruptions to be expected"),
+        ("what is its goodput?", "Part of all hours that are steps"),
+        ("how often should I checkpoint?", "Work between two checkpoints"),
+    ],
+)
+def test_what_failures_take_is_answered_first(words: str, told: str) -> None:
+    (turn,) = talk([f"pretrain llama-3.1-8b on 512 h100 with 3T tokens: {words}"])
+    assert told in turn.answer.splitlines()[0]
+
+
+def test_what_would_change_the_choice_is_in_its_first_lines() -> None:
+    (turn,) = talk(["which cluster should I rent to pretrain a 13B model on 300B tokens?"])
+    assert re.search(r"If .* (slower|more an hour).* comes first", turn.answer.splitlines()[0])

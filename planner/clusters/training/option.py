@@ -17,7 +17,7 @@ from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
 from planner.estimates import PlanEstimate
 from planner.files.expressible import expressible
-from planner.money.offers import offer, offers
+from planner.money.offers import offer, offers, open_words
 from planner.training.memory import memory_of
 from planner.training.pinned import chosen_alone, quick_estimate
 from planner.training.planned import Planned, best_layout, plan_training
@@ -83,6 +83,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
     listed = [offer(price, shape.count, paid_h)] if price and ask.buys else offers(planned, paid_h)
     chosen_offer = next((row for row in listed if row.usd is not None), None) if price else None
     hourly = chosen_offer.usd_per_hour if chosen_offer else None
+    is_open = bool(chosen_offer and chosen_offer.size_open)
     others = beside(ask, candidate, shape.node, joined)
     tokens_per_s = job.tokens_per_step / step_s
     usd = chosen_offer.usd if chosen_offer and run else None
@@ -98,7 +99,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         instances=chosen_offer.instances if chosen_offer else None,
         price_date=chosen_offer.price_date if chosen_offer else None,
         stale=chosen_offer.stale if chosen_offer else None,
-        size_open=bool(chosen_offer and chosen_offer.size_open),
+        size_open=is_open,
         kw=ask.kw(shape.accelerator, shape.count),
         usd_per_hour=hourly,
         hours=run.hours if run else None,
@@ -121,7 +122,8 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         fits_deadline=None if allowed_h is None or run is None else run.hours <= allowed_h,
         fits_budget=None if limits.budget_usd is None or spent_usd is None else spent_usd <= limits.budget_usd,
         measured=job.calibration.device_measured,
-        notes=notes_of(price, shape.node, shape.count, joined),
+        notes=notes_of(price, shape.node, shape.count, joined)
+        + ([open_words([chosen_offer.provider], shape.count)] if chosen_offer and is_open else []),
         patch=changes,
         other_offers=others.offers,
         capex_usd=others.capex_usd,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.prices.book import prices
 from planner.money.cost import CostRequest, estimate_cost
@@ -111,3 +112,15 @@ def test_what_nothing_joins_is_said_before_all_else(price: str) -> None:
     asked = _asked(price=price, accelerator="rtx-4090", count=16, method="lora")
     bill = estimate_cost(asked)
     assert "nothing joins them" in bill.warnings[0]
+
+
+def test_several_regions_are_weighed_beside_each_other() -> None:
+    both = estimate_cost(_asked(region="Sweden, Poland"))
+    alone = [estimate_cost(_asked(region=name)) for name in ("Sweden", "Poland")]
+    assert both.region == alone[0].region
+    assert both.co2_kg == alone[0].co2_kg
+    (other,) = both.co2_elsewhere
+    assert (other.region, other.co2_kg) == ("Poland", alone[1].co2_kg)
+    assert not alone[0].co2_elsewhere
+    with pytest.raises(PlanError, match="Atlantis"):
+        estimate_cost(_asked(region="Sweden, Atlantis"))

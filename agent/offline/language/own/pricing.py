@@ -61,9 +61,10 @@ def pricing_of(page: Page) -> dict[str, Any]:
         found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
     found |= _price(page, found)
     told = page.read.asked("focus") or page.kept or page.filled or page.read.of("model", "accelerator")
-    for name in page.read.of("place") if told or not asks(page.read.found, []) else ():
+    places = page.read.of("place") if told or not asks(page.read.found, []) else ()
+    if places:
         # 'What is the weather in Paris?' is about no run.
-        found["region"] = name.id
+        found["region"] = ", ".join(dict.fromkeys(str(name.id) for name in places))
     providers = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
 NEAR_DOLLARS = ("eur", "gbp", "chf")
+# Those that are quoted in dollars for one of them, and more than any is worth.
+_QUOTED, _MOST_USD = ("eur", "gbp"), 3.0
 # Words between the two sides: 'is worth about'.
 _NEAR = 3
 
@@ -30,6 +32,7 @@ def in_dollars(page: Page) -> None:
         if per and amount.unit("usd"):
             page.worth[per] = amount.value
             told.append(row)
+    told += _bare(page, rows)
     if not page.worth:
         return
     page.left = [row for row in page.left if row not in told]
@@ -40,6 +43,29 @@ def in_dollars(page: Page) -> None:
         else number
         for number in page.filled
     ]
+
+
+def _bare(page: Page, rows: list[Row]) -> list[Row]:
+    """A number alone behind the money it is a rate of, 'in GBP at 1.27': as these are quoted, dollars for one of it."""
+    told = []
+    for row in rows:
+        amount = row.amounts[-1]
+        before = page.read.tokens[amount.start - 1].norm if amount.start else ""
+        if (
+            amount.units
+            or amount.per
+            or amount.scale
+            or before not in ("at", "@")
+            or not 0.0 < amount.value < _MOST_USD
+        ):
+            continue
+        near = range(max(0, amount.start - _NEAR), amount.start - 1)
+        unit = next((name for name in _QUOTED for at in near if page.read.found.has_unit(at, name)), None)
+        if unit and unit not in page.worth:
+            page.worth[unit] = amount.value
+            page.assumed.append(f"{amount.value:g} taken as the US dollars that one {unit.upper()} is worth")
+            told.append(row)
+    return told
 
 
 def _rate(one: Row, other: Row) -> dict[str, float] | None:
