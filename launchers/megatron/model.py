@@ -59,6 +59,8 @@ _LACKS = {
 }
 # Model types whose code has factors on embeddings, residuals or logits.
 _SCALED = ("granite", "granitemoe", "minicpm", "cohere", "cohere2")
+# Those whose norms come after attention and MLP, none before (transformers 5.6 modeling_olmo2.py, modeling_exaone4.py).
+_NORMED_AFTER = ("olmo2", "olmo3", "exaone4")
 
 
 def model_arguments(launch: TrainingLaunch, needs: list[str], path: str) -> Arguments:
@@ -122,6 +124,8 @@ def _check(model: Architecture, fields: Any) -> None:
         lacking.append("norms without weights or biases")
     if fields.get("model_type") in _SCALED:
         lacking.append("factors on embeddings, residuals and logits")
+    if fields.get("model_type") in _NORMED_AFTER:
+        lacking.append("norms after attention and MLP alone")
     if bool(fields.get("attention_bias")) != bool(fields.get("mlp_bias") or fields.get("expert_bias")):
         lacking.append("output biases in attention or the MLP alone")
     if len({(block.heads, block.kv_heads, block.head_dim) for block in model.blocks}) > 1:

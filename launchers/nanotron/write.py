@@ -22,7 +22,6 @@ from launchers.trial.synthetic import is_own
 from launchers.yaml_text import Tree, document
 
 PATH = "nanotron.yaml"
-_CHECKPOINTS = "checkpoints"
 
 
 def render(launch: TrainingLaunch) -> Piece:
@@ -31,7 +30,7 @@ def render(launch: TrainingLaunch) -> Piece:
     model = architecture(launch.plan.model)
     needs: list[str] = []
     comments: dict[str, str] = {}
-    steps = run_steps(launch)
+    steps, saved = run_steps(launch), f"saves/{launch.slug}"
     if steps is None:
         comments["train_steps"] = "set this: the plan says neither steps nor data"
         needs.append(
@@ -42,8 +41,8 @@ def render(launch: TrainingLaunch) -> Piece:
             "general": {"project": "shardwise", "run": launch.slug, "seed": 42},
             "checkpoints": {
                 "checkpoint_interval": save_steps(launch),
-                "checkpoints_path": _CHECKPOINTS,
-                "resume_checkpoint_path": _CHECKPOINTS,
+                "checkpoints_path": saved,
+                "resume_checkpoint_path": saved,
                 "checkpoints_path_is_shared_file_system": launch.nodes > 1,
             },
             "logging": {"iteration_step_info_interval": 1, "log_level": "info"},
@@ -66,7 +65,7 @@ def render(launch: TrainingLaunch) -> Piece:
     command = f"torchrun {torchrun_options(launch)} run_train.py --config-file {PATH}"
     needs += [
         "environment: nanotron and flash-attn, and run_train.py of huggingface/nanotron (2411b022) beside these files",
-        f"{PATH}: nanotron keeps every checkpoint; clear old ones of {_CHECKPOINTS}, and never the one in latest.txt",
+        f"{PATH}: nanotron keeps every checkpoint; clear old ones of {saved}, and never the one in latest.txt",
     ]
     text = document(heading(launch, command), {title: fields for title, fields in sections.items() if fields}, comments)
     start = Start(command, environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, programs=("nanotron",))
@@ -114,9 +113,11 @@ def _model(launch: TrainingLaunch, model: Architecture) -> dict[str, Tree]:
         raise PlanError(
             "model", f"nanotron's Llama has no {reason}", ["meta-llama/Llama-3.1-8B", "Llama architectures"]
         )
-    epsilon = beyond_dimensions(launch).get("norm_epsilon", 1e-05)
+    beyond = beyond_dimensions(launch)
+    epsilon, skipped = beyond.get("norm_epsilon", 1e-05), beyond.get("no_rope_freq")
     config: dict[str, Tree] = {
-        "is_llama_config": True,
+        # Layers without positions are those of its Qwen2, which is a Llama but for them.
+        **({"is_llama_config": True} if skipped is None else {"is_qwen2_config": True, "no_rope_layer": skipped}),
         "hidden_act": "silu",
         "hidden_size": model.hidden,
         "intermediate_size": block.ffn_width,

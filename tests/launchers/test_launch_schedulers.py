@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,17 @@ def test_compose_gives_each_replica_devices_and_a_port_of_its_own():
     amd = yaml.safe_load(text(scheduled("compose", complete({"cluster.accelerator": "mi300x"}))))["services"]["run"]
     assert amd["devices"] == ["/dev/kfd", "/dev/dri"]
     assert amd["environment"]["HIP_VISIBLE_DEVICES"] == "0,1,2,3,4,5,6,7"
+
+
+def test_compose_asks_each_engine_whether_it_is_there_at_the_port_that_it_has():
+    """llama.cpp's image asks at 8080 by itself, where nothing answers."""
+    service = yaml.safe_load(text(scheduled("compose", serving(8, tp=4), ENGINE)))["services"]["replica-0"]
+    assert service["healthcheck"]["test"][:2] == ["CMD", "python3"]
+    assert f"http://127.0.0.1:{ENGINE.port}/health" in service["healthcheck"]["test"][-1]
+    llama = replace(ENGINE, programs=("llama.cpp",))
+    asked = yaml.safe_load(text(scheduled("compose", serving(8, tp=4), llama)))["services"]["replica-0"]["healthcheck"]
+    assert asked["test"] == ["CMD", "curl", "-f", f"http://127.0.0.1:{ENGINE.port}/health"]
+    assert "healthcheck" not in yaml.safe_load(text(scheduled("compose")))["services"]["run"]
 
 
 def torchx_line(piece: Any) -> list[str]:

@@ -12,6 +12,7 @@ from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
+from launchers.schedulers.kubernetes.manifest import LOADING_S
 from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "compose.yaml"
@@ -53,6 +54,7 @@ def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, 
             environment[start.key_variable] = f"${{{start.key_variable}:-}}"
         service["ports"] = [f"127.0.0.1:{start.port + index}:{start.port}"]
         service["restart"] = "unless-stopped"
+        service["healthcheck"] = _health(start, start.port)
     first = index * launch.node_devices
     mine = range(first, first + launch.node_devices)
     means = word_of(launch, "compose")
@@ -71,6 +73,16 @@ def _service(launch: Launch, start: Start, image: str, index: int) -> dict[str, 
         service["security_opt"] = ["seccomp=unconfined"]
         environment[visible(launch)] = ",".join(map(str, mine))
     return service
+
+
+def _health(start: Start, port: int) -> dict[str, Tree]:
+    """The engine's own answer, over what its image has; llama.cpp's asks at another port than this one (its
+    .devops/*.Dockerfile)."""
+    url = f"http://127.0.0.1:{port}/health"
+    ask: list[Tree] = ["python3", "-c", f"import urllib.request as ask; ask.urlopen('{url}', timeout=5)"]
+    if "llama.cpp" in start.programs:
+        ask = ["curl", "-f", url]
+    return {"test": ["CMD", *ask], "interval": "30s", "timeout": "10s", "retries": 3, "start_period": f"{LOADING_S}s"}
 
 
 def _literal(text: str) -> str:
