@@ -44,19 +44,24 @@ class Lightest:
     def offloads(self) -> bool:
         return self.least.offloads
 
+    @property
+    def _in_host(self) -> bool:
+        """Whether some of it lies in host memory beside what the plan puts there: states that are paged do, too."""
+        return self.offloads or self.job.pages_states
+
     @cached_property
     def hosted(self) -> bool:
         """Whether hosts may have the memory that it takes there to fit, as far as that is known: of most plans that
         they cannot hold this says so before any layout is timed."""
         job, least = self.job, self.least
-        return not self.offloads or holds_any(job, least.fitting) or holds_any(job, least.hopeful(job))
+        return not self._in_host or holds_any(job, least.fitting) or holds_any(job, least.hopeful(job))
 
     @cached_property
     def holds(self) -> bool:
         """Whether it fits with host memory that there is, as far as that is known: what the search comes to for it,
         before any layout is timed."""
-        job, offload = self.job, self.job.plan.layout.offload
-        if not self.fits or not (self.offloads or offload):
+        job = self.job
+        if not self.fits or not (self._in_host or job.plan.layout.offload):
             return self.fits
         if holds_any(job, self.least.fitting):
             return True

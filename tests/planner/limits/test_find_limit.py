@@ -324,6 +324,18 @@ def test_limit_and_verdict_agree() -> None:
     assert known > part(5, 15)
 
 
+@pytest.mark.parametrize("goal", ["model", "devices"])
+def test_states_that_are_paged_are_held_to_the_host_memory(goal: str) -> None:
+    """Full training on cards of 24 GiB comes down to paged states, for which a host is too small as well."""
+    plan = {"accelerator": "rtx-4090", "count": 1, "method": "full", "stage": "sft"}
+    plan |= {"model": "meta-llama/Llama-3.1-8B"} if goal == "devices" else {}
+    found = call("find_limit", {"goal": goal, **plan})
+    assert found["value"]
+    assert found["memory"]["fits"]
+    assert found["memory"]["host"]["fits"]
+    assert not any("does not fit" in text for text in found["warnings"])
+
+
 def test_every_framework_is_asked_for_a_limit_as_for_a_verdict() -> None:
     """A layout without offloading needs no host memory, though its checkpoints may take more than the hosts have."""
     asked = {"model": "meta-llama/Llama-3.1-405B", "accelerator": "h100-sxm"}
