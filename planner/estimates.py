@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from estimator.plan.schema import Inference, Plan
+from knowledge.figures import plain
 from planner.result import Assumption
 from planner.serving import warnings as serving_warnings
 from planner.serving.planned import Served, plan_serving
@@ -33,6 +34,21 @@ def estimate_to_fit(plan: Plan) -> PlanEstimate:
 
 def warnings_of(estimate: PlanEstimate) -> list[str]:
     return serving_warnings.warnings_of(estimate) if isinstance(estimate, Served) else training.warnings_of(estimate)
+
+
+def run_warnings_of(estimate: PlanEstimate) -> list[str]:
+    """The same with what the length of a run rests on."""
+    return [*uncounted(estimate), *warnings_of(estimate)]
+
+
+def uncounted(estimate: PlanEstimate) -> list[str]:
+    """Of a run whose samples have no known length: hours and money are in proportion to it."""
+    filled = estimate.job.assumptions if isinstance(estimate, Planned) and estimate.job.run else ()
+    lengths = [item.value for item in filled if item.field == "workload.sample_tokens"]
+    return [
+        f"no length of samples is known, each counts as full ({plain(length)} tokens): it may take much less"
+        for length in lengths
+    ]
 
 
 def warning_kinds_of(estimate: PlanEstimate) -> dict[str, str]:

@@ -7,8 +7,8 @@ path that changed last), `followed` (whether a turn changed it that began with a
 Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
-that were compared, as patches) and `best` (the place of the best), `spoken` (models and devices whose facts were
-asked for, by argument), `saved` (names of scenarios), `alternatives`
+that were compared, as patches), `best` (the place of the best), `found` (it is what the answer before was about),
+`spoken` (models and devices whose facts were asked for, by argument), `saved` (names of scenarios), `alternatives`
 (values that were set side by side), `usual` (devices that were taken since none were named).
 `turn` is what the current turn works on, `reading` the form that it was read into.
 """
@@ -130,7 +130,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     work = work_of(turn, reading, plan, topic, question, options, catalogue)
     supposed = changed(turn.plan, [plan]) if base.supposing else []
     goes_on = supposed and not example and reading.scope != "hypothetical"
-    still = [f"still the what-if: {label(supposed[0])}"] if goes_on else []
+    still = [f"{label(supposed[0])}, as supposed before"] if goes_on else []
     work |= common(turn, start, reading, [*still, *more, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
     if not supposed:
@@ -291,7 +291,10 @@ def _offered(
         return {}
     offer = offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
     lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
-    if not (taken or lacks or place is not None):
+    # What a search found is what is asked about next, unless it is to look again.
+    searches = {"best", "size", "cheaper"} & set(question.intents) or question.choices
+    stands = topic.get("found") and not (reading.edits or searches)
+    if not (taken or lacks or stands or place is not None):
         return {}
     # Files are for a program of their own, and what is named now goes before.
     named = {ALL_PATHS.get(edit.field, edit.field) for edit in _apart(reading)}
@@ -322,7 +325,7 @@ def _remembered(
     turn: Turn, reading: Reading, base: _Base, change: Patched, plan: Mapping[str, Any], question: TurnQuestion
 ) -> dict[str, Any]:
     """The topic after the turn's words."""
-    topic = {name: value for name, value in base.topic.items() if name != "nodes"}
+    topic = {name: value for name, value in base.topic.items() if name not in ("nodes", "found")}
     if not base.supposing and turn.plan and plan != turn.plan and not reading.new:
         if not base.back:
             topic["plans"] = [*_plans(topic), merge(turn.plan, {})][-_MOST_PLANS:]

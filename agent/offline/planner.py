@@ -23,12 +23,13 @@ from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
 from agent.offline.queued import in_a_row
-from agent.offline.settling import settled
+from agent.offline.settling import best_deployment, settled
 from agent.offline.turn import AnsweredPart, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
 from knowledge.own.files import looked_at_once
 from pages.answers import change
+from pages.blocks import offered
 from planner.compare.scenarios import Comparison
 from planner.requests import ALL_PATHS
 from planner.results import Limit
@@ -127,7 +128,8 @@ def _concluded(
         about = merge(about, taken)
         plan, topic = (plan, topic | {"supposed": about}) if work.supposed else (about, topic)
     text, asked = _ANSWERS[work.kind](about, work, outcomes)
-    origins = [*work.notes, *work.lead, *work.unread, *change.values(change.ShortAnswer(**work.earlier))]
+    earlier = change.values(change.ShortAnswer(**work.earlier))
+    origins = [*work.notes, *work.lead, *work.unread, *earlier, *offered(text)]
     before, kept = work.before
     failed = bool(outcomes) and not any(_answered(outcome) for outcome in outcomes)
     if failed and whole(before) and not kept.get("failed"):
@@ -136,6 +138,8 @@ def _concluded(
         return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
     if work.kind == "wish":
         plan, topic = settled(plan, topic, outcomes)
+    if work.kind == "serving":
+        topic = topic | best_deployment(outcomes)
     if told := summed(outcomes):
         topic = topic | {"told": asdict(told)}
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]

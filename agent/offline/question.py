@@ -224,8 +224,8 @@ def _asked_again(
         again = ["time"] if serving else ["fit", "time", "cost"] if knows_length(plan) else ["fit", "time"]
     if not serving or limit or sweep:
         return again
-    if counted and not intents and "size" in again:
-        # "And on 8?" after "how many?" is about these 8.
+    if counted and not intents and "size" in again and has_load(plan):
+        # "And on 8?" after "how many?" is about these 8; without a load it is how much these serve, as before.
         return ["time"]
     if unplaced and has_load(plan) and ("cost" in intents or "size" in topic.get("intents", [])):
         # What it costs, or what twice the load does, is asked of the cheapest size that serves it.
@@ -262,7 +262,7 @@ def _wish(
         return searched
     if tool is not None:
         own = _own(tool, reading, plan, options, tools)
-        if before == tool == "compare" and options and _refers(reading):
+        if before == tool == "compare" and options and (_refers(reading) or _joins(options, kept, plan)):
             own = _extended(kept, options)
         if tool == "compare" and not {"over", "scenarios"} & set(own):
             own |= _compared_before(topic, plan)
@@ -367,6 +367,12 @@ def _extended(own: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, A
         values = {name: [*over[name], *(option[name] for option in options if name in option)] for name in over}
         return {**own, "over": {name: list(dict.fromkeys(each)) for name, each in values.items()}}
     return {**own, "scenarios": [*own.get("scenarios", ()), *({"name": label(option), **option} for option in options)]}
+
+
+def _joins(options: Sequence[Changed], own: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
+    """Whether an option alone is set beside what was compared: 'GB200?' where the plan has no device of its own."""
+    (first, *more), fields = options, set(own.get("over") or {})
+    return not more and set(first) == fields and all(get(plan, ALL_PATHS[name]) is None for name in fields)
 
 
 def _swept(own: Mapping[str, Any]) -> set[str]:

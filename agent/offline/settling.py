@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.offline.answers.outcomes import last_answered
+from agent.offline.answers.outcomes import last_answered, result_of
 from agent.wire import Outcome
-from estimator.plan.schema import merge
+from estimator.plan.schema import Plan, merge
 from knowledge.machines.catalogue import find_accelerator
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
-from planner.partial import get, is_serving
+from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
+from planner.serving.results import BestServing
 
 if TYPE_CHECKING:
     from planner.files.importing import ImportedConfig
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from planner.records.scenarios import LoadedScenario, SavedScenario
 
 _MOST_OFFERS, _MOST_KEPT = 6, 20
+_FOUND = (
+    "accelerator",
+    "count",
+    "per_node",
+    "engine",
+    "weight_dtype",
+    "kv_dtype",
+    "concurrency",
+    "tp",
+    "pp",
+    "ep",
+    "dp",
+)
 
 
 def settled(
@@ -54,6 +68,16 @@ def settled(
             saved: SavedScenario = result
             return plan, {**topic, "saved": [*topic.get("saved", []), saved.name][-_MOST_KEPT:]}
     return plan, topic
+
+
+def best_deployment(outcomes: list[Outcome]) -> dict[str, Any]:
+    """The best deployment that a search found, for what is asked next."""
+    search = result_of(outcomes, BestServing)
+    if search is None or not search.best.fits:
+        return {}
+    plan = flat(Plan.model_validate(search.plan).model_dump(mode="json"))
+    offer = {ALL_PATHS[name]: plan[name] for name in _FOUND if plan.get(name) is not None}
+    return {"offers": [offer], "best": 0, "found": True}
 
 
 def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:

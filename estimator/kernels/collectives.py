@@ -69,8 +69,19 @@ class Group:
 
     @cached_property
     def inside(self) -> Floats:
-        """Members within one scale-up domain."""
-        return np.minimum(np.maximum(_domain(self.machine) / self.stride, 1.0), self.size)
+        """Members within one scale-up domain. Groups lie one behind another: where a node is no whole number of them,
+        one in between lies in two, with no more together than divide both. Of a rack a job takes the nodes that suit
+        it."""
+        domain = _domain(self.machine)
+        inside = np.minimum(np.maximum(domain / self.stride, 1.0), self.size)
+        if self.machine.count <= domain or domain > self.machine.per_node:
+            return inside
+        block = self.size * self.stride
+        split = (block < domain) & (domain % block != 0)
+        if not split.any():
+            return inside
+        shared = np.gcd(self.size.astype(np.int64), np.maximum(domain // self.stride, 1).astype(np.int64))
+        return np.where(split, shared, inside)
 
     @cached_property
     def domains(self) -> Floats:

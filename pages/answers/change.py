@@ -20,10 +20,17 @@ from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingCost, ServingEstimate
 
+# Fields of a workload that other settings tell, or that a plan's limits and prices are.
+_TOLD = frozenset({
+    "kind", "stage", "method", "seq_len", "precision", "optimizer", "attention", "compile", "framework", "micro_batch",
+    "global_batch", "dataset_tokens", "dataset_samples", "sample_tokens", "steps", "epochs", "lora", "input_len",
+    "output_len", "concurrency", "request_rate", "requests", "scenario", "weight_dtype", "kv_dtype", "max_context",
+    "engine", "ttft_slo_ms", "tpot_slo_ms",
+})  # fmt: skip
 PRICE = "price"
 """What is set of money: the run itself is the same at any of them."""
 _MOST_FIGURES = 3
-_USUAL = "default"
+_USUAL, _NOTHING = "default", "none"
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class ShortAnswer:
 def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | None) -> ShortAnswer:
     """Of a run or a deployment that was estimated."""
     plan = complete(estimate.plan)
-    settings = {"model": model_words(plan), "hardware": hardware_words(plan), **_settings(plan)}
+    settings = settings_of(plan)
     settings[PRICE] = _price_words(bill or (estimate.cost if isinstance(estimate, ServingEstimate) else None))
     if isinstance(estimate, TrainingEstimate):
         # Where nothing says one of them, it is not set otherwise.
@@ -78,11 +85,26 @@ def _price_words(bill: CostEstimate | ServingCost | None) -> str:
     return f"{kind.replace('_', ' ')}{f' at {bill.provider}' if bill.provider else ''}"
 
 
+def settings_of(plan: Plan) -> dict[str, str]:
+    """All that is set of a run or a deployment, by what it is called."""
+    return {"model": model_words(plan), "hardware": hardware_words(plan), **_settings(plan), **_others(plan)}
+
+
+def _others(plan: Plan) -> dict[str, str]:
+    """What has no words of its own: whatever a person changes is told."""
+    workload = plan.workload
+    rows = {name: getattr(workload, name) for name in type(workload).model_fields if name not in _TOLD}
+    if isinstance(workload, Training):
+        rows |= {f"LoRA {name}": value for name, value in workload.lora.model_dump().items()}
+    rows |= {"network": plan.cluster.interconnect, "beside": plan.cluster.beside, **plan.overrides.model_dump()}
+    return {name.replace("_", " "): _NOTHING if row is None else figures.plain(row) for name, row in rows.items()}
+
+
 def _settings(plan: Plan) -> dict[str, str]:
     workload = plan.workload
     if isinstance(workload, Training):
         return {
-            "training": kind_words(workload), "sequences": f"{figures.plain(workload.seq_len)} tokens",
+            "method": kind_words(workload), "sequences": f"{figures.plain(workload.seq_len)} tokens",
             "precision": workload.precision, "optimizer": workload.optimizer, "attention": workload.attention,
             "torch.compile": "on" if workload.compile else "off", "framework": workload.framework,
             "layout": layout_words(plan),
@@ -105,12 +127,16 @@ def differing(before: ShortAnswer, now: ShortAnswer) -> list[str] | None:
 def moved(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[str]:
     """The keys of the figures that are told beside what they were; `first` is that of the one that was asked for.
     None where nothing was set otherwise, or the two are of two kinds."""
-    if not differing(before, now):
+    other = differing(before, now)
+    if not other:
         return []
     keys = [key for key in now.figures if before.figures.get(key, now.figures[key]) != now.figures[key]]
     # What a run gives off goes with its hours: it is told where it was asked for, or moved by itself.
-    keys = [key for key in keys if key != "co2_kg" or first in ("co2_kg", "kwh")] or keys
-    return sorted(keys, key=lambda key: key != first)[: _MOST_FIGURES + ("usd_per_hour" in keys)]
+    carbon = first in ("co2_kg", "kwh") or "electricity" in other
+    keys = [key for key in keys if key != "co2_kg" or carbon] or keys
+    # Whether it fits is asked along with how long it takes, which says more where it is known.
+    led = "" if first == "memory" and "hours" in keys else first
+    return sorted(keys, key=lambda key: key != led)[: _MOST_FIGURES + ("usd_per_hour" in keys)]
 
 
 def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Block]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from estimator.plan.schema import Inference
 from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, load_words, model_words
-from pages.answers.serving import LATENCIES, SERVED
+from pages.answers.serving import CALLED, LATENCIES, SERVED
 from pages.blocks import Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
@@ -22,10 +24,11 @@ _WRITTEN = {
     "ttft_s": "TTFT {}", "tpot_s": "TPOT {}",
 }  # fmt: skip
 _ALWAYS = ("output_tokens_per_s", "ttft_s", "tpot_s")
+_BINDS = "Bottleneck: "
 
 
-def best(search: BestServing, why: bool) -> list[Block]:
-    """The best deployment, its rivals, and what was not taken."""
+def best(search: BestServing, why: bool, asked: Sequence[str] = ()) -> list[Block]:
+    """The best deployment, its rivals, and what was not taken; `asked` are the figures and intents that were named."""
     one, model = search.best, model_words(complete(search.plan))
     what = f"{one.summary} on {figures.whole(one.devices)} x {one.accelerator}"
     if not one.fits:
@@ -38,27 +41,39 @@ def best(search: BestServing, why: bool) -> list[Block]:
         head = "Nothing meets your latency limits."
         more = f"The closest for {model} is {what}"
     else:
-        aim, where = _AIMS.get(search.goal, search.goal), f"{figures.whole(one.devices)} x {one.accelerator}"
-        head, more = f"{capitalised(aim)} for {model} on {where}: {one.summary}, with {_reached(search)}.", ""
+        head, more = _best(search, model, asked), ""
     several = len({row.accelerator for row in search.by_accelerator}) > 1
     rows = search.by_accelerator if several else [one, *search.alternatives]
+    # What binds it is told last, unless it is what was asked.
+    binds = [text for text in search.why if text.startswith(_BINDS)] if "why" in asked and not more else []
     return [
-        verdict(head, bool(not more), search.warnings, f"{more}." if more else ""),
-        Prose(" ".join(search.why)),
+        verdict(" ".join([*binds, head]), bool(not more), search.warnings, f"{more}." if more else ""),
+        Prose(" ".join(text for text in search.why if text not in binds)),
         *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
     ]
 
 
-def _reached(search: BestServing) -> str:
-    """The figures of the best deployment, the one it was chosen by first."""
+def _best(search: BestServing, model: str, asked: Sequence[str]) -> str:
+    """The best deployment in a sentence; figures of it that were asked for come before what they are of."""
+    best, told = search.best, _reached(search)
+    aim, where = _AIMS.get(search.goal, search.goal), f"{figures.whole(best.devices)} x {best.accelerator}"
+    names = (CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked))
+    wished = [told.pop(name) for name in dict.fromkeys(names) if name in told]
+    if not wished:
+        return f"{capitalised(aim)} for {model} on {where}: {best.summary}, with {', '.join(told.values())}."
+    others = f"; {', '.join(told.values())}" if told else ""
+    return f"{', '.join(wished)}: {model} on {where} with {best.summary}, {aim}{others}."
+
+
+def _reached(search: BestServing) -> dict[str, str]:
+    """The figures of the best deployment by name, the one it was chosen by first."""
     # On one device all of them are each.
     keys = [MEASURES[search.goal], *(key for key in _ALWAYS if key != "output_tokens_per_s" or search.best.devices > 1
             or search.goal != "throughput")]  # fmt: skip
     known = {key: value for key in keys if (value := getattr(search.best, key)) is not None}
-    told = [_WRITTEN[key].format(figures.shown(key, value)) for key, value in known.items()]
-    return ", ".join([f"**{told[0]}**", *told[1:]])
+    return {key: _WRITTEN[key].format(figures.shown(key, value)) for key, value in known.items()}
 
 
 def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:

@@ -24,7 +24,7 @@ from pages.results.money import (
     verdicts,
     winner_words,
 )
-from planner.clusters.results import AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
+from planner.clusters.results import UNMET, AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
@@ -49,7 +49,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     told = _named(first) + (_per_month(first) if monthly else _price_and_time(first, by_limits))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
-    cheapest = "" if monthly else _cheapest(clusters)
+    cheapest = "" if monthly or not clusters.satisfied else _cheapest(clusters)
     closest = _closest_change(clusters) if clusters.satisfied else ""
     what = " ".join(filter(None, (doubt, _pays(first), cheapest, closest, what, taken_data(clusters.assumptions))))
     sure = not (doubt or limits.doubtful)
@@ -74,7 +74,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         *verdicts(clusters),
         *others,
         Prose(later if clusters.priced else ""),
-        Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"]),
+        *_next(clusters),
     ]
 
 
@@ -84,11 +84,19 @@ def _closest_change(clusters: RecommendedCluster) -> str:
     return winner_words(row) if row else ""
 
 
+def _next(clusters: RecommendedCluster) -> list[Block]:
+    """Where the rows below are of other plans, which of them is the first would be in doubt."""
+    if clusters.nearest and not clusters.satisfied:
+        return []
+    return [Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"])]
+
+
 def _of_first(clusters: RecommendedCluster) -> list[str]:
-    """The warnings without those of devices that are not the first choice."""
+    """The warnings without those of devices that are not the first choice, and what the verdict says."""
     first = clusters.options[0].accelerator
     others = {row.accelerator for row in clusters.options if row.accelerator not in first}
-    return [text for text in clusters.warnings if first in text or not any(name in text for name in others)]
+    left = [text for text in clusters.warnings if text != UNMET]
+    return [text for text in left if first in text or not any(name in text for name in others)]
 
 
 def first_cluster(clusters: RecommendedCluster) -> ShortAnswer:
@@ -180,14 +188,20 @@ def _price_and_time(option: ClusterOption, told: str = "") -> str:
 
 
 def _cheapest(clusters: RecommendedCluster) -> str:
-    """The option that costs less than the first, and why that is not it."""
+    """The option that costs less than the first and keeps the limits: one that can be launched, where there is one."""
     first, *others = clusters.options
-    row = min(others, key=lambda row: row.usd or float("inf"), default=None)
-    if row is None or row.usd is None or first.usd is None or row.usd >= first.usd:
+    able = [
+        (row.usd, row) for row in others
+        if row.usd is not None and first.usd is not None and row.usd < first.usd
+        and row.fits_budget is not False and row.fits_deadline is not False
+    ]  # fmt: skip
+    written = [pair for pair in able if pair[1].launch_targets]
+    if not able:
         return ""
+    usd, row = min(written or able, key=lambda pair: pair[0])
     but = "" if row.launch_targets else ", without launch files"
     took = "" if row.hours is None else f", {figures.hours(row.hours)}"
-    return f"Cheapest of these is {_named(row)} ({figures.usd(row.usd)}{took}){but}."
+    return f"Cheaper: {_named(row)} ({figures.usd(usd)}{took}){but}."
 
 
 def configured(found: AutoConfigured) -> list[Block]:

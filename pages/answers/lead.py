@@ -106,7 +106,9 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     how = needs(estimate) if switched_on(estimate.assumptions) else ""
     doubts = _doubts(estimate, bill, asked)
     more = filter(None, (verdict if wish else "", how, saving, doubt_words(doubts)))
-    answers = [*limits.kept, wish] if wish and _LIMITS & set(asked) else [wish or verdict, *limits.kept]
+    # A limit that was set says more than that it fits.
+    first = not wish or _LIMITS & set(asked)
+    answers = [*limits.kept, wish or verdict] if first else [wish, *limits.kept]
     text = " ".join([*limits.broken, *limits.doubtful, *answers])
     beware = need.tight or bool(doubts or estimate.warnings or limits.doubtful)
     return Headline(text, good, " ".join(more), beware=beware)
@@ -181,8 +183,10 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     values = {name: write(estimate) for name, write in _OF_RUNS.items()}
     values["hours"] = figures.held(estimate.run or bill, "hours") if estimate.run or bill else ""
     values |= {name: write(bill) if bill else "" for name, write in _OF_BILLS.items()}
-    wished = _wished(asked)
-    also = [name for each in asked for name in _ORDERS.get(each, ())]
+    # Beside whether it fits, how long it takes and what it costs say more than a step does, which was not named.
+    broad = "fit" in asked and estimate.run is not None
+    wished = [name for name in _wished(asked) if not broad or name in map(_last, asked)]
+    also = [name for each in asked if not broad for name in _ORDERS.get(each, ())]
     told = [name for name in dict.fromkeys([*wished, *also, *_ALWAYS]) if values[name]]
     return {name: values[name] for name in told[: max(most, len(wished))]}
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
 from pages.answers import memory, steps
+from pages.answers.change import ShortAnswer, settings_of
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
 from pages.blocks import Block, Folded, Prose, capitalised
@@ -21,6 +22,23 @@ _OTHERS = {"catalogue": "the catalogue", "deadline": "the deadline", "budget": "
            "device_hours": "the device-hours"}  # fmt: skip
 _OF_SERVING = {"kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
                "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
+
+
+# What each goal solves for is no setting.
+_SOLVED = {"seq_len": "sequences", "model": "model", "devices": "hardware", "context": "context",
+           "concurrency": "load", "input_len": "load"}  # fmt: skip
+_UNITS = {"micro_batch": " sequences", "model": "", "devices": " devices", "concurrency": " users"}
+
+
+def summary(limit: Limit) -> ShortAnswer:
+    """The limit in short, for what is asked next."""
+    settings = settings_of(complete(limit.plan)) | {f"limit of {limit.goal}": limit.goal}
+    settings.pop(_SOLVED.get(limit.goal, ""), None)
+    if limit.goal == "devices":
+        settings["device"] = str(complete(limit.plan).cluster.accelerator)
+    value = "none" if limit.value is None else figures.plain(limit.value)
+    value = figures.shown("tokens", limit.value) if limit.goal == "tokens" and limit.value else value
+    return ShortAnswer({"limit": f"{value}{_UNITS.get(limit.goal, ' tokens')}"}, settings)
 
 
 def answer(limit: Limit) -> list[Block]:

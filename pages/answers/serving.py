@@ -16,7 +16,7 @@ from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatenc
 # Below this part of the requests that come, those that wait get more all the time.
 SERVED = 0.98
 # What people mean by the name of another figure.
-_CALLED = {"tokens_per_s": "output_tokens_per_s"}
+CALLED = {"tokens_per_s": "output_tokens_per_s"}
 LATENCIES = {"ttft": "time to first token", "tpot": "time per token", "e2e": "whole request"}
 
 
@@ -46,7 +46,7 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequenc
         "tpot_s": f"TPOT **{figures.seconds(latency.tpot_s)}**",
         "output_tokens_per_s": f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**",
     }
-    names = [_CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked)]
+    names = [CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked)]
     wished = [name for name in dict.fromkeys(names) if name in told]
     if too_slow or not {*wished, "fit"} & set(names):
         return Headline(head, not too_slow, f"{run}{', '.join(told.values())}.")

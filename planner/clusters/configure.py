@@ -27,7 +27,7 @@ from planner.clusters.recommend import (
 )
 from planner.clusters.request import Asked, asked
 from planner.clusters.results import AutoConfigured, ClusterOption, Considered, Reason, from_whom
-from planner.estimates import warnings_of
+from planner.estimates import run_warnings_of, warnings_of
 from planner.evidence import evidence_of
 from planner.result import Assumption
 from planner.training.planned import plan_training
@@ -120,7 +120,7 @@ def auto_configure(request: ConfigureRequest) -> AutoConfigured:
         relax=[] if chosen else list(_relax(last)),
         launch_targets=choice.launched_by,
         assumptions=assumptions,
-        warnings=[*warnings_of(estimate), *_unchecked(ask, option)],
+        warnings=[*run_warnings_of(estimate), *_unchecked(ask, option)],
         evidence=evidence_of(estimate.job),
     )
 

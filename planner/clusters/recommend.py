@@ -21,12 +21,21 @@ from planner.announced import before_release
 from planner.asked.clusters import ClusterRequest, Sort
 from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, missed, rank
 from planner.clusters.request import Asked, asked
-from planner.clusters.results import ClusterOption, ClusterRejected, LooserLimit, RecommendedCluster, Why, from_whom
+from planner.clusters.results import (
+    UNMET,
+    ClusterOption,
+    ClusterRejected,
+    LooserLimit,
+    RecommendedCluster,
+    Why,
+    from_whom,
+)
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
 from planner.clusters.training.option import option_of as training_option
 from planner.clusters.training.screening import screened as training_clusters
 from planner.clusters.verdicts import knee, nearest, winner_changes
+from planner.estimates import uncounted
 from planner.evidence import evidence_of
 from planner.money.offers import open_words
 from planner.result import Assumption
@@ -109,9 +118,12 @@ def _as_listed(options: Sequence[ClusterOption], option: ClusterOption | None) -
 
 
 def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
-    """Those that an answer may name: the first, the cheapest and the quickest."""
-    ends = [min(choices, key=lambda each: of(each.option)) for of in (cost_of, duration_of)] if choices else []
-    return [*choices[:_WRITTEN], *ends]
+    """Those that an answer may name: the first, the cheapest and the quickest, and the cheapest with launch files."""
+    if not choices:
+        return []
+    dearer = sorted(choices, key=lambda each: cost_of(each.option))
+    written = next((place for place, each in enumerate(dearer) if each.launched_by), 0)
+    return [*choices[:_WRITTEN], *dearer[: written + 1], min(choices, key=lambda each: duration_of(each.option))]
 
 
 def sort_of(ask: Asked) -> Sort:
@@ -477,10 +489,10 @@ def assumed(ask: Asked, choice: ClusterChoice) -> list[Assumption]:
 
 
 def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> Iterator[str]:
-    if options and not result.satisfied:
-        yield "no option keeps to all limits: see fits_budget and fits_deadline of each"
     if not options:
         return
+    if not result.satisfied:
+        yield UNMET
     serving = isinstance(ask.plan.workload, Inference)
     if not serving and options[0].hours is None:
         yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
@@ -488,6 +500,7 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
         names = dict.fromkeys(option.provider for option in options if option.size_open and option.provider)
         yield open_words(list(names), options[0].count)
     first = result.choices[0].estimate
+    yield from uncounted(first)
     yield from before_release(first.job.machine.accelerator)
     yield from unmeasured(first.job) if isinstance(first, Planned) else unmeasured_serving(first.job)
     others = [option for option in options if option.accelerator != options[0].accelerator and not option.measured]

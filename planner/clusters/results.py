@@ -14,6 +14,8 @@ Why = Literal[
     "no_price", "outdone", "not_offered", "not_tried", "filtered",
 ]  # fmt: skip
 
+UNMET = "no option meets all limits"
+
 
 def from_whom(provider: str | None) -> str:
     """' at Lambda', or ', bought', behind the name of a cluster."""

@@ -20,9 +20,9 @@ from planner.training.planned import Planned
 GIB = 2.0**30
 # Rows up to which each is told against the baseline; beyond, only the best.
 _TOLD = 8
-# A ratio nearer to 1 than this is no difference that matters.
 # More of a lead is told as so many times.
 _TIMES = 1.0
+# A ratio nearer to 1 than this is no difference that matters.
 _MATTERS = 0.01
 
 
@@ -139,12 +139,16 @@ def _of_the_best(
     fitting, told = _of_a_rate([row for row in able if row.fits], estimates)
     if told:
         yield told
-    if fastest is None or len(fitting) < 2:
+    reached = speed(fastest) if fastest else None
+    if fastest is None or reached is None:
         return
-    rate = speed(fastest)
-    assert rate
+    if len(fitting) == 1:
+        # Beside what does not fit, or alone, there is nothing to be faster than.
+        unit = "output tokens/s" if isinstance(fastest, ComparedServing) else "tokens/s"
+        yield f"{fastest.name} fits: {rate(reached[0])} {unit}."
+        return
     others = {row.name: other for row in fitting if row is not fastest and (other := speed(row))}
-    leads = [rate[0] / other[0] - 1.0 for other in others.values()]
+    leads = [reached[0] / other[0] - 1.0 for other in others.values()]
     if others and max(leads) < _MATTERS:
         yield from _where_speed_is_alike(fitting, best)
         return

@@ -14,7 +14,7 @@ from knowledge.prices.energy import WORLD, Fact, Place, energy_assumptions
 from knowledge.prices.kin import alone_price, kin_price
 from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.estimates import PlanEstimate, warning_kinds_of, warnings_of
+from planner.estimates import PlanEstimate, run_warnings_of, warning_kinds_of
 from planner.evidence import evidence_of
 from planner.money.break_even import break_evens, by_hours_of_use
 from planner.money.choice import Chosen, Hours, choose
@@ -110,7 +110,7 @@ def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption])
         within_deadline=_within(chosen.hours, goal.free_h),
         within_device_hours=_within(device_hours, goal.budget_device_hours),
         warning_kinds=warning_kinds_of(work.estimate),
-        warnings=[*chosen.warnings, *warnings_of(work.estimate), *rejected_prices_of(machine.accelerator.id)],
+        warnings=[*chosen.warnings, *run_warnings_of(work.estimate), *rejected_prices_of(machine.accelerator.id)],
         evidence=evidence_of(work.estimate.job),
     )
 

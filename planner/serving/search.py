@@ -73,7 +73,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         goal=goal,
         best=choice(pool, best, slo),
         meets_slo=bool(allowed[best]) if slo.limits_any else None,
-        why=_why(pool, order, chosen, allowed, told(assumed)),
+        why=[*_why(pool, order, chosen, allowed, told(assumed)), *_tied(pool, order, allowed, goal)],
         alternatives=[choice(pool, index, slo) for index in _alternatives(pool, order, request.top)],
         pareto=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, pool.per_device))],
         pareto_cost=[choice(pool, int(i), slo) for i in _thinned(front(pool, allowed, cheap))],
@@ -169,6 +169,16 @@ def _why(pool: Pool, order: Ints, chosen: Served, allowed: np.ndarray, limits: l
     if not allowed[best]:
         return [*limits, f"None of {tried} deployments meets the limits; this one misses them least.", waits]
     return [*limits, f"{_different(pool, allowed)} of {tried} deployments fit{met}.", waits]
+
+
+def _tied(pool: Pool, order: Ints, allowed: np.ndarray, goal: Goal) -> Iterator[str]:
+    """What does a little more of what is asked than the first, which counts as equal."""
+    value = {"throughput": pool.per_device, "cost": -pool.usd_per_million, "latency": -pool.e2e_s}[goal]
+    best = int(order[0])
+    others = np.flatnonzero(allowed & (pool.deployment != pool.deployment[best]) & (value > value[best]))
+    if allowed[best] and len(others):
+        other = int(others[np.argmax(value[others])])
+        yield f"Tied with {summary(pool, other)}."
 
 
 def _fullest_first(pool: Pool, order: Ints, allowed: np.ndarray) -> Ints:

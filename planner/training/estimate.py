@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from estimator.training.bottleneck import Diagnosis
 from planner.asked.training import EstimateRequest
+from planner.estimates import run_warnings_of
 from planner.evidence import evidence_of
 from planner.layouts.improvements import improvements
 from planner.results import Roofline, TimeLimit, TrainingEstimate
@@ -18,7 +19,6 @@ from planner.training.planned import (
     throughput_of,
     time_of,
     warning_kinds_of,
-    warnings_of,
     why_chosen,
 )
 from planner.training.run import failure_assumptions, run_of
@@ -49,7 +49,7 @@ def estimate_of(planned: Planned, with_improvements: bool = False) -> TrainingEs
         decides=decides(planned),
         layout_chosen=planned.searched,
         why=why_chosen(planned),
-        warnings=warnings_of(planned),
+        warnings=run_warnings_of(planned),
         warning_kinds=warning_kinds_of(planned),
         evidence=evidence_of(planned.job),
     )

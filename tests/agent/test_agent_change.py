@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from conversations import turns
@@ -56,3 +57,33 @@ def test_a_follow_up_shows_before_and_now() -> None:
     assert "Bottleneck" not in priced
     assert "Before → now" not in serving["answer"]
     assert not any(turn["ungrounded"] for turn in (first, same, other, spot, serving))
+
+
+def test_whatever_is_set_otherwise_is_told() -> None:
+    _, drafted = turns("Llama-3.1-405B in fp8 on 8 H100s, batch 1, which latency?", "with speculative decoding")
+    assert "Before → now: TTFT" in (lead := folded(drafted["answer"]).lead)
+    assert "speculative tokens none → " in lead
+
+
+def test_limits_are_told_beside_those_before() -> None:
+    _, twice, same = turns(
+        "What is the longest context for LoRA of Qwen3-8B on one RTX 4090?", "with 2 4090s?", "with 2 4090s?"
+    )
+    lead = folded(twice["answer"]).lead
+    assert "Before → now: " in lead
+    assert "hardware 1 → 2 x rtx-4090" in lead
+    assert "Nothing changes" in folded(same["answer"]).lead
+
+
+def test_what_a_search_found_is_what_is_asked_about_next() -> None:
+    found, cost, users = turns(
+        "What is the best way to serve Llama-3.1-8B on one H100, for throughput?",
+        "what does it cost?",
+        "how many users can it serve?",
+    )
+    (loads,) = re.findall(r"([\d,]+) in flight", folded(found["answer"]).lead.split("\n")[0])
+    plan = cost["plan"]["workload"]
+    assert f"{loads} clients at once" in folded(cost["answer"]).lead
+    assert f"({plan['weight_dtype']}, {plan['engine']})" in folded(users["answer"]).lead
+    assert f"{plan['weight_dtype']}, {plan['engine']}" in found["answer"]
+    assert not any(turn["ungrounded"] for turn in (found, cost, users))

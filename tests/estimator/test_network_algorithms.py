@@ -365,3 +365,17 @@ def test_links_that_cannot_be_are_refused(name: str, value: object, problem: str
         Plan.parse({"model": "gpt2", "overrides": {name: value}})
     assert refused.value.field == f"overrides.{name}"
     assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "inside"), [(5, 1, 1), (6, 1, 2), (3, 1, 1), (8, 1, 8), (4, 2, 4), (16, 1, 8)]
+)
+def test_groups_that_fill_no_domain_leave_it(size: int, stride: int, inside: int) -> None:
+    """Of groups of five on nodes of eight, one behind another, the second lies in two nodes."""
+    on = MACHINES["h100"]
+    assert float(members(on, size, stride).inside[0]) == inside
+    node = replace(on, count=8)
+    assert float(members(node, size, stride).inside[0]) == min(size, 8 // stride)
+    payload = np.array([1e8])
+    if inside < min(size, 8):
+        assert all_reduce(members(on, size, stride), payload) > all_reduce(members(on, 8), payload)

@@ -120,3 +120,12 @@ def test_tokens_samples_padding_and_hours_agree() -> None:
             rows = run.steps * 16 * full_sample(training)
             assert run.tokens == pytest.approx(rows * (1.0 - padded_share(training)), rel=0.02)
             assert (padded_share(training) > 0) == (not packing or stage != "sft")
+
+
+def test_rows_of_samples_that_are_padded_have_room_for_them() -> None:
+    """Nobody pads pairs of 1,000 tokens to a common length of 4,096; samples that are packed fill whatever there is."""
+    lengths = {
+        stage: make_job({"workload.stage": stage, "workload.dataset_samples": "60k", "workload.sample_tokens": 1000,
+                         "workload.seq_len": None}).seq_len for stage in ("dpo", "sft")
+    }  # fmt: skip
+    assert lengths == {"dpo": 1024, "sft": 4096}

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
-from pages.answers import lead
+from pages.answers import lead, limit
 from pages.answers.change import PRICE, ShortAnswer, changed, differing, moved, summary
 from pages.answers.clusters import first_cluster
 from pages.blocks import Block, Folded, Prose, Steps, ranked
@@ -19,7 +19,7 @@ from pages.rendering import markdown
 from pages.results.basis import notes
 from planner.clusters.results import RecommendedCluster
 from planner.money.results import CostEstimate
-from planner.results import TrainingEstimate
+from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
 from planner.training.length import DATA
 
@@ -47,7 +47,10 @@ def errors(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def summed(outcomes: Sequence[Outcome]) -> ShortAnswer | None:
-    """The run, deployment or cluster that an answer was about, in short."""
+    """The run, deployment, limit or cluster that an answer was about, in short."""
+    limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]
+    if limits and limits[0] is outcomes[0].result and (len(limits) == 1 or limits[0].value is None):
+        return limit.summary(limits[-1])
     if (clusters := result_of(outcomes, RecommendedCluster)) and clusters.options:
         return first_cluster(clusters)
     estimate = result_of(outcomes, TrainingEstimate) or result_of(outcomes, ServingEstimate)
@@ -79,7 +82,9 @@ def told_beside(outcomes: Sequence[Outcome], work: TurnWork) -> list[str]:
 
 
 def _first(work: TurnWork) -> str:
-    return work.figures[0].rpartition(".")[2] if work.figures else ""
+    if work.figures:
+        return work.figures[0].rpartition(".")[2]
+    return "memory" if "fit" in work.intents else ""
 
 
 def without_method(taken: str, why: str) -> Prose:

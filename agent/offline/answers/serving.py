@@ -41,7 +41,8 @@ def compose(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) ->
         blocks = lead.of_a_range(sweep.describe(by_name["sweep"]))
     elif extent := result_of(outcomes, Limit):
         head, *rest = limit.serving(extent)
-        blocks = lead.short([head, *_format_taken(outcomes), *rest], 2, 0)
+        told = changes(outcomes, work)
+        blocks = lead.short([head, *told, *_format_taken(outcomes), *rest], 2 + len(told), 0)
     else:
         blocks = deployment(outcomes, work)
     estimate = result_of(outcomes, ServingEstimate)
@@ -67,7 +68,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     helps = room.serving(fit, "faster" in intents) if fit else []
     sized, search = result_of(outcomes, SizedServing), result_of(outcomes, BestServing)
     if sized or (search and "cheaper" not in intents):
-        blocks += _searched(sized, search, estimate, intents)
+        blocks += _searched(sized, search, estimate, work, is_told_again(outcomes, work))
         blocks[1:1] = changes(outcomes, work)
     elif estimate:
         verdict = serving.verdict(estimate, limits.get("e2e_limit_s"), [*work.figures, *work.intents])
@@ -116,13 +117,18 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
 
 
 def _searched(
-    sized: SizedServing | None, search: BestServing | None, estimate: ServingEstimate | None, intents: set[str]
-) -> list[Block]:
-    """What a search found: how many devices serve the load, or the best way to."""
+    sized: SizedServing | None, search: BestServing | None, estimate: ServingEstimate | None, work: TurnWork,
+    again: bool,
+) -> list[Block]:  # fmt: skip
+    """What a search found: how many devices serve the load, or the best way to; `again` where that was told before."""
+    intents = set(work.intents)
     if sized:
         priced = estimate.cost if estimate and "cost" in intents else None
         return lead.short(choice.size(sized, priced.usd_per_month if priced else None))
-    return lead.short(choice.best(search, bool(intents & {"why", "best"})), 2, 2) if search else []
+    if search is None:
+        return []
+    told = choice.best(search, bool(intents & {"why", "best"}), [*work.figures, *work.intents])
+    return lead.short(told, 1, 0) if again else lead.short(told, 2, 2)
 
 
 def _format_taken(outcomes: list[Outcome]) -> list[Block]:

@@ -230,7 +230,9 @@ def _limit(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> 
     extent, intents, asked = result_of(outcomes, Limit), set(work.intents), list[str]()
     if extent is None:
         return refused(errors(outcomes).get("find_limit"), work)
-    blocks = lead.short(limit.training(extent), 2, 0)
+    head, *rest = limit.training(extent)
+    told = changes(outcomes, work)
+    blocks = lead.short([head, *told, *rest], 2 + len(told), 0)
     if extent.value is not None:
         blocks.append(Folded(runs_at(extent, plan, outcomes, "why" in intents)))
     if {"run", "cost"} & intents and extent.goal != "tokens" and not get(plan, "workload.dataset_tokens"):

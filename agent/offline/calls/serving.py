@@ -211,7 +211,7 @@ def _first_arguments(first: str, plan: Mapping[str, Any], arguments: dict[str, A
 
 def _chosen(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """The user's arguments with what a search chose, so that every later figure is about the same deployment."""
-    names = ("engine", "weight_dtype", "concurrency", "request_rate")
+    names = ("engine", "weight_dtype", "kv_dtype", "concurrency", "request_rate")
     choice = {name: getattr(plan.workload, name) for name in names}
     choice |= {name: getattr(plan.cluster, name) for name in ("accelerator", "count", "per_node")}
     return laid_out({**arguments, **{name: value for name, value in choice.items() if value}}, plan)

@@ -13,7 +13,7 @@ from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Plan
 from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import Job
-from estimator.plan.training.run_length import data_size, full_sample
+from estimator.plan.training.run_length import data_size, full_sample, is_packed
 
 # Sequences per optimizer step where the user names none: common fine-tuning practice, and about four million tokens for
 # pretraining (Llama 2 paper, section 2.2: a global batch of 4M tokens).
@@ -62,7 +62,8 @@ def fill(
         assume("framework", *(framework or framework_choices(plan, accelerator, count)[0]))
     seq_len = training.seq_len
     if seq_len is None:
-        seq_len, why = _seq_len(architecture, own, training.response_len or 0)
+        unpacked = None if is_packed(training) else training.sample_tokens
+        seq_len, why = _seq_len(architecture, own, training.response_len or 0, unpacked)
         assume("seq_len", seq_len, why)
     if training.stage in ("ppo", "grpo"):
         if training.response_len is None:
@@ -147,9 +148,13 @@ _PLAIN_DEFAULTS = {
 }
 
 
-def _seq_len(architecture: Architecture, own: UsualRun | None, response: int) -> tuple[int, str]:
+def _seq_len(architecture: Architecture, own: UsualRun | None, response: int, sample: float | None) -> tuple[int, str]:
+    """`sample` are the mean tokens of samples that are padded, each in rows of its own."""
     if own:
         return own.seq_len, f"as the model was trained: {own.source}"
+    if sample is not None and sample > response:
+        room = 2 ** math.ceil(math.log2(sample))
+        return min(room, architecture.context or room), "room for your samples, each padded to a row of its own"
     seq_len = min(USUAL_SEQ_LEN, architecture.context) if architecture.context else USUAL_SEQ_LEN
     if response >= seq_len:
         return response + _PROMPT, f"what is generated, behind a prompt of {_PROMPT:,}"

@@ -70,7 +70,7 @@ def test_an_answer_says_that_it_is_about_what_was_only_supposed() -> None:
     conversation = begun()
     supposed = conversation.say(edit("micro_batch", 2), scope="hypothetical", act="what_if")
     assert "only supposed" not in supposed.answer
-    assert "Assumed: still the what-if: micro-batch 2." in folded(conversation.say(focus=["time"]).answer).lead
+    assert "Assumed: micro-batch 2, as supposed before." in folded(conversation.say(focus=["time"]).answer).lead
     assert "supposed" not in conversation.say(edit("micro_batch", 1), act="change").answer
 
 

@@ -313,3 +313,13 @@ def test_rows_that_do_not_keep_up_with_the_requests_are_told_and_not_the_best(ra
     able = len(rows) - len(late)
     assert found.conclusions[0].startswith({0: "None keeps up", 1: "Only "}.get(able, late[0]))
     assert not able or not set(found.best.values()) & set(late)
+
+
+def test_what_stands_alone_is_told_with_its_speed() -> None:
+    """Beside what does not fit, or without any other, nothing is the fastest."""
+    alone = call("compare", EIGHT | {"over": {"method": ["full"]}})
+    assert alone["conclusions"][0].startswith("full fits: ")
+    large = {"accelerator": "rtx-4090", "count": 1, "offload": "none", "over": {"method": ["full", "qlora"]}}
+    one = call("compare", EIGHT | large)
+    assert one["conclusions"][0] == "full does not fit."
+    assert one["conclusions"][1].startswith("qlora fits: ")
