@@ -13,12 +13,10 @@ from typing import Any
 from agent.approval import Proposal, carry_out, propose
 from agent.events import Event, ToolResult
 from agent.models import ThinkingModel
-from agent.wire import Call, Outcome, storable
+from agent.wire import DECLINED, Call, Outcome, storable
 from estimator.errors import PlanError
 from planner.clock import on
 from tools.registry import Tool
-
-_DECLINED = "writing was declined"
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ async def settled(
     if isinstance(proposal, Outcome):
         return proposal
     if not verdict.get("approved"):
-        return Outcome(call, {"error": _DECLINED})
+        return Outcome(call, {"error": DECLINED})
     shown = verdict.get("digests", {}).get(call.id)
     return await _outcome(call, lambda: carry_out(proposal, shown, surroundings.tools, surroundings.root), surroundings)
 

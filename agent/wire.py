@@ -38,6 +38,10 @@ class Call:
         return Call(self.id, self.name, plain_data(self.arguments))
 
 
+DECLINED = "writing was declined"
+"""What a call ends in that the person did not approve."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A call and what the tool answered: `response` is its result, or `{"error": text}`."""

@@ -353,9 +353,7 @@ class ShardwiseApp(App[None]):
 
     def _offer(self, choose: Callable[[], bool]) -> None:
         """A list to choose from has the focus, unless the person is typing; Tab in the prompt goes back to it."""
-        prompt = self.query_one(Prompt)
-        prompt.choose = choose
-        prompt.goes_to_choice()
+        self.query_one(Prompt).offer(choose)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc stops something only while there is something to stop."""

@@ -20,6 +20,7 @@ from agent import session, settings
 from agent.budget import words
 from agent.events import Approval, Done, Event, Remark, ShownFile, TextPiece, ToolCall, ToolResult
 from agent.store import is_kept
+from agent.wire import DECLINED
 from estimator.errors import PlanError
 from knowledge.figures import file_size
 from knowledge.figures import seconds as written_seconds
@@ -144,6 +145,8 @@ def _tool_line(result: ToolResult) -> str:
     """One line a tool: its name, short arguments and time, or why it failed."""
     outcome = result.outcome
     name, seconds = one_line(outcome.call.name), written_seconds(result.seconds)
+    if outcome.error == DECLINED:
+        return f"– {name}: {DECLINED}"
     if outcome.error is not None:
         return f"✗ {name}: {one_line(outcome.error)}"
     room = max(shutil.get_terminal_size((100, 24)).columns - len(name) - len(seconds) - 6, 20)

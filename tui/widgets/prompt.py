@@ -64,6 +64,11 @@ class Prompt(TextArea):
         self._steps, self._step, self.choose = list(steps), 0, None
         self.placeholder = f"Tab: {steps[0]}" if steps else _PLACEHOLDER
 
+    def offer(self, choose: Callable[[], bool]) -> None:
+        """A list waits for an answer."""
+        self.choose, self.placeholder = choose, "Tab: choose from the list, or ask"
+        self.goes_to_choice()
+
     def goes_to_choice(self) -> bool:
         """Whether the list that waits for an answer takes the focus: not while something is typed."""
         return not self.text and self.choose is not None and self.choose()

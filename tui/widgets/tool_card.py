@@ -10,6 +10,7 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
+from agent.wire import DECLINED
 from knowledge.figures import seconds as written_seconds
 from pages.rendering.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
@@ -33,11 +34,12 @@ class ToolCard(Collapsible):
 
     def finish(self, error: str | None, seconds: float | None, result: BaseModel | None = None, text: str = "") -> None:
         """The call has ended: with a result, or with `error`."""
-        self.set_class(error is None, "-done")
-        self.set_class(error is not None, "-failed")
+        declined = error == DECLINED
+        self.set_class(error is None or declined, "-done")
+        self.set_class(error is not None and not declined, "-failed")
         if error is not None:
             self.detail.update(f"{clean(error)}\n\n{self._arguments()}")
-            self._retitle("failed: " + one_line(error, 60))
+            self._retitle("declined" if declined else "failed: " + one_line(error, 60))
             return
         self.result = result
         if text:

@@ -19,7 +19,7 @@ from agent.offline.answers.outcomes import (
     without_method,
 )
 from agent.offline.turn import TurnWork
-from agent.wire import Outcome
+from agent.wire import DECLINED, Outcome
 from knowledge import figures
 from pages.answers import (
     advice,
@@ -209,6 +209,8 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
         return [*files.otherwise(shown), *head, *files.rendered(shown)]
     refusals = errors(outcomes)
     for name, refusal in zip(_FILE_TOOLS, ("No files were written", "No files"), strict=True):
+        if refusals.get(name) == DECLINED:
+            return [Headline(f"{refusal}: they were not approved.", None, beware=True)]
         if name in refusals:
             return [Headline(f"{refusal}: {in_words(refusals[name])}", False)]
     return head
