@@ -35,12 +35,14 @@ _FIGURES = {"ttft_s": "TTFT {}", "tpot_s": "TPOT {}", "output_tokens_per_s": "{}
             "tokens_per_s": "{} tokens/s"}  # fmt: skip
 # Of memory; less is no reason to tell of it.
 _LEAST = 0.03
+# What moves a figure by as much is told beside what moves it most.
+_MUCH = 0.15
 # A change to less than a tenth is told by both ends: '100 % less' says nothing.
 _WHOLLY = -0.9
 
 
 def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = True) -> list[Block]:
-    """The one that matters most for what was asked."""
+    """The one that matters most for what was asked, and in a few words the others that matter much."""
     of_memory = fits and "fit" in asked and not {"time", "run", "cost", "faster", "why", "mfu"} & set(asked)
     if not fits:
         # What choice would make it fit is told beside the verdict.
@@ -50,11 +52,16 @@ def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = T
         rows = sorted(more, key=lambda row: (row.fits, -abs(row.change("per_device_bytes"))))
     if not rows:
         return []
-    row = rows[0]
+    row, figure = rows[0], "per_device_bytes" if of_memory or not fits else None
     subject, _ = _SUBJECTS[row.field]
     value, other = _value(row.field, row.value), _value(row.field, row.other)
     assumed = f" ({value} assumed)" if value else ""
-    return [Prose(f"Most depends on {subject}{assumed}: with {other}, {_effect(row, fits, of_memory)}.")]
+    told = f"Most depends on {subject}{assumed}: with {other}, {_effect(row, fits, of_memory)}."
+    much = [each for each in rows[1:] if each.fits != fits or abs(each.change(figure or each.figure)) >= _MUCH]
+    if much:
+        others = [f"{_SUBJECTS[each.field][0]} ({_briefly(each, fits, figure or each.figure)})" for each in much]
+        told += f" Then on {', '.join(others[:-1])}{' and ' * (len(others) > 1)}{others[-1]}."
+    return [Prose(told)]
 
 
 def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
@@ -91,6 +98,12 @@ def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
     if change < _WHOLLY:
         return f"{value} instead of {figures.shown(row.figure, getattr(row.before, row.figure))}"
     return f"{value}, {_more(change)}"
+
+
+def _briefly(row: Decisive, fits: bool, figure: str) -> str:
+    """'LoRA fine-tuning: 24 % more'."""
+    effect = _effect(row, fits) if row.fits != fits else _more(row.change(figure))
+    return f"{_value(row.field, row.other)}: {effect}"
 
 
 def _more(change: float) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from estimator.plan.schema import merge
+from pages.blocks import Prose
+from pages.results.deciding import sentence
 from planner.change import OPEN_LAYOUT
 from planner.requests import PlanRequest
+from planner.results import TrainingEstimate
 from planner.training.deciding import decides
 from planner.training.neighbours import neighbour, other_frameworks
 from planner.training.planned import plan_training, throughput_of
@@ -116,3 +119,16 @@ def test_a_deadline_that_decides_is_told_with_what_twice_as_much_brings() -> Non
     first = again.options[0]
     assert (row.accelerator, row.count, row.usd, row.hours) == (first.accelerator, first.count, first.usd, first.hours)
     assert estimate("recommend_cluster", base | {"deadline_h": 24 * 365}).looser == []
+
+
+@pytest.mark.parametrize("arguments", [{}, {"accelerator": "mi300x"}, {"stage": "dpo"}, {"method": "lora", "count": 1}])
+def test_whatever_moves_an_answer_by_15_percent_is_in_its_first_lines(arguments: dict[str, Any]) -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 8} | arguments
+    result = TrainingEstimate.model_validate(estimate("estimate_training", asked))
+    (block,) = sentence(result.decides, (), result.memory.fits)
+    assert isinstance(block, Prose)
+    words = {"framework": "the framework", "method": "the method", "compile": "torch.compile", "attention": "attention"}
+    words |= {"seq_len": "sequence length", "global_batch": "global batch"}
+    for place, row in enumerate(result.decides):
+        much = not row.fits or abs(row.change(row.figure)) >= 0.15
+        assert (words[row.field.rpartition(".")[2]] in block.markdown) == (place == 0 or much), (row, block.markdown)
