@@ -13,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from knowledge.own.home import home
 class Client:
     """An assistant: where it reads its servers from, under which key, and whether it wants the transport named.
 
-    `form` is that of the file.
+    `form` is that of the file, `more` what else an entry has to say.
     """
 
     name: str
@@ -38,6 +38,12 @@ class Client:
     source: str
     typed: bool = False
     form: str = "json"
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What the Gemini CLI waits for a call unasked; for a server to start it would wait 5 s, in which a busy machine has
+# started none.
+_GEMINI_MS = 600_000
 
 
 def _claude_desktop() -> Path:
@@ -75,8 +81,10 @@ CLIENTS = {
         Client("cursor", "mcpServers", lambda: home() / ".cursor" / "mcp.json",
                "https://cursor.com/docs/context/mcp"),
         Client("gemini-cli", "mcpServers", lambda: home() / ".gemini" / "settings.json",
-               "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md"),
-        Client("goose", "extensions", _goose, "https://block.github.io/goose/docs/guides/config-files", form="yaml"),
+               "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
+               more={"timeout": _GEMINI_MS}),
+        Client("goose", "extensions", _goose, "https://block.github.io/goose/docs/guides/config-files", form="yaml",
+               more={"enabled": True, "timeout": 300}),
         Client("openhands", "mcpServers", lambda: home() / ".openhands" / "mcp.json",
                "https://docs.openhands.dev/openhands/usage/cli/mcp-servers"),
         Client("vscode", "servers", lambda: working_folder() / ".vscode" / "mcp.json",
@@ -98,10 +106,10 @@ def snippet(client: Client, command: list[str], root: Path | None) -> dict[str, 
     """The whole content that the client's file needs, with this one server."""
     arguments = [*command[1:], "mcp", *(["--root", str(root)] if root else [])]
     if client.form == "yaml":
-        entry = {"type": "stdio", "name": "shardwise", "cmd": command[0], "args": arguments, "enabled": True,
-                 "timeout": 300}  # fmt: skip
+        entry = {"type": "stdio", "name": "shardwise", "cmd": command[0], "args": arguments}
     else:
         entry = {"command": command[0], "args": arguments}
+    entry |= client.more
     return {client.key: {"shardwise": {"type": "stdio", **entry} if client.typed else entry}}
 
 

@@ -28,15 +28,17 @@ def parsed(name: str, text: str) -> dict[str, Any]:
 
 # What an entry may hold besides the command, and whether anything else is refused, as the programs' own sources have it
 # (microsoft/vscode mcpConfiguration.ts, block/goose extension.rs, zed-industries/zed settings_content/src/project.rs,
-# openai/codex config.schema.json; read in November 2026). Checks ask Codex and the Gemini CLI themselves.
+# openai/codex config.schema.json, google-gemini/gemini-cli docs/tools/mcp-server.md; read in November
+# 2026). Checks ask Codex and the Gemini CLI themselves.
 ENTRIES = {
     "vscode": {"type", "args", "cwd", "env", "envFile", "dev"},
     "goose": {"type", "name", "enabled", "args", "timeout", "description", "envs", "env_keys", "bundled",
               "available_tools"},
     "zed": {"enabled", "remote", "args", "env", "timeout"},
+    "gemini-cli": {"args", "env", "cwd", "timeout", "trust", "description", "includeTools", "excludeTools"},
     "codex": {"args", "env", "env_vars", "cwd", "enabled", "startup_timeout_sec", "tool_timeout_sec"},
 }  # fmt: skip
-NEEDED = {"goose": {"type", "name", "enabled", "args"}, "vscode": {"type"}}
+NEEDED = {"goose": {"type", "name", "enabled", "args"}, "vscode": {"type"}, "gemini-cli": {"timeout"}}
 
 
 @pytest.fixture(autouse=True)
