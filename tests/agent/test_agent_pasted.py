@@ -71,3 +71,41 @@ def test_any_text_is_taken(text: str) -> None:
 @pytest.mark.parametrize("memory", [{}, {"per_device_bytes": 1e9}, {"per_device_bytes": 2e9, "capacity_bytes": 8e9}])
 def test_memory_without_its_parts_has_origins(memory: dict[str, float]) -> None:
     assert isinstance(origins([{"memory": memory, "time": {"components": {}}}], []), set)
+
+
+@pytest.mark.parametrize(
+    ("pasted", "facts"),
+    [
+        (
+            "index, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
+            "0, NVIDIA H100 80GB HBM3, 97 %, 71234 MiB, 81559 MiB\n1, NVIDIA H100 80GB HBM3, 98 %, 70 MiB, 81559 MiB",
+            "2 x H100 80GB HBM3",
+        ),
+        # Two devices, watched twice.
+        (
+            "timestamp, index, name, power.draw [W]\n"
+            + "\n".join(
+                f"2026/11/20 10:00:0{second}.000, {device}, NVIDIA A100-SXM4-80GB, 399.12 W"
+                for second in (1, 2)
+                for device in (0, 1)
+            ),
+            "2 x A100-SXM4-80GB",
+        ),
+        (
+            "$ nvidia-smi --query-gpu=name,memory.total --format=csv,noheader\n" + "NVIDIA L4, 23034 MiB\n" * 4,
+            "4 x L4",
+        ),
+        ("0, NVIDIA GeForce RTX 4090, 24564 MiB\n1, NVIDIA GeForce RTX 4090, 24564 MiB", "2 x GeForce RTX 4090"),
+    ],
+)
+def test_rows_of_nvidia_smi_are_the_machine(pasted: str, facts: str) -> None:
+    told = apart(f"{pasted}\nwill llama-3.1-8b fit?")
+    assert told.data == facts
+    assert told.said == "will llama-3.1-8b fit?"
+    assert told.config is None
+    assert not told.rows
+
+
+def test_a_sentence_about_a_card_is_none_of_its_rows() -> None:
+    said = "My NVIDIA H100, which I rent, is at 97 %, is that good?"
+    assert apart(said).said == said

@@ -3,15 +3,19 @@ page and report."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import Client
+from httpx import ASGITransport, AsyncClient
 
 import shardwise
 from knowledge import figures
+from server.http.guard import Guard
+from server.http.server import app
 from server.mcp.server import server
 from server.service import Service
 from tools import call
@@ -59,6 +63,49 @@ def test_a_conversation(usd: float, capsys: pytest.CaptureFixture[str]) -> None:
     (bill,) = [made for made in told["tool_calls"] if made["name"] == "estimate_cost"]
     assert call("estimate_cost", bill["arguments"])["usd"] == usd
     assert figures.usd(usd) in told["answer"]
+
+
+# Ways to pay and kinds of runs: on spot with interruptions, at a price of one's own, reserved, with failures of
+# machines; the flags of the command, and how people say the same.
+_RUN = "full fine-tune llama-3.1-8b on 8 h100 with 1B tokens"
+WAYS: list[tuple[dict[str, Any], list[str], str]] = [
+    ({"price": "spot"}, [*FLAGS, "--price", "spot"], f"{_RUN} on spot: what does it cost?"),
+    ({"usd_per_device_hour": 2.37}, [*FLAGS, "--usd-per-device-hour", "2.37"],
+     f"{_RUN} at $2.37 per GPU hour: what does it cost?"),
+    ({"price": "reserved_3y"}, [*FLAGS, "--price", "reserved_3y"], f"{_RUN}, reserved for three years: cost?"),
+    ({"count": 1024, "stage": "pretrain", "dataset_tokens": 2e12, "global_batch": 1024},
+     ["llama-3.1-8b", "1024xh100", "--method", "full", "--stage", "pretrain", "--dataset-tokens", "2T",
+      "--global-batch", "1024"],
+     "pretrain llama-3.1-8b in full on 1024 h100 with 2T tokens, global batch 1024: what does it cost?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("terms", "flags", "said"), WAYS, ids=["spot", "own price", "three years", "failures"])
+def test_every_way_to_pay_on_every_face(
+    terms: dict[str, Any], flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = PLAN | terms
+    usd = call("estimate_cost", asked)["usd"]
+    assert json.loads(printed(["cost", *flags, "--json"], capsys))["usd"] == usd
+    assert figures.usd(usd) in printed(["cost", *flags], capsys)
+    assert figures.usd(usd) in printed(["cost", *flags, "--md"], capsys)
+    assert shardwise.estimate_cost(**asked).usd == usd
+    served = asyncio.run(served_usd(asked))
+    assert served == [pytest.approx(usd, abs=0.005), usd]
+    told = json.loads(printed(["ask", "--json", said], capsys))
+    (bill,) = [made for made in told["tool_calls"] if made["name"] == "estimate_cost"]
+    assert call("estimate_cost", bill["arguments"])["usd"] == usd
+    assert figures.usd(usd) in told["answer"]
+
+
+async def served_usd(asked: dict[str, Any]) -> list[float]:
+    """Over MCP, rounded as an assistant gets it, and over REST."""
+    async with Client(server(Service())) as client:
+        answer = await client.call_tool("estimate_cost", asked)
+    transport = ASGITransport(app(Service(remote=True, full=True), Guard()))
+    async with AsyncClient(transport=transport, base_url="http://localhost") as rest:
+        told = (await rest.post("/v1/tools/estimate_cost", json=asked)).json()
+    return [(answer.structured_content or {})["usd"], told["usd"]]
 
 
 def test_a_report_and_the_clusters(usd: float) -> None:

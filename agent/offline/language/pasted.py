@@ -52,8 +52,9 @@ class Pasted:
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
     text, log = _without_steps(text)
+    text, sampled = _without_samples(text)
     text, rows = _without_tables(text)
-    facts = rows if len(rows) == 1 else []
+    facts = sampled + (rows if len(rows) == 1 else [])
     text, machines = _without_logs(text)
     facts += machines
     config = None
@@ -112,6 +113,40 @@ def _facts(lines: list[str]) -> list[str]:
 
 def _is_monitor(line: str) -> bool:
     return line.strip().startswith("|") and "NVIDIA " in line and "Driver" not in line
+
+
+# Columns of `nvidia-smi --query-gpu=… --format=csv` that tell one device from another, the surest first; and what its
+# cells are measured in.
+_OF_ONE_DEVICE = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index")
+_SAMPLED_IN = (" %", " MiB", " W", " MHz")
+
+
+def _without_samples(text: str) -> tuple[str, list[str]]:
+    """(The text without the rows of `nvidia-smi --format=csv`, how many devices of which name they are of)."""
+    lines = text.split("\n")
+    rows = {at: cells for at, line in enumerate(lines) if _is_sample(cells := _by_commas(line))}
+    if not rows:
+        return text, []
+    first = min(rows)
+    heads = [head.partition(" ")[0].lower() for head in _by_commas(lines[first - 1])] if first else []
+    headed = len(heads) == len(rows[first]) and "name" in heads
+    column = next((heads.index(name) for name in _OF_ONE_DEVICE if headed and name in heads), None)
+    if column is None and all(cells[0].isdigit() for cells in rows.values()):
+        column = 0
+    devices = len(rows) if column is None else len({cells[column] for cells in rows.values() if column < len(cells)})
+    name = next(cell for cell in rows[first] if cell.startswith("NVIDIA "))
+    left = [line for at, line in enumerate(lines)
+            if at not in rows and not (headed and at == first - 1) and "--query-gpu" not in line]  # fmt: skip
+    return "\n".join(left).strip(), [f"{devices} x {name.removeprefix('NVIDIA ')}"]
+
+
+def _by_commas(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split(",")]
+
+
+def _is_sample(cells: list[str]) -> bool:
+    named = any(cell.startswith("NVIDIA ") for cell in cells)
+    return named and len(cells) > 1 and any(cell.endswith(_SAMPLED_IN) for cell in cells)
 
 
 def _without_metrics(line: str) -> str:
