@@ -200,7 +200,6 @@ def _attention(keys: Keys, findings: Findings) -> None:
     words = inverted(table("axolotl/fields")["attention"]) | {
         "flash_attention_2": "flash",
         hf.OF_SINKS: "flash",
-        "kernels-community/vllm-flash-attn3": "flash3",
     }
     findings.word("workload.attention", keys.take("attn_implementation"), words, soft=True)
     old = {"flash_attention": "flash", "sdp_attention": "sdpa", "eager_attention": "eager"}

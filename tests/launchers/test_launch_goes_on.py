@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 from launch_plans import complete
-from test_launch_every_target import BASES
+from scheduler_starts import serving
+from test_launch_every_target import BASES, SERVED
 
 from estimator.errors import PlanError
 from launchers.render import render
@@ -48,3 +49,21 @@ def test_layers_without_positions_are_in_the_file() -> None:
 def test_norms_after_the_layers_are_no_model_of_megatron() -> None:
     with pytest.raises(PlanError, match="norms after attention and MLP alone"):
         text_of("LGAI-EXAONE/EXAONE-4.0-1.2B", "megatron-lm")
+
+
+_KUBERNETES = [name for name in TARGETS if name.startswith("kubernetes-")] + ["dynamo", "llm-d"]
+
+
+@pytest.mark.parametrize("target", _KUBERNETES)
+def test_who_starts_runs_in_a_namespace_may_make_all_that_is_written_for_it(target: str) -> None:
+    serves = "training" not in TARGETS[target].kinds
+    program = "vllm" if serves else "verl" if target == "kubernetes-rayjob" else "llamafactory"
+    rayjob = {"workload.framework": "verl", "workload.stage": "sft", "layout.zero_stage": 3}
+    plan = serving(8) if serves else complete(rayjob if program == "verl" else {})
+    rendered = render(plan, [program, target, "namespace"], prediction=SERVED if serves else None)
+    written = {file.target: list(yaml.safe_load_all(file.text)) for file in rendered.files if file.target != program}
+    rules = next(part["rules"] for part in written["namespace"] if part["kind"] == "Role")
+    allowed = {(group, kind) for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
+    for part in written[target]:
+        group = part["apiVersion"].rpartition("/")[0]
+        assert (group, f"{part['kind'].lower()}s") in allowed

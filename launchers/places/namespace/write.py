@@ -20,7 +20,7 @@ _KINDS = {
     "batch.volcano.sh": ["jobs"],
     "jobset.x-k8s.io": ["jobsets"],
     "kubeflow.org": ["pytorchjobs"],
-    "trainer.kubeflow.org": ["trainjobs"],
+    "trainer.kubeflow.org": ["trainjobs", "trainingruntimes"],
     "leaderworkerset.x-k8s.io": ["leaderworkersets"],
     "ray.io": ["rayjobs"],
     "serving.kserve.io": ["inferenceservices", "llminferenceservices"],
