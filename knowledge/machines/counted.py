@@ -23,7 +23,7 @@ _MACHINES = r"(?:nodes?|box(?:es)?|machines?|servers?|hosts?|instances?|systems?
 _MOST = 1_000_000
 # In front: '2 x', 'two', 'half of an', with what they count: '4 nodes of'.
 _FRONT = re.compile(
-    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?![x*×]\s*\d|\d{{1,3}}\s*g(?:b|ib)?\b))"
+    rf"\s*(?P<many>\d{{1,7}}|{'|'.join(_NUMBERS)}|{'|'.join(_PARTS)})(?:\s*[x*×](?=\s|[a-z\d])(?!\s*\d{{1,2}}\s*$)\s*|\s+(?!\s|[x*×]\s*\d|\d{{1,3}}\s*g(?:b|ib)?\b))"
     rf"(?:of\s+)?(?P<machines>(?<!\S){_MACHINES}\b\s*(?:of|with|x|:|,)?\s*)?"
 )
 # Behind: 'boxes', 'x 8', '8x', '(8x)', '8-GPU', 'GPUs'; the x of rtx5090 counts nothing.

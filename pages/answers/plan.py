@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,9 @@ def model_words(plan: Plan) -> str:
 
 def hardware_words(plan: Plan) -> str:
     """'8 x h100-sxm'."""
-    return f"{plan.cluster.count or 1} x {plan.cluster.accelerator}"
+    others = Counter(plan.cluster.beside or ())
+    beside = ", ".join(f"{count} x {name}" if count > 1 else name for name, count in others.items())
+    return f"{plan.cluster.count or 1} x {plan.cluster.accelerator}{f' beside {beside}' if beside else ''}"
 
 
 def run_words(plan: Plan) -> str:

@@ -45,7 +45,6 @@ MODELS = {
     "liquid lfm2 1.2b": "LiquidAI/LFM2-1.2B",
     "ChatGPT OSS 20B": "openai/gpt-oss-20b",
     "mixtral 8x22": "mistralai/Mixtral-8x22B-v0.1",
-    "mixtral": "mistralai/Mixtral-8x7B-v0.1",
     "exaone 4 32b": "LGAI-EXAONE/EXAONE-4.0-32B",
 }
 MODELS_SAID = {
@@ -90,7 +89,7 @@ OTHER_MODELS = [
     "google-t5/t5-11b", "clip vit-l/14", "HunyuanVideo", "sentence-transformers/all-mpnet-base-v2",
     "stable diffusion xl", "FLUX.1-dev", "Hunyuan image 3", "jina-embeddings-v3", "bert base uncased", "Wan 2.2 video",
 ]  # fmt: skip
-MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small"]
+MODELS_AMBIGUOUS = ["llama 3.1", "gemma 2", "llama 4", "mistral small", "mixtral"]
 MODELS_UNKNOWN = [
     "Llama-3.1-9B", "llama 3.1 80b", "gpt-4", "claude", "!!!", "", "qwen2.5-8b", "mixtral 8x8b", "GLM 5 air", "3",
     "qwen 4", "phi 5", "zorgmes 70b", "medical llama 8b", "llama guard 5 8b", "gemma 5 27b", "chat 3.1 80",

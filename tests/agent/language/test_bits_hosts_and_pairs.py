@@ -79,3 +79,21 @@ def test_a_pair_of_lengths_is_no_list_with_what_stands_beside_it(load: str, pair
     found = {edit.field: edit.value for edit in reading.edits}
     assert found["input_len"] > found["output_len"]
     assert not reading.options
+
+
+@pytest.mark.parametrize("words", ["a 4090 and a 3090", "one 4090 and one 3090", "a 4090 + a 3090"])
+def test_unlike_cards_of_a_deployment_hold_its_layers_side_by_side(words: str) -> None:
+    found = edits(f"llama 3.3 70b q4_k_m on {words}, tokens per second")
+    assert (found["accelerator"], found["count"], found["beside"]) == ("rtx-4090", 1, ["rtx-3090"])
+    assert edits("2x 3090 + 1x 4090: llama 3.1 70b q4?")["beside"] == ["rtx-4090"]
+    assert "beside" not in edits(f"lora fine-tune llama 3.1 8b on {words}")
+    assert "beside" not in edits(
+        f"llama 3.1 8b on {words.replace(' and ', ' or ').replace(' + ', ' or ')}: which is faster?"
+    )
+
+
+@pytest.mark.parametrize("host", ["an EPYC 9654", "an epyc 9654 with 512 GB", "an epyc 9654 host"])
+def test_a_processor_that_is_named_beside_a_card_holds_what_that_has_no_room_for(host: str) -> None:
+    found = edits(f"deepseek r1 q4_k_m on one 4090 and {host}, tokens per second")
+    assert (found["accelerator"], found.get("beside")) == ("rtx-4090", ["cpu-epyc-9654"])
+    assert "beside" not in edits("serve llama 3.1 70b on 8 H100 with xeon 8480+ hosts")

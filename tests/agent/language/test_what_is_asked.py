@@ -9,8 +9,8 @@ from agent.offline.catalogue import known
 from agent.offline.language import read
 
 TOGETHER = {
-    "I have a 4090 and a 3090, can I run qwen3 32b q4?": ("rtx-3090", 2),
-    "2x 3090 + 1x 4090: llama 3.1 70b q4?": ("rtx-3090", 3),
+    "I have a 4090 and a 3090, can I fine-tune qwen3 8b with qlora?": ("rtx-3090", 2),
+    "2x 3090 + 1x 4090: qlora of llama 3.1 8b?": ("rtx-3090", 3),
     "We have 16 H100 and 8 A100. Does a 70b sft fit?": ("a100-sxm-80gb", 24),
 }
 

@@ -14,7 +14,7 @@ from agent.offline.language.measures import TIMES
 from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
-from agent.offline.language.reading.machines import of_devices, side_by_side
+from agent.offline.language.reading.machines import of_devices, of_hosts, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
@@ -279,7 +279,7 @@ def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     """[(token, edits)] of each thing that was said, in the order of the text."""
     pieces: list[tuple[int, list[Edit]]] = []
     pieces += of_models(page)
-    pieces += of_devices(page)
+    pieces += [*of_devices(page), *of_hosts(page)]
     pieces += of_values(page)
     pieces += of_versions(page)
     pieces += of_numbers(page)

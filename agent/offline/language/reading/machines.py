@@ -10,6 +10,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language.assign import Filled, is_beside_devices
 from agent.offline.language.devices import Devices, of_machines
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
 from agent.offline.usual import card_of
@@ -28,7 +29,8 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
     unlike = together(page)
     for one in page.devices:
         if unlike and one in unlike:
-            pieces += [_as_the_least(page, unlike)] if one is unlike[0] else []
+            joined = _side_by_side if _holds_layers(page, unlike) else _as_the_least
+            pieces += [joined(page, unlike)] if one is unlike[0] else []
             continue
         name, span = one.name, page.read.span(one.name.start, one.name.end)
         id, note = _with_memory(page, one) or (name.id, name.note)
@@ -100,7 +102,7 @@ def together(page: Page) -> list[Devices]:
     apart = page.read.does("or", "versus", "compare") or any(words.sense(at, "which") for at in range(len(text)))
     if len(have) != len(page.devices) or len({device.name.id for device in have}) < 2 or apart:
         return []
-    owned = any(words.sense(at, "asserts") for at in range(have[0].name.start))
+    owned = any(words.sense(at, "asserts") for at in range(have[0].name.start)) or _holds_layers(page, have)
     for first, second in pairwise(have):
         between = range(first.name.end, second.name.start)
         joined = [at for at in between if words.does(at, "and", "plus") or text[at].text in ("+", "&")]
@@ -120,6 +122,32 @@ def _as_the_least(page: Page, devices: Sequence[Devices]) -> tuple[int, list[Edi
     why = "unlike devices in one run are not modelled, so all count as the least"
     note = f"{words!r} planned as {count} x {least.id}: {why}"
     return start, [Edit("accelerator", "set", least.id, span, note), Edit("count", "set", count, span)]
+
+
+def _holds_layers(page: Page, devices: Sequence[Devices]) -> bool:
+    """Whether unlike devices are one person's cards that serve: llama.cpp deals the layers over them."""
+    return page.mode == SERVING and all(find_accelerator(str(device.name.id)).value.personal for device in devices)
+
+
+def _side_by_side(page: Page, devices: Sequence[Devices]) -> tuple[int, list[Edit]]:
+    """Cards that hold layers one after the other: those of the first kind, and the others beside them."""
+    first, *others = devices
+    beside = [str(device.name.id) for device in others for _ in range(device.count or 1)]
+    span = page.read.span(first.name.start, first.name.end)
+    edits = [Edit("accelerator", "set", str(first.name.id), span), Edit("count", "set", first.count or 1, span)]
+    return first.name.start, [
+        *edits, Edit("beside", "set", beside, page.read.span(others[0].name.start, others[-1].name.end)),
+    ]  # fmt: skip
+
+
+def of_hosts(page: Page) -> list[tuple[int, list[Edit]]]:
+    """The processor beside a card of a deployment: it holds what cards have no room for."""
+    hosts = [name for name in page.read.of("host") if name.id]
+    cards = [device for device in page.devices if device.name.id]
+    if len(hosts) != 1 or len(cards) != 1 or not _holds_layers(page, cards):
+        return []
+    (host,) = hosts
+    return [(host.start, [Edit("beside", "set", [host.id], page.read.span(host.start, host.end), host.note)])]
 
 
 def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> list[Edit]:
