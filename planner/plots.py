@@ -60,7 +60,8 @@ def stacked(title: str, x_label: str, y_label: str, names: Sequence[str], parts:
             unit: float = 1.0, limit: float | None = None, limit_name: str | None = None) -> list[Plot]:  # fmt: skip
     """One bar for each name, built of its parts divided by `unit`; parts that are 0 everywhere are left out."""
     able = [part for part in parts if part]
-    kinds = list(dict.fromkeys(kind for part in able for kind, value in part.items() if value > 0))
+    listed = dict.fromkeys(kind for part in able for kind in part)
+    kinds = [kind for kind in listed if any(part.get(kind, 0.0) > 0 for part in able)]
     if not kinds:
         return []
     series = [

@@ -13,6 +13,7 @@ from estimator.plan.schema import Plan
 from pages.results.portfolio import as_csv, gantt
 from planner.asked.portfolio import PortfolioRequest
 from planner.money.portfolio import schedule_runs
+from planner.plots import stacked
 from planner.training.planned import plan_training
 from planner.training.run import run_of
 from tools import call
@@ -93,3 +94,10 @@ def test_what_is_wrong_with_a_run_is_named_with_its_field(changes: dict[str, Any
     run = {name: value for name, value in run.items() if value is not None}
     with pytest.raises(PlanError, match=says):
         call("schedule_runs", {"accelerator": "h100-sxm", "count": 8, "runs": [run]})
+
+
+def test_the_picture_has_the_wait_of_a_run_before_the_run() -> None:
+    parts = [{"waits": 0.0, "runs": 4.0}, {"waits": 4.0, "runs": 2.0}]
+    (plot,) = stacked("Timeline", "", "hours", ["first", "second"], parts)
+    assert [series.name for series in plot.series] == ["waits", "runs"]
+    assert [series.y for series in plot.series] == [[0.0, 4.0], [4.0, 2.0]]
