@@ -50,6 +50,8 @@ def _lacking(training: Training, profile: Framework) -> tuple[str, str] | None:
     """A field that asks for what the framework has not, with what that is; None where it has all."""
     if training.optimizer_in_backward and training.optimizer not in profile.limits.steps_in_backward:
         return "optimizer_in_backward", f"{training.optimizer} that updates weights within the backward pass"
+    if training.optimizer_in_backward and training.method != "full":
+        return "optimizer_in_backward", f"{training.method} whose weights are updated within the backward pass"
     if training.tiled_mlp and profile.activations.tile_tokens is None:
         return "tiled_mlp", "MLP in tiles"
     if training.fp8_healing and not profile.limits.heals:
@@ -108,11 +110,11 @@ def check_offered(job: Job) -> None:
         if why := no_training(accelerator):
             problem = f"no training framework that is estimated runs on {accelerator.name}: {why}"
             raise PlanError("cluster.accelerator", problem, ["a device of " + ", ".join(_makers())])
-        old = f" newer than {limits.old_devices[-1]}" if limits.old_devices else ""
+        old = f" (newer than {limits.old_devices[-1]})" if limits.old_devices else ""
         theirs = " and ".join(limits.devices)
         raise PlanError(
             "workload.framework",
-            f"{name} runs on {theirs} devices{old}, not on {accelerator.name}",
+            f"{name} runs on {theirs}{old} devices, not on {accelerator.name}",
             able_frameworks(training, accelerator),
         )
     for field, value, valid in (
@@ -129,6 +131,10 @@ def check_offered(job: Job) -> None:
             where = f" (as read in {read})" if read else ""
             raise PlanError(f"workload.{field}", f"{name} has no {value}{here}{where}{who}", list(valid))
 
+    if job.machine.count > 1 and training.optimizer in limits.lone_optimizers:
+        problem = f"{name} has {training.optimizer} on one device alone"
+        valid = [each for each in limits.optimizers if each not in limits.lone_optimizers]
+        raise PlanError("workload.optimizer", problem, valid)
     if training.fp8_healing and training.precision not in FOUR_BIT_RATES:
         problem = f"is the end in 8 bits of a run in 4, and this one is in {training.precision}"
         raise PlanError("workload.fp8_healing", problem, ["0", *(f"precision {name}" for name in FOUR_BIT_RATES)])

@@ -46,7 +46,10 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
             continue
         if "workload.optimizer" in concession.changes and not _has_moments(planned):
             continue
-        changes = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
+        changes: dict[str, Any] = {"workload.framework": name, "workload.global_batch": batch, **concession.changes}
+        if asked.training.global_batch is None and "workload.optimizer_in_backward" in concession.changes:
+            # A step is one micro-batch then.
+            changes["workload.global_batch"] = None
         other = first_that_fits(asked, free | changes, [name] if concession.changes_states else names)
         if other is None:
             continue
@@ -56,7 +59,9 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
         }
         how = ", ".join(filter(None, (other.estimates.layouts.summary(other.index), concession.words)))
         before, after = (float(each.estimates.memory.total[each.index]) for each in (planned, other))
-        seconds = [float(each.estimates.step.seconds[each.index]) for each in (planned, other)]
+        seconds = [
+            float(each.estimates.step.seconds[each.index]) / each.job.tokens_per_step for each in (planned, other)
+        ]
         yield (
             level,
             Remedy(
@@ -70,6 +75,10 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
             ),
         )
         return
+
+
+def _seconds_per_token(planned: Planned) -> float:
+    return float(planned.estimates.step.seconds[planned.index]) / planned.job.tokens_per_step
 
 
 def _has_moments(planned: Planned) -> bool:

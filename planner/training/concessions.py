@@ -33,7 +33,7 @@ class Concession:
     @property
     def changes_states(self) -> bool:
         """Whether weights and states take less with it, so that what was hopeless before may fit."""
-        return "workload.optimizer" in self.changes
+        return bool({"workload.optimizer", "workload.optimizer_in_backward"} & set(self.changes))
 
     def left_open(self, training: Training) -> bool:
         """Whether it is for a plan's stage, and the plan names no field of it."""
@@ -49,6 +49,7 @@ CONCESSIONS = (
     Concession({"workload.rollout": "colocated"}, "an engine on the same devices that generates", stages=STAGES),
     Concession({"workload.fused_loss": True}, "chunked loss"),
     Concession({"workload.fused_loss": True, "workload.tiled_mlp": True}, "chunked loss, MLP in tiles"),
+    Concession({"workload.optimizer_in_backward": True}, "weights updated within the backward pass"),
     Concession(
         {"workload.optimizer": "paged_adamw", "workload.optimizer_in_backward": True},
         "weights updated within the backward pass, paged optimizer states",
@@ -56,6 +57,11 @@ CONCESSIONS = (
     Concession(
         {"workload.fused_loss": True, "workload.optimizer": "adamw_8bit"},
         "chunked loss, 8-bit optimizer states",
+        same_training=False,
+    ),
+    Concession(
+        {"workload.optimizer": "paged_adamw_8bit", "workload.optimizer_in_backward": True},
+        "weights updated within the backward pass, paged 8-bit optimizer states",
         same_training=False,
     ),
 )

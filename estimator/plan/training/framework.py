@@ -292,6 +292,8 @@ class Limits:
     """The same of methods."""
     optimizers: tuple[str, ...]
     """The same of optimizers."""
+    lone_optimizers: tuple[str, ...]
+    """Those of them that it has on one device alone."""
     lacks: tuple[str, ...]
     """Pairs of a stage and a method that it has not, with a blank between."""
     precisions: tuple[str, ...]

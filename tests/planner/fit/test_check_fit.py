@@ -10,6 +10,7 @@ from tool_calls import FLAT, result, steady
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.fitted.training import framework
+from planner.fit.training import fit_of
 from planner.training.planned import plan_to_fit
 from tools import call
 
@@ -298,3 +299,21 @@ def test_reinforcement_on_one_small_card_is_by_an_engine_beside_the_trainer() ->
     assert moved.job.training.rollout == "colocated"
     kept = plan_to_fit(Plan.parse(plan).patch(batch | {"workload.rollout": "trainer"}))
     assert not kept.fits
+
+
+def test_a_full_fine_tuning_of_8b_fits_one_card_as_torchtune_publishes_it() -> None:
+    """recipes/configs/llama3_1/8B_full_single_device.yaml: PagedAdamW8bit within the backward; README: 18.9 GiB."""
+    small = {"model": "llama-3.1-8b", "cluster": {"accelerator": "rtx-4090", "count": 1}}
+    ways = [row for row in fit_of(Plan.parse(small)).remedies if row.what.startswith("torchtune")]
+    assert ways
+    assert ways[0].patch["workload.optimizer"] == "paged_adamw_8bit"
+    named = plan_to_fit(Plan.parse(small).patch({"workload.optimizer": "paged_adamw_8bit"}))
+    assert named.fits
+    assert named.job.training.optimizer_in_backward
+
+
+def test_bitsandbytes_in_torchtune_are_of_one_device() -> None:
+    workload = {"framework": "torchtune", "optimizer": "paged_adamw_8bit"}
+    plan = {"model": "llama-3.1-8b", "workload": workload, "cluster": {"accelerator": "rtx-4090", "count": 2}}
+    with pytest.raises(PlanError, match="torchtune has paged_adamw_8bit on one device alone"):
+        plan_to_fit(Plan.parse(plan))

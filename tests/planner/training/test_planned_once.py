@@ -58,7 +58,7 @@ def test_known_plans_are_those_planned_anew(
 
 
 def test_what_was_hopeless_on_the_way_down_is_no_other_way() -> None:
-    plan = Plan.parse({"model": "deepseek-v3", "cluster": {"accelerator": "l4", "count": 64}})
+    plan = Plan.parse({"model": "llama-3.1-8b", "cluster": {"accelerator": "rtx-4090", "count": 1}})
     planned = plan_to_fit(plan)
     names = able_frameworks(planned.job.training, planned.job.machine.accelerator)
     assert len(planned.hopeless) > 1
