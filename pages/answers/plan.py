@@ -71,7 +71,10 @@ def load_words(workload: Inference) -> str:
 
 
 def length_words(workload: Inference) -> str:
-    return f"{figures.number(workload.input_len)} tokens in and {figures.number(workload.output_len)} out"
+    """'2,048 tokens in and 500 out', with the images of a prompt: '500 tokens and 5 images in and 300 out'."""
+    count = workload.images
+    images = f" and {figures.whole(count)} image{'s' if count > 1 else ''}" if count else ""
+    return f"{figures.number(workload.input_len)} tokens{images} in and {figures.number(workload.output_len)} out"
 
 
 def layout_words(plan: Plan) -> str:
