@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
 from agent.offline.language.features.mode import Context
-from agent.offline.language.features.signs import LOADS, has_row
+from agent.offline.language.features.signs import LOADS, has_row, weighs_an_api
 from agent.offline.language.features.tool import listed, of_tool, only_changes
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.limits import asked_outright, asks_for_data, asks_what_fits, has_model, limit_goal
@@ -148,6 +148,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
         # 'Best layout then'
         return "best_serving"
     fixed = len(page.values("count")) == 1 and get(page.plan, "cluster.accelerator") and not page.devices
+    if tool == "recommend_cluster" and page.mode == SERVING and weighs_an_api(page):
+        # 'A month of 3B tokens: an API, or devices of our own?' is asked of a deployment that has its bill beside it.
+        return "size_serving"
     if tool == "recommend_cluster" and fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
         # 'And if I rent four of them?'
         return _estimate(page)
