@@ -23,7 +23,7 @@ from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.store import last_plan, transcript
 from estimator.errors import PlanError
 from pages.blocks import offered
-from tui.actions import Action, bindings, every_action
+from tui.actions import Action, action_search, bindings, every_action
 from tui.screens import ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
 from tui.slash import PromptContext, split
@@ -53,6 +53,7 @@ class ShardwiseApp(App[None]):
     CSS_PATH = "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (as Textual types it)
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    COMMANDS = {action_search}  # noqa: RUF012 (as above)
 
     def __init__(
         self,
@@ -444,7 +445,9 @@ class ShardwiseApp(App[None]):
         await old.remove()
         self.pane.show({})
         self._show_state()
-        self.query_one(Prompt).focus()
+        prompt = self.query_one(Prompt)
+        prompt.suggest([])
+        prompt.focus()
 
     async def _reopen(self, session_id: str) -> None:
         """Draws what was said, then what the plan comes to, then what still waits for approval."""

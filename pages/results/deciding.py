@@ -24,7 +24,7 @@ _SUBJECTS: dict[str, tuple[str, str]] = {
     "workload.output_len": ("the length of answers", "{} tokens"),
     "workload.weight_dtype": ("the format of the weights", "{}"),
     "workload.kv_dtype": ("the format of the KV cache", "{}"),
-    "workload.prefix_hit": ("prompts that begin alike", "{}"),
+    "workload.prefix_hit": ("prefix caching", "{}"),
     "workload.engine": ("the engine", "{}"),
 }
 _METHODS = {"lora": "LoRA", "full": "full"}
@@ -33,6 +33,9 @@ CHOICES = ("workload.framework", "workload.compile", "workload.attention", "work
            "workload.weight_dtype", "workload.kv_dtype")  # fmt: skip
 _FIGURES = {"ttft_s": "TTFT {}", "tpot_s": "TPOT {}", "output_tokens_per_s": "{} output tokens/s", "hours": "{}",
             "tokens_per_s": "{} tokens/s"}  # fmt: skip
+_SERVED = frozenset({"ttft_s", "tpot_s", "output_tokens_per_s"})
+# What is asked beside whether it fits.
+_OTHERS = frozenset({"time", "run", "cost", "faster", "why", "mfu"})
 # Of memory; less is no reason to tell of it.
 _LEAST = 0.03
 # What moves a figure by as much is told beside what moves it most.
@@ -43,7 +46,9 @@ _WHOLLY = -0.9
 
 def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = True) -> list[Block]:
     """The one that matters most for what was asked, and in a few words the others that matter much."""
-    of_memory = fits and "fit" in asked and not {"time", "run", "cost", "faster", "why", "mfu"} & set(asked)
+    # Of a deployment it says little: an engine takes a part of the device, whatever it is for.
+    served = any(row.figure in _SERVED for row in rows)
+    of_memory = fits and not served and "fit" in asked and not _OTHERS & set(asked)
     if not fits:
         # What choice would make it fit is told beside the verdict.
         rows = [row for row in rows if row.field not in CHOICES]
@@ -81,7 +86,7 @@ def _value(field: str, value: Any) -> str:
     if value == "auto" or value is None:
         return ""
     if field == "workload.prefix_hit":
-        return f"{figures.percent(value)} of them" if value else "none"
+        return f"{figures.percent(value)} of each prompt cached" if value else "none"
     if field == "workload.compile":
         return "it on" if value else "off"
     return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)))

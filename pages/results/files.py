@@ -25,7 +25,11 @@ def configs(result: RenderedConfigs | WrittenConfigs) -> list[Block]:
         head = Headline(f"{len(result.files)} files written to {result.folder}.", not late or None, late)
         files = notes("Written", [f"{file.path}  {file_size(file.bytes)}" for file in result.files])
     else:
-        head = Headline(f"{len(result.files)} files; --write DIR writes them.", None, late)
+        head = Headline(
+            f"{len(result.files)} files, not written yet: --write DIR writes them (in the app, /config write).",
+            None,
+            late,
+        )
         files = [Text(file.text, f"===== {file.path} ({file.target})") for file in result.files]
     return [
         head,

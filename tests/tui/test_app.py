@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fake_session import ANSWER, FakeSession, done, estimator
 from screen_driving import settle, until
-from textual.command import CommandList
+from textual.command import CommandList, Hit
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 from textual.widgets._footer import FooterKey
@@ -22,7 +22,7 @@ import tui
 from agent.events import Event, TextPiece
 from agent.store import FileWritten
 from estimator.errors import PlanError
-from tui.actions import ACTIONS, BROWSER_KEYS
+from tui.actions import ACTIONS, BROWSER_KEYS, action_search
 from tui.app import ShardwiseApp
 from tui.tab import BrowserApp
 from tui.widgets.approval import ApprovalCard, FileDiff
@@ -319,6 +319,14 @@ async def test_tab_takes_the_next_step_that_is_offered() -> None:
         assert prompt.text == "use fsdp2"
         await pilot.press("tab")
         assert prompt.text == "write the files"
+
+
+async def test_the_whole_name_of_an_action_finds_it_first() -> None:
+    async with opened(WIDE) as (app, _, _):
+        search = action_search()(app.screen)
+        for row in ACTIONS:
+            hits = [hit async for hit in search.search(row.name) if isinstance(hit, Hit)]
+            assert f"/{row.name}" in str(max(hits).text).split()
 
 
 async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from tui.arguments.parser import Parser
+from tui.arguments.planning import add_forms
 
 _MORE = {
     "models": "; test: what the language model can do that is configured",
@@ -35,7 +36,8 @@ def add_catalogues(commands: Any) -> None:
 
 def add_scenarios(commands: Any) -> None:
     scenarios = commands.add_parser("scenarios", help="saved plans: list, show, save, delete, diff")
-    scenarios.set_defaults(run="tui.commands.scenarios", action="list", json=False, query=None, figures=False)
+    forms = {"json": False, "md": False, "brief": False, "why": False}
+    scenarios.set_defaults(run="tui.commands.scenarios", action="list", query=None, figures=False, **forms)
     shows = "print the tool's result as one JSON object"
     scenarios.add_argument("--json", action="store_true", help=shows)
     what = scenarios.add_subparsers(title="commands", metavar="WHAT", parser_class=Parser)
@@ -55,6 +57,9 @@ def add_scenarios(commands: Any) -> None:
     differ = what.add_parser("diff", help="what two plans differ in, and what that does")
     for side in ("a", "b"):
         differ.add_argument(side, help="a saved plan's name, or a YAML or JSON file")
+    for text in (listed, differ):
+        text.add_argument("--md", action="store_true", default=argparse.SUPPRESS, help="print Markdown")
+    differ.add_argument("--brief", action="store_true", default=argparse.SUPPRESS, help="print the verdict alone")
     actions = {"list": listed, "show": shown, "save": saved, "delete": deleted, "diff": differ}
     for name, action in actions.items():
         action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=shows)
@@ -124,5 +129,5 @@ def add_portfolio(commands: Any) -> None:
     queue.add_argument("--csv", metavar="FILE", help="write the runs with their times as a table")
     queue.add_argument("--overwrite", action="store_true", help="also over a file that is there")
     queue.add_argument("--plot", action="store_true", help="draw the timeline as a plot as well")
-    queue.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    add_forms(queue, "the result as one JSON object")
     queue.set_defaults(run="tui.commands.portfolio")

@@ -28,8 +28,7 @@ def add_planning(commands: Any, rows: Mapping[str, Planning], command: str | Non
         from tui.flags import add_flags, takes_plan  # these load the tools, and --help is to need none
 
         if planning.files:
-            sub.add_argument("--json", action="store_true", help="print the tool's result as one JSON object")
-            _add_check(sub, name)
+            _add_reading(sub, name)
             what = "config, script or command line; - is standard input"
             sub.add_argument("files", nargs="+", metavar="FILE", help=what)
         else:
@@ -50,11 +49,13 @@ def add_planning(commands: Any, rows: Mapping[str, Planning], command: str | Non
         add_flags(sub, planning)
 
 
-def _add_check(command: argparse.ArgumentParser, name: str) -> None:
-    """What `check` has beside `import`, which prints a plan."""
+def _add_reading(command: argparse.ArgumentParser, name: str) -> None:
+    """`import` prints a plan, `check` what it says of the files."""
+    as_json = "the tool's result as one JSON object"
     if name != "check":
+        command.add_argument("--json", action="store_true", help=f"print {as_json}")
         return
-    command.add_argument("--md", action="store_true", help="print Markdown, such as for a comment")
+    add_forms(command, as_json)
     each = "every config by itself, those below folders too; flags complete what one leaves open"
     command.add_argument("--each", action="store_true", help=each)
     against = "with each what it changes against this revision of git; exit code 1 for what fitted there"

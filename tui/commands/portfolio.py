@@ -8,15 +8,13 @@ from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.files import parsed, read_stream, read_text, write_file
-from pages.blocks import Chart
-from pages.rendering import terminal
 from pages.results.portfolio import as_csv
 from pages.results.portfolio import portfolio as page
 from planner import requests
 from planner.asked.portfolio import PortfolioRequest
 from planner.money.portfolio import schedule_runs
+from tui.commands.plan import plotted, show
 from tui.jsonout import write_json
-from tui.pager import paged
 from tui.progress import working
 
 
@@ -34,6 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
         write_file(Path(arguments.csv), as_csv(result), arguments.overwrite, "--csv")
     if arguments.json:
         write_json(result.model_dump(mode="json"))
-        return 0
-    paged(terminal.rendered([block for block in page(result) if arguments.plot or not isinstance(block, Chart)]))
+    else:
+        show(plotted(page(result), arguments.plot), arguments)
     return 0

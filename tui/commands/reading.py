@@ -19,7 +19,7 @@ from estimator.plan.schema import merge
 from knowledge.own.home import expanded
 from measure.logs.reading import is_record
 from pages.blocks import Block
-from pages.rendering import markdown, terminal
+from pages.rendering import terminal
 from pages.results.of_results import blocks_of
 from pages.results.reading import plan
 from planner.files.importing import ImportedConfig
@@ -27,10 +27,10 @@ from planner.history.reading import ReadRequest, read_at
 from planner.history.results import RunReading
 from planner.requests import parsed
 from tui.commands import repository
+from tui.commands.plan import show
 from tui.config_files import LARGEST, WorkingTree, read_whole
 from tui.flags import arguments_of
 from tui.jsonout import write_json
-from tui.pager import paged
 from tui.planning import PLANNING
 from tui.progress import working
 
@@ -47,10 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.json:
         write_json(result.model_dump(mode="json"))
-    elif checks and arguments.md:
-        print(markdown.render(blocks_of(result)))
     elif checks:
-        paged(terminal.rendered(blocks_of(result)))
+        show(blocks_of(result), arguments)
     elif isinstance(result, ImportedConfig):
         _print_plan(result, plan(result))
     if not checks:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
-from pages.rendering import markdown, terminal
 from pages.results.repository import OPEN, CheckedConfig, repository, status
 from planner.files.importing import ImportedConfig
 from planner.results import FitCheck, Remedy
 from tools.registry import find
+from tui.commands.plan import show
 from tui.config_files import Folders, Revision, WorkingTree, read_whole
 from tui.jsonout import write_json
-from tui.pager import paged
 from tui.progress import working
 
 
@@ -35,8 +34,7 @@ def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
     if arguments.json:
         write_json({"configs": [_plain(row) for row in rows]})
     else:
-        page = repository(rows, arguments.against)
-        print(markdown.render(page)) if arguments.md else paged(terminal.rendered(page))
+        show(repository(rows, arguments.against), arguments)
     return int(any(row.fails and not row.failed_before for row in rows))
 
 

@@ -14,9 +14,9 @@ from pages.rendering import terminal
 from pages.results.of_results import blocks_of
 from planner.records.scenarios import LoadedScenario
 from tools.registry import find
+from tui.commands.plan import show
 from tui.flags import read_plan, saved_plan, settings_of
 from tui.jsonout import write_json
-from tui.pager import paged
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The file alone, to be kept as one.
         terminal.show([Text(file.text) for file in result.files])
     else:
-        paged(terminal.rendered(blocks_of(result)))
+        show(blocks_of(result), arguments)
     return 0
 
 

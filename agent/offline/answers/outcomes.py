@@ -113,11 +113,16 @@ _FIELD, _VALID = re.compile(r"^[a-z_]+(\.[a-z_]+)*: "), re.compile(r"; valid: (?
 
 def in_words(problem: str) -> str:
     """An error's sentence without where the field stands in a plan: 'torchtitan has no lora. Valid: full.'"""
-    return f"{_VALID.sub('. Valid: ', _FIELD.sub('', problem)).rstrip('.')}."
+    what, *valid = _VALID.split(_FIELD.sub("", problem))
+    if not valid:
+        return f"{what.rstrip('.')}."
+    names = valid[0].rstrip(".").split(", ")
+    more = f" and {len(names) - _MOST_VALID} more" if len(names) > _MOST_VALID + 1 else ""
+    return f"{what}. Valid: {', '.join(names[:_MOST_VALID] if more else names)}{more}."
 
 
 _DEGREE = re.compile(r"layout\.(\w+): .*?\b\1[= ](\d+) .*; valid: ([\d ]+)$")
-_MOST_INSTEAD = 3
+_MOST_INSTEAD, _MOST_VALID = 3, 6
 
 
 def _instead(problem: str) -> list[Block]:
