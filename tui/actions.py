@@ -16,7 +16,6 @@ from textual.app import SystemCommand
 from textual.binding import Binding
 
 if TYPE_CHECKING:
-    from tui.action_search import ActionSearch
     from tui.app import ShardwiseApp
 
 PLAN, RESULTS, FILES, APP = "The plan", "Results", "Files", "Conversations and the app"
@@ -170,13 +169,6 @@ def every_action(app: ShardwiseApp) -> Iterable[SystemCommand]:
             line = f"{action.name} {key.words}"
             title = f"{key.meaning[:1].upper()}{key.meaning[1:]}   {shown}"
             yield SystemCommand(title, f"/{line}", partial(app.action_command, line))
-
-
-def action_search() -> type[ActionSearch]:
-    """What finds them; loaded once it is asked for."""
-    from tui.action_search import ActionSearch
-
-    return ActionSearch
 
 
 def every_key(app: ShardwiseApp) -> Iterable[tuple[str, str]]:

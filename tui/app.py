@@ -23,7 +23,7 @@ from agent.events import Approval, Done, ToolCall, ToolResult
 from agent.store import last_plan, transcript
 from estimator.errors import PlanError
 from pages.blocks import offered
-from tui.actions import Action, action_search, bindings, every_action
+from tui.actions import Action, bindings, every_action
 from tui.screens import ScreenResult, find_screen, load_screen
 from tui.screens.keys import KeysScreen
 from tui.slash import PromptContext, split
@@ -31,6 +31,7 @@ from tui.slash_actions import call_events, carry_out
 from tui.talk import Opener, Start, Talk, earlier_sessions, load_opener
 from tui.themes import use_chosen
 from tui.turns import Heard, TurnEnded, Turns
+from tui.widgets.action_search import ActionSearch
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.choices import Choices
 from tui.widgets.completions import Completions
@@ -53,7 +54,7 @@ class ShardwiseApp(App[None]):
     CSS_PATH = "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 (as Textual types it)
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
-    COMMANDS = {action_search}  # noqa: RUF012 (as above)
+    COMMANDS = {ActionSearch}  # noqa: RUF012 (as above)
 
     def __init__(
         self,

@@ -54,8 +54,11 @@ def with_more_money(
 
 
 def ranked_on_demand(question: TurnQuestion, reading: Reading) -> list[str]:
-    """What is said where clusters are searched for at prices that the search does not know: 'on spot?'."""
+    """What is said where clusters, or the most data, are searched for at prices that the search does not know: 'on
+    spot?'."""
     price = next((kind for kind in ("spot", "reserved") if kind in reading.pricing.values()), None)
+    if price and "tokens" in (question.limit or {}).values():
+        return [f"how far the money goes is told at prices on demand, not {price} ones: ask what a run costs so"]
     if not (price and question.wish and question.wish[0] in SEARCHES_HARDWARE):
         return []
     return [f"clusters are ranked by prices on demand, not {price} ones: take one, and ask what it costs so"]

@@ -95,7 +95,7 @@ def _spot(cost: CostEstimate) -> str:
     if row is None or row.spot_usd_per_hour is None or cost.usd is None:
         return ""
     text = f"**Spot** {row.instance} of {row.provider}: {figures.usd(row.spot_usd_per_hour)} an hour, "
-    text += f"{figures.usd(cost.usd)} with the time that interruptions take"
+    text += f"{figures.usd(cost.usd)} with the time lost to interruptions"
     best = _cheapest_by_hour(cost)
     for other in {row.provider: row, **({best.provider: best} if best else {})}.values():
         if other.usd is not None and other.usd_per_hour is not None:
@@ -140,7 +140,7 @@ def cheaper_tokens(cost: CostEstimate, search: BestServing) -> str:
 
 
 def on_spot(cost: CostEstimate) -> str:
-    """'Spot costs $473 instead of $945 on demand, with the time that interruptions take.' for whoever asks whether."""
+    """'Spot is cheaper: $473 with the time lost to interruptions, $945 on demand.' for whoever asks whether."""
     if cost.price != "spot" or cost.usd is None:
         return ""
     usual = _cheapest_by_hour(cost)
@@ -148,7 +148,7 @@ def on_spot(cost: CostEstimate) -> str:
         return ""
     verdict = "Spot is cheaper" if cost.usd < usual.usd else "Spot is not cheaper"
     return (
-        f"{verdict}: {figures.usd(cost.usd)} with the time that interruptions take, {figures.usd(usual.usd)} on demand."
+        f"{verdict}: {figures.usd(cost.usd)} with the time lost to interruptions, {figures.usd(usual.usd)} on demand."
     )
 
 
@@ -322,7 +322,7 @@ def _owned_or_rented(cost: CostEstimate, offers: Sequence[ProviderCost]) -> list
         return []
     own, rented = pair
     spread = f"{figures.plain(own.years)} years at {figures.percent(own.utilisation)} use"
-    counts = f"Owning is spread over {spread}; {_OWNED_COUNTS}"
+    counts = f"The purchase is written off over {spread}; {_OWNED_COUNTS}"
     return [Prose(_cheaper_of(cost, own, rented)), *break_even(cost.break_even), *owned(own), *providers([rented]),
             Prose(counts)]  # fmt: skip
 

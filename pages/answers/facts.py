@@ -125,7 +125,7 @@ def _to_buy(sold: BoughtDevice) -> str:
     """What a device that nobody rents out is sold for."""
     used = "second-hand, " if sold.second_hand else ""
     day = f"price of {price_day(sold.price_date, sold.stale)}" if sold.price_date else "price date unknown"
-    return f"nobody is known to rent it out; **{figures.usd(sold.usd)}** to buy ({sold.what}, {used}{day})"
+    return f"no rental offer is known; **{figures.usd(sold.usd)}** to buy ({sold.what}, {used}{day})"
 
 
 def _bought(facts: HardwareDescription) -> list[Block]:

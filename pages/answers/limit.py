@@ -202,7 +202,7 @@ def serving(limit: Limit) -> list[Block]:
 def _at_that_point(chosen: LayoutChoice | ServingChoice) -> list[Prose]:
     if not isinstance(chosen, ServingChoice):
         return []
-    ttft = figures.known(chosen.ttft_s, figures.seconds, "grows without end")
+    ttft = figures.known(chosen.ttft_s, figures.seconds, "grows without bound")
     return [
         Prose(
             f"**At that point**: {chosen.summary}; TTFT {ttft}, TPOT {figures.seconds(chosen.tpot_s)}, "

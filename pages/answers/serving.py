@@ -81,7 +81,7 @@ def _limit(row: LatencyLimit) -> str:
     name = f"p99 {LATENCIES[row.limit]}" if row.statistic == "p99" else LATENCIES[row.limit]
     limit = figures.seconds(row.limit_s)
     if row.value_s is None:
-        return f"{name}: **missed**, it grows without end (limit {limit})"
+        return f"{name}: **missed**, it grows without bound (limit {limit})"
     times = row.value_s / row.limit_s
     if times < 2 or row.met:
         amount = f"{figures.percent(abs(times - 1))} {'below' if row.met else 'over'}"
@@ -96,7 +96,7 @@ def latencies(found: ServingLatency) -> Figures:
     """Means with their intervals, and the slowest of a hundred."""
     means = labelled(found, ("ttft_s", "tpot_s", "e2e_s"))
     slowest = [row for row in labelled(found, ("ttft_p99_s", "tpot_p99_s")) if row[1] != figures.NONE]
-    known = [row if row[1] != figures.NONE else (row[0], "grows without end") for row in means]
+    known = [row if row[1] != figures.NONE else (row[0], "grows without bound") for row in means]
     return Figures([*known, *slowest], "Latency")
 
 

@@ -90,6 +90,6 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     return (
         f"{head} for {run_words(plan)} on "
         f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, TTFT "
-        f"{figures.known(best.ttft_s, figures.seconds, 'grows without end')}, "
+        f"{figures.known(best.ttft_s, figures.seconds, 'grows without bound')}, "
         f"TPOT {figures.known(best.tpot_s, figures.seconds)}."
     )

@@ -82,7 +82,7 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
         most = component(memory.decided_by)
         needs = lacking(memory, complete(estimate.plan))
         return Headline(f"Does not fit: one request needs {needs}; most of it is {most}.", False)
-    first = "TTFT grows without end" if latency.ttft_s is None else seconds(latency.ttft_s)
+    first = "TTFT grows without bound" if latency.ttft_s is None else seconds(latency.ttft_s)
     speed = f"{rate(estimate.throughput.output_tokens_per_s)} output tokens/s"
     words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
     limits = limit_words(complete(estimate.plan).goal, bill)

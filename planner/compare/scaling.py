@@ -181,7 +181,7 @@ def _why(
     if stop is None:
         most = [point for point in points if point.fits][-1]
         if most is first:
-            return [f"Of the sizes tried only {_many(most.nodes)} fits."]
+            return [f"Of the sizes tried it fits on {_many(most.nodes)} alone."]
         speed = f"{number(round(_rate(most) / _rate(first), 1))} times the tokens/s of {_many(first.nodes)}"
         texts.append(f"{_many(most.nodes)}: {speed}, {percent(most.efficiency or 0.0)} scaling efficiency.")
     else:

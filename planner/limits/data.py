@@ -83,7 +83,7 @@ def _allowed(plan: Plan, at: Planned) -> list[tuple[float, tuple[str, str]]]:
                 "goal.budget_usd", f"buys unknown hours: no price is known for {at.job.machine.accelerator.id}"
             )
         each = goal.budget_usd / hourly
-        limits.append((each, ("budget", f"{usd(goal.budget_usd)} pay for {hours(each)} at {usd(hourly)} per hour")))
+        limits.append((each, ("budget", f"{usd(goal.budget_usd)} pays for {hours(each)} at {usd(hourly)} per hour")))
     if not limits:
         problem = "is required to know how much data a run takes, or budget_usd, or budget_device_hours"
         raise PlanError("goal.deadline_h", problem, ["336", "720"])

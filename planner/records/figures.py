@@ -206,5 +206,5 @@ def in_words(estimated_plan: Estimated) -> list[str]:
     lines = [f"{'fits' if found.fits else 'does not fit'}: {memory}"]
     lines += [f"{label(name)}: {held(found, name)}" for name in known]
     if found.output_tokens_per_s is not None and found.ttft_s is None:
-        lines.append(f"{label('ttft_s')}: grows without end")
+        lines.append(f"{label('ttft_s')}: grows without bound")
     return [*lines, f"price: {found.price or 'your own'}"] if found.usd or found.usd_per_hour else lines

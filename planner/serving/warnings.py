@@ -101,7 +101,7 @@ def _latency(served: Served) -> list[str]:
         name = {"ttft": "time to first token", "tpot": "time per output token"}[row.limit]
         what = f"p99 {name}" if row.statistic == "p99" else name
         if row.value_s is None:
-            texts.append(f"{what} grows without end; the limit is {seconds(row.limit_s)}")
+            texts.append(f"{what} grows without bound; the limit is {seconds(row.limit_s)}")
         elif not row.met:
             over = percent(row.value_s / row.limit_s - 1.0)
             texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")

@@ -124,7 +124,7 @@ def test_the_price_of_a_machine_is_that_of_its_devices(words: str, usd_per_devic
 def test_spot_stands_beside_on_demand_with_its_provider() -> None:
     (turn,) = talk(["full fine-tune llama-3.1-8b on 8 h100 with 2B tokens: how much would spot save me?"])
     (line,) = [line for line in turn.answer.splitlines() if line.startswith("**Spot**")]
-    assert "with the time that interruptions take" in line
+    assert "with the time lost to interruptions" in line
     assert "; on demand " in line
     assert "unverified" not in turn.answer
 

@@ -235,7 +235,7 @@ def test_a_queue_without_end_is_no_error(estimate: dict[str, Any]) -> None:
     found = estimate | {"latency": estimate["latency"] | endless, "slo": [row], "cost": None}
     typed = ServingEstimate.model_validate(found)
     assert "cannot keep up" in serving.verdict(typed, 1.0).text
-    assert "grows without end" in [row[1] for row in serving.latencies(typed.latency).rows]
+    assert "grows without bound" in [row[1] for row in serving.latencies(typed.latency).rows]
     assert "**missed**" in serving.slo(typed, 1.0).markdown
     assert "no price" in cost.deployment(None, None).markdown
 

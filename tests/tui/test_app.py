@@ -22,9 +22,10 @@ import tui
 from agent.events import Event, TextPiece
 from agent.store import FileWritten
 from estimator.errors import PlanError
-from tui.actions import ACTIONS, BROWSER_KEYS, action_search
+from tui.actions import ACTIONS, BROWSER_KEYS
 from tui.app import ShardwiseApp
 from tui.tab import BrowserApp
+from tui.widgets.action_search import ActionSearch
 from tui.widgets.approval import ApprovalCard, FileDiff
 from tui.widgets.choices import Choices
 from tui.widgets.conversation import Conversation
@@ -323,7 +324,7 @@ async def test_tab_takes_the_next_step_that_is_offered() -> None:
 
 async def test_the_whole_name_of_an_action_finds_it_first() -> None:
     async with opened(WIDE) as (app, _, _):
-        search = action_search()(app.screen)
+        search = ActionSearch(app.screen)
         for row in ACTIONS:
             hits = [hit async for hit in search.search(row.name) if isinstance(hit, Hit)]
             assert f"/{row.name}" in str(max(hits).text).split()
