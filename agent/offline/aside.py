@@ -59,15 +59,23 @@ def answer(
         if not names:
             questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
             return _asked(reading, questions, topic)
-        facts = [[reading.tool, {argument: name} | _paid_for(reading, name)] for name in names]
+        before, shown = topic.get("last") or (None, {})
+        paid = {str(name): _paid_for(reading, name, shown) for name in names}
+        facts = [
+            [reading.tool, {argument: name} | paid[str(name)] | where]
+            for name in names
+            for where in _places(reading, paid[str(name)])
+        ]
         providers = [
             *reading.own.get("providers", []),
             *reading.pricing.get("providers", []),
             *reading.values("provider"),
         ]
-        before, shown = topic.get("last") or (None, {})
         spoken = [name for name in shown.get(things, ()) if before == reading.tool and name not in names] + names
-        topic |= {"last": [reading.tool, {things: spoken}], "spoken": {**topic.get("spoken", {}), argument: spoken}}
+        topic |= {
+            "last": [reading.tool, {things: spoken, "paid_for": paid}],
+            "spoken": {**topic.get("spoken", {}), argument: spoken},
+        }
         work = {
             "kind": "each",
             "calls": facts,
@@ -98,11 +106,21 @@ def _of_devices(reading: Reading) -> list[str]:
     return [*(["capex_usd"] if "usd" in named else ["break_even"] if {"hours", *named} == {"hours"} else []), *named]
 
 
-def _paid_for(reading: Reading, name: object) -> dict[str, Any]:
-    """How many of a device for how long, where it is asked what they cost by themselves."""
-    told = reading.own.get("paid_for", {}).get(str(name), {})
+def _paid_for(reading: Reading, name: object, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """How many of a device for how long, where it is asked what they cost by themselves; of what was `shown` right
+    before as it was asked then, as far as nothing else is said."""
+    told = reading.own.get("paid_for", {}).get(str(name), {}) | reading.own.get("of_these", {})
     where = {argument: value for argument, value in reading.pricing.items() if argument in _WHERE}
+    if not told and not where:
+        return {}
+    told = {**shown.get("paid_for", {}).get(str(name), {}), **told}
     return {**told, **where} if told else {}
+
+
+def _places(reading: Reading, paid: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The regions that what is paid for is asked of, one by one."""
+    regions = reading.own.get("regions", ()) if paid else ()
+    return [{"region": region} for region in regions] or [{}]
 
 
 def _told(reading: Reading, text: str, topic: Mapping[str, Any]) -> Thought:

@@ -11,11 +11,14 @@ from typing import Any
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import Need
 from estimator.plan.schema import Inference, merge
+from estimator.units import BYTES_PER_GB
+from knowledge.machines.catalogue import find_accelerator
 from planner.partial import get, is_serving
 
 # What one device takes at a time is no more than that; beside a micro-batch, one of about its size is one again.
 _MOST_AT_ONCE, _OF_ITS_SIZE = 16, 4
 _USUAL_LENGTH = 4096
+_OWN_LINKS = ("NVLink", "Infinity Fabric", "xGMI")
 _SIDES = {"output": "generated tokens", "input": "prompt tokens", "total": "tokens of prompt and answer"}
 # The fields that a quantity may stand for: the one that the plan has, else the first. The last are of serving.
 MEANT: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +33,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "token_rate": ("request_rate",),
     "prefix_tokens": ("prefix_hit",),
     "expert_parallel": ("ep",),
+    "device_links": ("overrides",),
     "load": ("concurrency", "request_rate"),
     "length": ("seq_len", "input_len", "max_context"),
 }
@@ -201,6 +205,22 @@ def _expert_parallel(patch: Patch, value: Any, words: str) -> None:
         patch.notes.append("expert parallel sizes are searched, since no number of devices was said")
 
 
+def _device_links(patch: Patch, value: str, words: str) -> None:
+    """The devices' own links, or the host's in their place."""
+    device = get(patch.plan, "cluster.accelerator")
+    if device is None:
+        patch.notes.append(f"{words} is not used: no accelerator is named")
+        return
+    accelerator = find_accelerator(str(device)).value
+    if not accelerator.scaleup_link.startswith(_OWN_LINKS):
+        patch.notes.append(f"{words}: {accelerator.name} has none, so {accelerator.scaleup_link} is taken")
+        return
+    host = accelerator.host_bandwidth / BYTES_PER_GB
+    link, speed = (accelerator.scaleup_link, None) if value == "own" else ("PCIe between devices", host)
+    figure = accelerator.scaleup_bandwidth / BYTES_PER_GB if speed is None else speed
+    patch.put({"overrides.scaleup_gb_per_s": speed}, f"{words}: {link} taken, {figure:g} GB/s each way")
+
+
 def _load(patch: Patch, value: float, words: str) -> None:
     """Clients or requests a second, whichever the plan has."""
     rate = get(patch.plan, "workload.request_rate") is not None
@@ -236,6 +256,7 @@ _COMBINED: Mapping[str, Callable[[Patch, Any, str], None]] = {
     "prefix_tokens": _prefix_tokens,
     "replicas": _replicas,
     "expert_parallel": _expert_parallel,
+    "device_links": _device_links,
     "load": _load,
     "length": _length,
 }

@@ -19,6 +19,7 @@ BESIDE = (
     "prefix_tokens",  # of serving: tokens that prompts share
     "replicas",  # of serving: copies of the model
     "expert_parallel",  # experts dealt over all devices
+    "device_links",  # what joins the devices of a machine: "own" (NVLink), or "host" (without it)
     "load",  # of serving: clients or requests a second, whichever the plan has
     "length",  # of serving: a context whose use the rest of the plan decides
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from estimator.plan.schema import Inference, Training
+from estimator.plan.schema import Inference, Training, merge
+from knowledge.machines.catalogue import find_accelerator
 from pages.results.plan import set_words
 from planner.partial import flat, get, is_serving
 from planner.requests import ALL_PATHS
@@ -17,14 +18,20 @@ _MOST = 8
 _OFF: Mapping[str, Any] = {"recompute": "none", "offload": "none", "weight_dtype": "bf16", "attention": "eager",
                            "compile": False}  # fmt: skip
 NOW = "now"
+LINKS = "overrides.scaleup_gb_per_s"
 _OPEN = ("tp", "pp", "cp", "ep", "zero_stage")
 
 
 def changed(plan: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[Changed]:
-    """What each of several plans makes of the fields in which any of them leaves `plan`."""
-    before, after = flat(plan), [flat(other) for other in others]
-    names = [name for name in ALL_PATHS if any(arguments.get(name) != before.get(name) for arguments in after)]
+    """What each of several plans makes of the fields in which any of them leaves `plan`; links have no flat name."""
+    before, after = _with_links(plan), [_with_links(other) for other in others]
+    names = [name for name in (*ALL_PATHS, LINKS) if any(row.get(name) != before.get(name) for row in after)]
     return [{name: arguments.get(name) for name in names} for arguments in after] if names else []
+
+
+def _with_links(plan: Mapping[str, Any]) -> Changed:
+    rest = {name: value for name, value in flat(plan).items() if name != "overrides"}
+    return rest | {LINKS: get(plan, LINKS)}
 
 
 def compared(plan: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, Any]:
@@ -70,8 +77,8 @@ def _beside(plan: Mapping[str, Any], option: Changed) -> dict[str, Any]:
     changes = {name: value for name, value in option.items() if value is not None}
     if len(changes) == 1:
         ((name, value),) = changes.items()
-        before = get(plan, ALL_PATHS[name])
-        before = _usual(name, is_serving(plan)) if before is None else before
+        before = get(plan, ALL_PATHS.get(name, name))
+        before = _usual(name, is_serving(plan)) if before in (None, value) else before
         if before not in (None, value, "auto"):
             return {"over": {name: [before, value]}}
     if set(changes) & {"accelerator", "count"} and get(plan, "cluster.accelerator"):
@@ -83,7 +90,17 @@ def _beside(plan: Mapping[str, Any], option: Changed) -> dict[str, Any]:
 def _scenario(plan: Mapping[str, Any], option: Changed) -> dict[str, Any]:
     # How another program shards is its own business.
     sized = {name: None for name in _OPEN if "framework" in option and get(plan, ALL_PATHS[name]) is not None}
-    return {"name": label(option), **sized, **option}
+    return {"name": label(_with_named_links(plan, option)), **sized, **option}
+
+
+def _with_named_links(plan: Mapping[str, Any], option: Changed) -> Changed:
+    """An option with the name of the device's own links, where it takes these."""
+    device = get(
+        merge(plan, {ALL_PATHS.get(name, name): value for name, value in option.items()}), "cluster.accelerator"
+    )
+    if not device or option.get(LINKS, 0.0) is not None:
+        return option
+    return {**option, LINKS: find_accelerator(str(device)).value.scaleup_link}
 
 
 def _usual(name: str, serving: bool) -> Any:

@@ -216,7 +216,7 @@ def _free_what_depends(patch: Patch, edits: Sequence[Edit]) -> None:
         usable = get(patch.plan, "overrides.usable_gib")
         if usable and "overrides.usable_gib" not in patch.paths:
             patch.notes.append(f"{usable:g} GiB usable were said of the device before, so they are set aside")
-        paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib")
+        paths = ("cluster.per_node", "cluster.interconnect", "overrides.usable_gib", "overrides.scaleup_gb_per_s")
         patch.plan = merge(patch.plan, {path: None for path in paths if path not in patch.paths})
         _free_what_runs_elsewhere(patch, str(device))
     each = get(patch.plan, "cluster.per_node")

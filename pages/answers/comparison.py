@@ -85,7 +85,7 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     figure, answer = _by_figure(comparison, asked)
     conclusions = [*([answer] if answer else []), *_without(comparison.conclusions, answer)]
     more = conclusions[_LED:_MOST_CONCLUSIONS]
-    first, *rest = conclusions[:_LED] or ["None of these can be estimated."]
+    first, *rest = conclusions[:_LED] or [_without_conclusions(comparison)]
     goal = complete(comparison.plan).goal if comparison.plan else None
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
     broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
@@ -100,6 +100,18 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     best = next((name for name in names if first.startswith(f"{name} ")), "")
     take = [Steps([f"take the {_PLACES[names.index(best)]}"])] if best in names[: len(_PLACES)] else []
     return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more), *take]
+
+
+def _without_conclusions(comparison: Comparison) -> str:
+    """What is said where too few of the scenarios can be estimated to set them side by side."""
+    estimated = [row for row in comparison.rows if not row.error]
+    if fitting := [row.name for row in estimated if row.fits]:
+        return f"Only {fitting[0]} can be estimated, and it fits."
+    return (
+        f"Only {estimated[0].name} can be estimated, and it does not fit."
+        if estimated
+        else ("None of these can be estimated.")
+    )
 
 
 def reasons(comparison: Comparison) -> list[Block]:

@@ -118,6 +118,12 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
             f"**Electricity of {devices} for {span}: {usd(bill.power_usd)}**, {shown('kwh', bill.kwh)} at "
             f"{usd(bill.usd_per_kwh)} per kWh: always at full load, hosts and cooling included."
         )
+    where = f" in {bill.grid_place}" if bill.grid_place else ""
+    if bill.kwh is not None and bill.co2_kg is not None:
+        texts["co2_kg"] = (
+            f"**{shown('co2_kg', bill.co2_kg)} of CO2 from {devices} in {span}{where}**, "
+            f"{shown('kwh', bill.kwh)} at full load."
+        )
     if bill.owned:
         texts["capex_usd"] = (
             f"Buying them costs **{usd(bill.owned.capex_usd)}**, their share of hosts and network included."

@@ -29,6 +29,9 @@ _CALLED = {
 }  # fmt: skip
 
 
+_LINKS = "overrides.scaleup_gb_per_s"
+
+
 def plan_figures(plan: Data | None) -> list[Block]:
     return [Figures(plan_lines(plan))] if plan else []
 
@@ -108,6 +111,8 @@ def _named(section: Data, *names: str) -> str:
 
 def set_words(name: str, value: Any) -> str:
     """'micro-batch 1', 'sequence parallel yes': a field by its own name, with its value."""
+    if name == _LINKS:
+        return f"PCIe at {value:g} GB/s" if isinstance(value, float) else str(value)
     return _CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(plain(value))
 
 

@@ -6,10 +6,10 @@ from estimator.machine.hardware import Accelerator
 from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import machine
 from knowledge.prices.book import prices
-from knowledge.prices.energy import energy_assumptions
 from knowledge.prices.ownership import years_kept
 from planner.asked.facts import HardwareQuestion
 from planner.asked.money import CostTerms
+from planner.money.bill import energy_facts
 from planner.money.break_even import owned_against
 from planner.money.offers import OfferTerms, in_order, offer, rentable
 from planner.money.owned import owned_cost, owned_kw
@@ -34,7 +34,7 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
         "utilisation": per_year / HOURS_PER_YEAR if timed or asked.hours_per_year else None,
         "years": years if timed else None,
     })  # fmt: skip
-    place, facts = place_of(terms), energy_assumptions()
+    place, facts = place_of(terms), energy_facts(terms)
     cluster, _ = machine(device.id, count)
     wanted = OfferTerms(place=place if terms.region else None, nodes=cluster.nodes)
     listed = rentable(prices(device.id), min(cluster.per_node, count))
@@ -45,6 +45,8 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
         assumed.append(Assumption(field="host_share", value=facts["host_share"].value, why=facts["host_share"].source))
     if terms.usd_per_kwh is None:
         assumed.append(Assumption(field="usd_per_kwh", value=usd_per_kwh, why=place.usd_per_kwh.source))
+    carbon = facts["kg_co2_per_kwh"]
+    assumed.append(Assumption(field="kg_co2_per_kwh", value=carbon.value, why=carbon.source))
     offers = [offer(price, count, hours, wanted) for price in listed if price.usd_per_hour is not None]
     if per_year < HOURS_PER_YEAR:
         offers = [_of_whole_terms(row, hours / per_year) for row in offers]
@@ -59,6 +61,8 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
         break_even=owned_against(rented, owned),
         kw=metered,
         kwh=None if metered is None else metered * hours,
+        co2_kg=None if metered is None else metered * hours * carbon.value,
+        grid_place=place.name if terms.region else None,
         usd_per_kwh=usd_per_kwh,
         power_usd=None if metered is None else metered * hours * usd_per_kwh,
         assumptions=assumed,

@@ -62,6 +62,8 @@ class HardwareBill(Result):
     break_even: list[BreakEven] = Field(description="Of owning, against each offer in their order.")
     kw: float | None = Field(description="At the meter under full load, with hosts and cooling.")
     kwh: float | None
+    co2_kg: float | None = Field(description="Of the region's mean grid, the world's where none is named.")
+    grid_place: str | None = Field(description="Whose grid that is; null where no region is named.")
     usd_per_kwh: float
     power_usd: float | None
     assumptions: list[Assumption]

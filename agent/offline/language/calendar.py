@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from agent.offline.language.asking import asks
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.rows import Row
@@ -259,8 +260,10 @@ def window(read: Mentions) -> Window | None:
         if at not in read.named_tokens and (part := read.found.sense(at, "free"))
     ]
     daily, weekly = _recurring(read, named)
+    clocks = _clocks(read) if named or _is_of_every_day(read) else None
     if not (named or daily or weekly):
-        return None
+        # 'I only get the machine from 8pm to 8am'
+        return Window(None, *clocks, frozenset(range(*clocks[1:]))) if clocks else None
     parts = {name: _WEEK_D - _WEEKEND_D if _refused(read, at, end) else _FREE[name][0] for at, name, end in named}
     counted = [days for days in parts.values() if days]
     days = min(sum(counted) if len(counted) == len(set(counted)) else counted[0], _WEEK_D) if counted else None
@@ -268,7 +271,6 @@ def window(read: Mentions) -> Window | None:
     spans = [(at, end) for at, _, end in named] + [(row.start, row.end) for row in (*daily, *weekly)]
     if weekly:
         days = min(int(weekly[0].amounts[-1].value), _WEEK_D)
-    clocks = _clocks(read) if named else None
     first, last = min((at for at, _ in spans)), max((end for _, end in spans))
     if daily:
         hours = min(_hours(daily[0]), 24.0)
@@ -288,6 +290,14 @@ def window(read: Mentions) -> Window | None:
     taken = taken if daily or weekly else frozenset(range(first, last))
     also = parts.get("weekends") == _WEEKEND_D and not read.does("only")
     return Window(days, hours, first, last, taken, also)
+
+
+def _is_of_every_day(read: Mentions) -> bool:
+    """Whether machines are told to be there for a part of any day: 'I only get it from', 'they are free from'."""
+    tokens, days = range(len(read.tokens)), ("day", "when", "month")
+    had = read.does("only") or any(read.found.sense(at, "had") for at in tokens)
+    dated = any(read.found.sense(at, name) for at in tokens for name in days)
+    return bool(had) and not dated and not asks(read.found, [])
 
 
 # 'Nights, 10 hours each'

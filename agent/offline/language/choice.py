@@ -11,12 +11,14 @@ from agent.offline.language.features.mode import Context
 from agent.offline.language.features.signs import LOADS, has_row, weighs_an_api
 from agent.offline.language.features.tool import listed, of_tool, only_changes
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.own.files import saved_plans
 from agent.offline.language.own.limits import asked_outright, asks_for_data, asks_what_fits, has_model, limit_goal
 from agent.offline.language.own.measured import RATES, is_judged
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import asks_how_accurate, explained
 from agent.offline.language.own.tool import is_outside
+from agent.offline.language.own.weighed import weighed
 from planner.partial import get
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _CHAIN = ("estimate_training", "estimate_inference", "check_fit")
 _RANGE = 4
 # Tools that a change alone asks for nowhere.
 _OF_THINGS = ("list_catalogue", "explain")
+_OF_SCENARIOS = ("delete_scenario", "load_scenario", "list_scenarios", "schedule_runs")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
@@ -88,6 +91,10 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "estimate_cost"
     if asks_for_data(page) and known:
         return "find_limit"
+    if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
+        return "diff_scenarios"
+    if weighed(page) and sure not in ("explain", "rate_run"):
+        return "compare"
     if "sweep" in wishes and listed(page):
         return "sweep"
     if "explain" in wishes and explained(page):

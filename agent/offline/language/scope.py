@@ -80,9 +80,8 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             at += 1
             continue
         less = found.does(at, "minus") or 0
-        if max(found.does(at, *_OTHERWISE) or 0, less) > end or (less and _counts(found, end)):
-            # 'No more than 2 epochs', 'no, 16', 'a node drops out' and 'drop 5k samples' refuse nothing.
-            at = end
+        if behind := _idle(found, at, end, less):
+            at = behind
             continue
         again = None if right is None or _answers_no(found, at, end) else found.does(end, "refuse_right")
         if again and found.text[at].norm in ("n'", "ne"):
@@ -110,6 +109,16 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread), frozenset(against))
+
+
+def _idle(heard: Found, at: int, end: int, less: int) -> int:
+    """The token behind words that refuse nothing, 0 where they do: 'no matter what', 'no more than 2 epochs', 'no, 16',
+    'a node drops out', 'drop 5k samples'."""
+    aside = heard.sense(at, "stop")
+    if aside and aside[1] > end:
+        return aside[1]
+    counts = max(heard.does(at, *_OTHERWISE) or 0, less) > end or (less and _counts(heard, end))
+    return end if counts else 0
 
 
 def _against_itself(
@@ -337,7 +346,23 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
                 groups += [group] if against else []
                 group, against = [thing], False
         groups += [group] if against else []
-    return groups
+    return [_with_unlike(found, group, _standing(things, refused)) for group in groups]
+
+
+def _with_unlike(found: Found, group: list[Thing], standing: Sequence[Thing]) -> list[Thing]:
+    """A group with things of other kinds that words of choice alone join to it: 'ZeRO-2 vs ZeRO-3 vs FSDP'."""
+    for thing in standing:
+        if thing.start >= group[-1].end and thing.key not in _NAMES and _only_chosen(found, group[-1], thing):
+            group = [*group, thing]
+    for thing in reversed(standing):
+        if thing.end <= group[0].start and thing.key not in _NAMES and _only_chosen(found, thing, group[0]):
+            group = [thing, *group]
+    return group
+
+
+def _only_chosen(found: Found, first: Thing, second: Thing) -> bool:
+    between = range(first.end, second.start)
+    return bool(between) and all(found.does(at, "or", "versus") for at in between)
 
 
 def _is_listed(heard: Found, first: Thing, second: Thing) -> bool:

@@ -49,3 +49,17 @@ def test_devices_that_last_a_month_are_never_fewer_than_have_room() -> None:
     assert usual({**run, "goal": {"budget_device_hours": 6000}}) == usual(run)
     (more,) = usual({**run, "goal": {"budget_device_hours": 720 * 4 * fewest}}).values()
     assert more > fewest
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "hours"),
+    [
+        ("my team gets 3200 H100 hours per month", 8, 3200 / 30 / 8),
+        ("we have 500 GPU hours a week on 4 A100", 4, 500 / 7 / 4),
+        ("wir haben 2000 H100-Stunden im Monat", 8, 2000 / 30 / 8),
+    ],
+)
+def test_device_hours_of_every_month_are_hours_of_a_day(words: str, count: int, hours: float) -> None:
+    edits = {edit.field: edit.value for edit in read(f"{words}, llama 8b full on 3B tokens", known()).edits}
+    assert (edits["count"], edits["hours_per_day"]) == (count, pytest.approx(hours, abs=0.01))
+    assert "budget_device_hours" not in edits

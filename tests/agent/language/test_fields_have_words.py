@@ -13,7 +13,7 @@ from planner.requests import ALL_PATHS
 OTHERWISE = {"model", "name", "accelerator", "beside", "interconnect", "provider", "overrides", "software_version",
              "image_size", "credits_end", "hours_per_day", "days_per_week"}  # fmt: skip
 # What only files and tools' callers set.
-UNSAID = {"recompute_modules", "fp8_attention", "fp8_healing", "expert_exchange", "host_experts", "device_layers",
+UNSAID = {"recompute_modules", "fp8_attention", "fp8_healing", "expert_exchange", "device_layers",
           "admission_steps", "visual_tokens"}  # fmt: skip
 
 

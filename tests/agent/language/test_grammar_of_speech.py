@@ -96,7 +96,7 @@ def test_a_number_is_brought_back(way: str, batch: int) -> None:
 def test_a_family_alone_is_assumed_and_said(family: str) -> None:
     model = next(edit for edit in read(f"serve {family} on 8 H200", known()).edits if edit.field == "model")
     assert family.split()[0] in str(model.value).lower()
-    assert "may also be" in str(model.note)
+    assert "may also be" in str(model.note) or "(also: " in str(model.note)
 
 
 @pytest.mark.parametrize("name", ["Llama 9 Ultra 900B", "Qwen 7 Max 300B", "Gemma 12 Giant 90B"])

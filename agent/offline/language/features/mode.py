@@ -20,6 +20,8 @@ class Context(NamedTuple):
 
     plan: str | None = None
     tool: str | None = None
+    generates: bool = False
+    """Whether the plan is of reinforcement learning, which has an engine of its own."""
 
 
 def of_mode(read: Mentions, context: Context) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _QUOTES, _LONGEST_NAME = ("''", '""', "“”", "„“", "«»", "「」", "『』"), 40
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
 
+_REPORTS = (".pdf", ".html", ".md")
 _ROOTS = ("./", "../", "~/", "/")
 
 
@@ -98,12 +99,18 @@ def folder_of(page: Page) -> str | None:
     return next((name.text for name in page.read.of("path") if name.text.startswith(_ROOTS)), None)
 
 
+def saved_plans(page: Page) -> list[str]:
+    """The saved plans that are named."""
+    named = [str(name.id) for name in page.read.of("scenario")]
+    return [name for name in named if name in {row.name for row in scenarios()}] if named else []
+
+
 def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The names of saved plans: known ones, or what stands behind 'as', 'called', 'scenario'."""
     known = {row.name for row in scenarios()}
     chunks = [chunk for _, chunk in chunks_of(page)]
     names = [str(name.id) for name in page.read.of("scenario")]
-    said = [name for name in names if name in known]
+    said = saved_plans(page)
     tool = reading.tool
     naming = lexicon().saving if tool == "save_scenario" else lexicon().naming
     new = [name for name in names or _behind_names(naming, chunks) if name not in known]
@@ -157,13 +164,27 @@ def _behind_names(naming: frozenset[str], chunks: list[str]) -> list[str]:
 
 
 def matrix_of(page: Page, reading: Reading) -> dict[str, Any]:
-    return strategies_of(page, reading) | files_of(page, reading)
+    own = strategies_of(page, reading) | files_of(page, reading)
+    folder = None if "folder" in own else _bare_folder(page)
+    return own | ({"folder": folder} if folder else {})
+
+
+def _bare_folder(page: Page) -> str | None:
+    """'Write it to benchq': a name that no word is, behind one that says where."""
+    chunks = [chunk for _, chunk in chunks_of(page)]
+    behind = [chunk for before, chunk in itertools.pairwise(chunks) if before.lower() in lexicon().into]
+    ordinary, named = lexicon().ordinary | lexicon().known, {name.text for name in page.read.names}
+    return next(
+        (chunk for chunk in behind if chunk.isidentifier() and not {chunk.lower(), chunk} & (ordinary | named)), None
+    )
 
 
 def report_of(page: Page, reading: Reading) -> dict[str, Any]:
     """In which form a report is, and where it goes."""
     forms = [token.norm for token in page.read.tokens if token.norm in ("pdf", "html", "markdown", "md")]
-    return {"format": {"md": "markdown"}.get(forms[0], forms[0])} if forms else {}
+    own = {"format": {"md": "markdown"}.get(forms[0], forms[0])} if forms else {}
+    files = [chunk for _, chunk in chunks_of(page) if chunk.lower().endswith(_REPORTS) and not chunk.startswith(".")]
+    return own | ({"file": files[-1]} if files else {})
 
 
 def import_of(page: Page, reading: Reading) -> dict[str, Any]:

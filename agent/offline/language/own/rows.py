@@ -159,7 +159,8 @@ def _of_device(page: Page, row: Row) -> dict[str, Any]:
         return {"memory_bandwidth_gb_per_s": round(size / 1e9, 3)}
     if amount.unit("bytes"):
         return {"memory_gib": round(size / _GIB, 3)}
-    if amount.unit("flops"):
+    if amount.unit("flops") or _has_flops_behind(page, row):
+        size = size if amount.units else size * _TERA
         dtype = _dtype(page, row)
         return {f"{dtype}_tflops": round(size / _TERA, 3)} if dtype else {}
     if amount.unit("watts"):
@@ -167,6 +168,12 @@ def _of_device(page: Page, row: Row) -> dict[str, Any]:
     if amount.unit("usd") and "time" in per:
         return {"usd_per_hour": size}
     return {}
+
+
+def _has_flops_behind(page: Page, row: Row) -> bool:
+    """Whether a number format stands between a rate and its unit: '700 bf16 tflops'."""
+    named, heard = row.end in _dtypes(page), page.read.found
+    return named and any(heard.has_unit(at, "flops") for at in range(row.end + 1, row.end + 3))
 
 
 def _dtypes(page: Page) -> dict[int, str]:

@@ -136,7 +136,10 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
         if use or (priced and number > 1):
             paid[name] = {"count": number, **use}
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
-    told = {"paid_for": paid, "providers": list(dict.fromkeys(kept))}
+    # '64 of these' are of what was spoken of.
+    count = {"count": int(page.values("count")[-1])} if page.values("count") and not page.devices else {}
+    told = {"paid_for": paid, "of_these": {} if paid else {**count, **use}, "providers": list(dict.fromkeys(kept))}
+    told["regions"] = list(dict.fromkeys(str(name.id) for name in page.read.of("place")))
     return facts_of("accelerators", "accelerator")(page, reading) | {name: each for name, each in told.items() if each}
 
 

@@ -76,7 +76,7 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
     return found
 
 
-def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:
+def edits_left(page: Page, tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:
     """What of the edits is said of the plan, and not only to the tool, whose own arguments are given."""
     edits = [
         edit
@@ -92,11 +92,11 @@ def edits_left(tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> l
         # 'Time 20 steps' trains no longer.
         return [edit for edit in edits if edit.field not in ("steps", "epochs", "recompute_block")]
     if tool == "save_scenario":
-        return [
-            edit
-            for edit in edits
-            if edit.field in ("model", "accelerator", "method", "count", "stage") and edit.op == "set"
-        ]
+        # What the name itself seems to say is said of nothing: 'save it as gemma-lora'.
+        called = [value for name, value in own.items() if name == "name"]
+        starts = [(page.read.text.rfind(value), len(value)) for value in called]
+        inside = {at for start, length in starts if start >= 0 for at in range(start, start + length)}
+        return [edit for edit in edits if edit.span == (0, 0) or edit.span[0] not in inside]
     return edits
 
 

@@ -8,9 +8,15 @@ from typing import Any
 
 from agent.offline.form import Edit, Reference
 from agent.offline.language.asking import supposing
+from agent.offline.language.labelled import called
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
+from agent.offline.language.scope import supposes
 from knowledge.machines.catalogue import find_accelerator
+from planner.partial import DATA_SIZES, knows_length
+
+# What a run is of: a question that brings it first says it.
+_NEW = (*DATA_SIZES, "sample_tokens", "epochs")
 
 
 def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
@@ -26,6 +32,10 @@ def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
         return ("hypothetical" if whole else "assert"), said
     starts = {edit.span[0]: at[edit.span[0]] for edit in edits}
     supposed = supposing(page.read.found, list(starts.values()))
+    compares = supposes(page.read.found) is not None or page.read.does("compare", "versus", "or", "why")
+    if not (compares or knows_length(page.plan)):
+        # 'How long for 60k samples?' says how many there are, where nobody had said it.
+        supposed -= {starts[edit.span[0]] for edit in edits if edit.field in _NEW}
     if not supposed:
         return "assert", said
     return "hypothetical", [replace(edit, settled=starts[edit.span[0]] not in supposed) for edit in said]
@@ -80,6 +90,9 @@ def _picked(page: Page) -> int | None:
     """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
     goes before much else, only where nothing else is said."""
     heard, read = page.read.found, page.read
+    for place in called(read.tokens).values():
+        if place < len(page.offers):
+            return place
     for place, name in enumerate(_PLACES):
         for at in read.does(name):
             end = heard.does(at, name) or at + 1

@@ -14,6 +14,7 @@ from agent.offline.language.measures import TIMES
 from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
+from agent.offline.language.own.weighed import weighed
 from agent.offline.language.reading.machines import of_devices, of_hosts, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
@@ -21,7 +22,7 @@ from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.pictures import of_pictures
 from agent.offline.language.reading.spread import named_alone, over_all, sharded, spread
 from agent.offline.language.reading.things import GENERAL, named_span, things_said
-from agent.offline.language.reading.values import of_fields, of_values, of_versions
+from agent.offline.language.reading.values import of_fields, of_values, of_versions, without_it
 from agent.offline.language.relative import exchanged, factors
 from planner.partial import get
 from planner.requests import ALL_PATHS
@@ -36,6 +37,7 @@ _CHOICES = ("method", "framework", "engine")
 _OF_FILES = ("write_configs", "render_configs")
 _SCHEDULERS = ("slurm", "kubernetes", "skypilot", "parallelcluster", "dstack", "xpk", "torchx")
 _DEVICES = ("accelerator", "count", "nodes", "per_node")
+_OF_ADAPTERS = tuple(name for name, path in ALL_PATHS.items() if path.startswith("workload.lora."))
 _COPIES = ("number:replicas", "number:dp")
 _LAYOUT = tuple(name for name, path in ALL_PATHS.items() if path.startswith("layout."))
 
@@ -48,6 +50,9 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     things = [
         thing for thing in things_said(page.read, page.mode, page.filled) if thing.start not in page.refused.things
     ]
+    methods = {at for thing in things if thing.key == "value:method" for at in (thing.start, thing.end)}
+    # The rank of 'LoRA r=16 or full' belongs to what stands before it.
+    things = [thing for thing in things if not (thing.start in methods and thing.key.partition(":")[2] in _OF_ADAPTERS)]
     page.named = [
         edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
     ]
@@ -58,12 +63,16 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     together: set[int] = set()
     by_start = dict(reversed(said))
     by_start |= {
-        named_span(number)[0]: by_start[number.row.start] for number in page.filled if number.row.start in by_start
+        start: by_start[number.row.start]
+        for number in page.filled
+        if number.row.start in by_start and (start := named_span(number)[0]) not in methods
     }
     if tool not in NO_OPTIONS:
         options, together = _set_against(page, said, groups, things, by_start, tool)
     if tool == "compare" and not options:
         options, together = _compared(page, said)
+    if tool == "compare" and not options:
+        options, together = _with_and_without(page, said)
     for number in page.filled:
         if len(number.values) > 1 and not number.ranged and number.field in (*ALL_PATHS, *BESIDE) and not options:
             options = _each_value(page, number)
@@ -187,6 +196,16 @@ def _compared(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[
         options = [option for number in numbers for option in _each_value(page, number)]
         return options, {number.row.start for number in numbers}
     return spread(page, [edit for _, each in said for edit in each]), {value.start for value in sharded(page)}
+
+
+def _with_and_without(page: Page, said: Sequence[tuple[int, list[Edit]]]) -> tuple[list[list[Edit]], set[int]]:
+    """(A setting whose effect is asked about, without it and with it; the token of it)."""
+    value = weighed(page)
+    chosen = next((each for start, each in said if value and start == value.start), [])
+    without = without_it(page, value) if value and chosen else None
+    if value is None or without is None or without.op != "set":
+        return [], set()
+    return [[without], chosen], {value.start}
 
 
 def _each_value(page: Page, number: Filled) -> list[list[Edit]]:

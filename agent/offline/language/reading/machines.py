@@ -43,7 +43,8 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
             continue
         edits = [Edit("accelerator", "set", id, span, note)]
-        if one.count == 1 and any(other.count and other.name.id == id for other in page.devices if other is not one):
+        others = [other for other in page.devices if other is not one and other.count and other.name.id == id]
+        if one.count == 1 and others and not _is_counted(page, one):
             # 'For an H100 that is slow', of the 16 that were counted.
             one = replace(one, count=None)
         if _is_one_node(page, one, id):
@@ -70,6 +71,12 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
+
+
+def _is_counted(page: Page, device: Devices) -> bool:
+    """Whether 'one' is a number of devices beside another one: '1 H100', 'one H100 or two'."""
+    before = page.read.tokens[max(device.name.start - 3, 0) : device.name.start]
+    return any(token.kind == "number" for token in before) or bool(page.read.does("or", "versus", "compare"))
 
 
 def _as_many(page: Page, device: Devices) -> Devices:

@@ -40,7 +40,8 @@ def mode_of(read: Mentions, context: Context) -> str:
         return verbs[0]
     if not context.plan and _cannot_train(read):
         return SERVING
-    if context.plan == TRAINING and not shows(read, SERVING, beside=_FORMATS):
+    beside = (*_FORMATS, "engine") if context.generates else _FORMATS
+    if context.plan == TRAINING and not shows(read, SERVING, beside=beside):
         return TRAINING
     if not context.plan and len(read.asked("strategy")) > 1 and read.does("or", "versus", "compare"):
         return TRAINING

@@ -30,6 +30,8 @@ _BESIDE = 4
 _SURELY = 0.7
 # Fields that are limits from above; loads, which may be said either way.
 _LIMITED = ("deadline_h", "budget_usd", "ttft_slo_ms", "tpot_slo_ms", "max_context", "max_batch", "max_batched_tokens")
+# Before a unit of time that something comes again in: 'im Monat'.
+_EVERY = frozenset(["im", "al", "par", "each", "every", "monthly", "each", "pro", "je", "cada", "por"])
 _COMING = ("request_rate", "load")
 _LOADS = ("concurrency", "request_rate", "requests", "reserve_gib", "load", "token_rate")
 # What is asked about in the place of a quantity that is no field of a plan.
@@ -83,7 +85,7 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             sign = -1 if changed[one.row.start] == "minus" else 1
             edits.append((one.row.start, [Edit(one.field, "plus", sign * as_number(one.field, value), span)]))
             continue
-        edits.append((one.row.start, [_set(page, one, value, span)]))
+        edits.append((one.row.start, _shared_out(page, one) or [_set(page, one, value, span)]))
     page.needs += _of_other_money(page)
     page.needs += [
         Need(ALL_PATHS[name], f"nothing is known about {page.read.said(value.start, value.end)}: which {name} is it?")
@@ -94,7 +96,8 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
         hours, start, end = until
         page.left = [row for row in page.left if not start <= row.start < end]
         span = page.read.span(start, end)
-        if page.values("credits_usd") and _is_of_credits(page, start):
+        credits = page.values("credits_usd") or get(page.plan, "goal.credits_usd")
+        if credits and _is_of_credits(page, start):
             day = page.now + timedelta(hours=hours - 0.1)  # A day is until it has passed.
             edits.append((start, [Edit("credits_end", "set", f"{day:%Y-%m-%d}", span)]))
         else:
@@ -103,6 +106,33 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     if busy:
         return _while_busy(page, *busy, edits)
     return _in_window(page, page.free, edits) if page.free else edits
+
+
+def _shared_out(page: Page, hours: Filled) -> list[Edit]:
+    """Device-hours of every day, week or month as the hours of a day of so many devices: '3,200 H100 hours per
+    month'."""
+    read, end = page.read, hours.row.end
+    behind = read.found.does(end, "per") or (end + 1 if end < len(read.tokens) and _counts_one(read, end) else None)
+    each_s = _unit_of_time(read, behind) if behind and hours.field == "budget_device_hours" else None
+    device = next((name.id for name in read.of("accelerator")), None) or get(page.plan, "cluster.accelerator")
+    if behind is None or each_s is None or device is None:
+        return []
+    counts = [int(value) for value in page.values("count")] or [get(page.plan, "cluster.count")]
+    count = counts[-1] or page.catalogue.per_node(str(device))
+    daily, span = hours.values[-1] * DAY_S / each_s / count, read.span(hours.row.start, behind + 1)
+    note = f"{read.said(hours.row.start, behind + 1)!r} taken as {min(daily, DAY_H):.3g} hours a day of {count}"
+    devices = Edit("count", "set", count, span, note)
+    return [devices, *([Edit("hours_per_day", "set", round(daily, 2), span, note)] if daily < DAY_H else [])]
+
+
+def _counts_one(read: Mentions, at: int) -> bool:
+    return read.tokens[at].norm in read.found.lexicon.articles | _EVERY
+
+
+def _unit_of_time(read: Mentions, at: int) -> float | None:
+    """The seconds of a unit of time from a day on that stands at a token."""
+    units = (sense for word in read.found.words.get(at, ()) for sense in word.all("unit"))
+    return next((float(unit.value) for unit in units if unit.name == "time" and float(unit.value) >= DAY_S), None)
 
 
 def _is_price(page: Page, one: Filled) -> bool:

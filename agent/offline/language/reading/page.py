@@ -17,6 +17,7 @@ from agent.offline.language.assign import Filled, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features.mode import Context
+from agent.offline.language.labelled import called
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
@@ -30,6 +31,8 @@ from agent.offline.language.relative import Mark, known_fields, marks, parts
 from agent.offline.language.roles import by_role
 from agent.offline.language.rows import Row
 from estimator.plan.calendar import DAY_H
+from estimator.units import GIB
+from knowledge.machines.catalogue import find_accelerator
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -37,6 +40,8 @@ _RL_STAGES = ("grpo", "ppo")
 # What is said of hardware that is bought.
 _OF_OWNERS = ("years", "capex_usd_per_device")
 # What may as well be what was measured, and how many words before it say so.
+# How far what is sold as so many GB may be from what a table says.
+SAME_MEMORY = 0.08
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
 _PRICE = "usd_per_device_hour"
@@ -133,7 +138,7 @@ class Page:
     @property
     def offers(self) -> Sequence[Mapping[str, Any]]:
         """What the answer before offered to choose from, by path."""
-        return self.topic.get("offers") or ()
+        return _offers(self.topic)
 
     @property
     def asks_money(self) -> bool:
@@ -149,11 +154,19 @@ class Page:
         return value.mode in (None, self.mode) or self.mode is None
 
 
+def _offers(topic: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return topic.get("offers") or ()
+
+
 def context_of(plan: Mapping[str, Any], topic: Mapping[str, Any]) -> Context:
     kind = None
     if plan:
         kind = SERVING if (plan.get("workload") or {}).get("kind") == "inference" else TRAINING
-    return Context(kind, _asked_before(topic, kind))
+    return Context(kind, _asked_before(topic, kind), _is_of_rl(plan))
+
+
+def _is_of_rl(plan: Mapping[str, Any]) -> bool:
+    return (plan.get("workload") or {}).get("stage") in _RL_STAGES
 
 
 def _asked_before(topic: Mapping[str, Any], kind: str | None) -> str | None:
@@ -188,6 +201,9 @@ def understood(
     dated = dated.union(*(range(network.start, network.end) for network in read.networks))
     busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
     dated = dated.union(range(*busy[1:]) if busy else ())
+    dated = dated.union(called(read.tokens) if _offers(topic) else ())
+    until = deadline(read, now)
+    dated = dated.union(range(*until[1:]) if until else ())
     numbers = [row for row in read.rows if row.start not in dated]
     numbers = parts(read, numbers, plan)
     changes, numbers = marks(read, numbers) if plan else ([], numbers)
@@ -204,6 +220,7 @@ def understood(
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
+    filled = [_as_its_memory(read, number) for number in filled]
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
@@ -239,6 +256,16 @@ def _without_told(read: Mentions, filled: list[Filled], left: list[Row]) -> tupl
     # What a price is asked by is used in asking it.
     unread = [each.row for each in lasting if not _is_billed(read, each) or is_reserved_for(read, each.row)]
     return [number for number in filled if number not in lasting], [*left, *unread]
+
+
+def _as_its_memory(read: Mentions, number: Filled) -> Filled:
+    """A size right behind a card that has as much: '4 x A10G (24GB each)'."""
+    if number.field not in ("reserve_gib", "host_gib"):
+        return number
+    near = range(number.row.start - _NEAR, number.row.start + 1)
+    cards = [find_accelerator(str(name.id)).value for name in read.of("accelerator") if name.id and name.end in near]
+    own = any(abs(number.values[-1] * GIB / card.memory_bytes - 1) < SAME_MEMORY for card in cards)
+    return replace(number, field="vram") if own else number
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -427,8 +454,7 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
 def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
     """What makes a field less (or more) likely than its words say."""
     stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
-    planned = (plan.get("workload") or {}).get("stage")
-    rl = planned in _RL_STAGES or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
+    rl = _is_of_rl(plan) or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
     found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
     if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
         found["per_node"] = 1.2

@@ -14,6 +14,8 @@ from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
 from agent.offline.language.choice import about_the_answer, chosen, control_of
 from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
+from agent.offline.language.labelled import choices
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
@@ -52,6 +54,9 @@ def read(
     mode = {True: TRAINING, False: SERVING, None: None}[parts.trains]
     page = understood(said, catalogue, plan or {}, topic or {}, now, mode, data=data)
     page.pasted = parts.config
+    rows = [_of_row(page, row) for row in parts.rows]
+    if not (parts.rows or parts.config or parts.log) and (labelled := _labelled(page, data)):
+        page, rows = labelled
     if not (data or page.pasted or parts.rows or parts.log) and (two := _two_questions(page)):
         return replace(read(two[0], catalogue, plan, topic, now), then=two[1])
     if len(parts.said) > _LONGEST:
@@ -76,7 +81,7 @@ def read(
     if page.use_h and page.devices and tool in _OF_A_RUN and not any(map(page.values, _LENGTHS)) and not page.plan:
         # 'Rent or buy 8 H100 to fine-tune …, 10 hours a day?' is decided by the hours, whatever they train.
         tool = "describe_hardware"
-    page.rows = [_of_row(page, row) for row in parts.rows]
+    page.rows = rows
     if page.rows:
         tool = "compare"
     return replace(_form(page, tool, shares), then=then)
@@ -116,6 +121,25 @@ def _two_questions(page: Page) -> tuple[str, str] | None:
     return None
 
 
+# What is run, not how: said of one of several choices, it is said of all.
+_OF_ALL = ("model", "stage", "dataset_tokens", "dataset_samples", "sample_tokens", "epochs", "steps", "concurrency",
+           "request_rate", "input_len", "output_len", "deadline_h", "budget_usd")  # fmt: skip
+
+
+def _labelled(page: Page, data: str) -> tuple[Page, list[list[Edit]]] | None:
+    """(The page of what is said of all choices, what each sets) where a text gives its choices letters or numbers, and
+    each sets something else."""
+    if (apart := choices(page.read.text)) is None:
+        return None
+    common = understood(apart.common, page.catalogue, page.plan, page.topic, page.now, page.mode, data=data)
+    rows = [_of_row(common, row) for row in apart.rows]
+    if not all(rows) or len({str(row) for row in rows}) < len(rows):
+        return None
+    fields = [edit.field for row in rows for edit in row]
+    of_all = [edit for row in rows for edit in row if edit.field in _OF_ALL and fields.count(edit.field) == 1]
+    return common, [[*(edit for edit in row if edit not in of_all), *of_all] for row in rows]
+
+
 def _of_row(page: Page, row: str) -> list[Edit]:
     """What a row of a table sets."""
     of_row = understood(row, page.catalogue, page.plan, page.topic, page.now, page.mode)
@@ -123,6 +147,12 @@ def _of_row(page: Page, row: str) -> list[Edit]:
     page.beside += lost_words(of_row)
     page.beside += [of_row.read.said(seen.row.start, seen.row.end) for seen in of_row.filled if seen.field == "seen"]
     return edits
+
+
+def _other_providers(page: Page, lost: Sequence[str]) -> list[str]:
+    """Those who rent devices out, of whom no prices are known, as they are named."""
+    free = [token for at, token in enumerate(page.read.tokens) if at not in page.read.named_tokens]
+    return [token.text for token in free if token.norm in lexicon().other_providers and token.text not in lost]
 
 
 def _figures_named(page: Page) -> list[str]:
@@ -195,11 +225,12 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         paths = set(ALL_PATHS.values())
         reading = replace(reading, needs=[need for need in reading.needs if need.field not in paths])
     edits = [edit for edit in edits if edit.span[0] not in page.taken or edit.span == (0, 0)]
-    edits, options = edits_left(tool, edits, own), options if tool not in FREE else []
+    edits, options = edits_left(page, tool, edits, own), options if tool not in FREE else []
     reading = replace(reading, own=own, edits=edits, options=options)
     lost = [*lost_words(page, tool), *page.beside, *unused_numbers(page, reading), *unused_names(page, reading)]
     named = {str(value) for value in own.values()}
     named |= {page.read.text[slice(*edit.span)] for edit in edits if edit.field == "accelerator"}
     unknown = [words for words in unknown_words(page) if words not in named]
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
+    lost += _other_providers(page, lost)
     return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))

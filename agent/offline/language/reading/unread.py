@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from agent.offline.calls.wishes import ROWS
@@ -12,7 +12,7 @@ from agent.offline.language.asking import clauses
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.numbers import AS_OTHERS
-from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.page import SAME_MEMORY, Page
 from agent.offline.language.rows import Row
 from agent.offline.language.scope import FACTORS
 from planner.partial import get
@@ -21,10 +21,9 @@ from planner.requests import ALL_PATHS
 # Limits of a deployment, and the tools that look for one within them.
 _LIMITS = {"usd_per_million", "e2e_limit_s"}
 _LIMITING = ("size_serving", "best_serving", "find_limit", "estimate_inference", "estimate_cost", "check_fit", None)
+_OF_FACTS = ("describe_hardware", "describe_model")
 _LATIN = ("word", "number")
 _MARKS = " ,;:.!?'\"()，。？！；：、"
-# How far what is sold as so many GB may be from what a table says.
-_SAME_MEMORY = 0.08
 
 
 def unknown_words(page: Page) -> list[str]:
@@ -60,16 +59,19 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
     limited = reading.own if reading.tool in _LIMITING else {*reading.own} - _LIMITS
     made = {*limited, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
     sizes = {size for device in {*_devices_meant(page)} if (size := page.catalogue.memory_gb(device))}
+    own = [*_listed(reading.own.values())]
     found: list[str] = []
     for one in page.filled:
         if one.row in page.left:
             continue
         start, end = page.read.span(one.row.start, one.row.end)
-        used = one.field in (*ALL_PATHS, *BESIDE, *AS_OTHERS) or one.field in made
+        # Of facts nothing is planned: what a number is used for says the call.
+        used = reading.tool not in _OF_FACTS and one.field in (*ALL_PATHS, *BESIDE, *AS_OTHERS)
+        used = used or one.field in made
         used = used or reached[bisect_right(firsts, start)] >= end
-        used = used or (one.field not in _LIMITS and any(value in reading.own.values() for value in one.values))
+        used = used or (one.field not in _LIMITS and any(value in own for value in one.values))
         if one.field == "vram":
-            used = used or any(abs(one.values[0] / size - 1) < _SAME_MEMORY for size in sizes)
+            used = used or any(abs(one.values[0] / size - 1) < SAME_MEMORY for size in sizes)
         if not used:
             found.append(page.read.said(one.row.start, one.row.end))
     fitting = {at for value in page.read.values if page.fits(value) for at in range(value.start, value.end)}
@@ -103,8 +105,12 @@ def unused_names(page: Page, reading: Reading) -> list[str]:
 
 
 def _listed(values: Iterable[object]) -> Iterator[object]:
+    """Values with those of lists and mappings one by one."""
     for value in values:
-        yield from value if isinstance(value, list) else (value,)
+        if isinstance(value, Mapping):
+            yield from _listed(value.values())
+        else:
+            yield from value if isinstance(value, list) else (value,)
 
 
 def _devices_meant(page: Page) -> list[str]:

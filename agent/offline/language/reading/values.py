@@ -40,26 +40,35 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     edits: list[tuple[int, list[Edit]]] = []
     taken = {at for number in page.filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
     numbered = number_names(page.filled)
+    counted = {number.field for number in page.filled}
     for one in page.read.values:
         known = one.field in ALL_PATHS or one.field in BESIDE
         inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
         if not (known and page.fits(one)) or inside:
             continue
+        if one.field in counted and isinstance(one.value, int | float) and not isinstance(one.value, bool):
+            # 'With MTP, 2 draft tokens': the number goes before what the word alone would say.
+            continue
         if of_a_number(one, numbered):
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
-            edits.append((one.start, [_other_network(page, one) or _refused(one, span)]))
+            edits.append((one.start, [without_it(page, one)]))
         else:
             edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
     return [*edits, *_of_one_home(page)]
+
+
+def without_it(page: Page, value: Value) -> Edit:
+    """What a refused value leaves in its place, or that it is not to be."""
+    return _other_network(page, value) or _refused(value, page.read.span(value.start, value.end))
 
 
 def _other_network(page: Page, network: Value) -> Edit | None:
     """What joins nodes without the network that is refused, where no other is named: 'and without InfiniBand?'"""
     if network.field != "interconnect" or network.value == _PLAIN_NETWORK:
         return None
-    if any(other.start not in page.refused.things for other in page.read.networks):
+    if any(other.start not in (network.start, *page.refused.things) for other in page.read.networks):
         return None
     note = f"without {page.read.said(network.start, network.end)}: {_PLAIN_NETWORK} taken"
     return Edit("interconnect", "set", _PLAIN_NETWORK, page.read.span(network.start, network.end), note)

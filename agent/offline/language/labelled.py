@@ -1,0 +1,83 @@
+"""Choices that a text gives letters or numbers: 'plan A: 8 H100 with tp 8, plan B: tp 4 and pp 2. Which is faster?'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.tokens import Glyphs, folded, tokens
+
+_LETTERS, _NUMBERS = "abcdef", "123456"
+_CLOSES = (")", "]", "）")
+_DEFINES = (":", "=", "–", "—", "：", *_CLOSES)
+_FEWEST = 2
+_AROUND = " ,;.-–—:\n"
+
+
+@dataclass(frozen=True)
+class LabelledChoices:
+    """What a text says of all its choices, and each choice in their order."""
+
+    common: str
+    rows: tuple[str, ...]
+
+
+def choices(text: str) -> LabelledChoices | None:
+    """The choices of a text; None where it labels none, or only one."""
+    read = tokens(text)
+    labels = _labels(read, _LETTERS) or _labels(read, _NUMBERS)
+    if len(labels) < _FEWEST:
+        return None
+    starts = [*(read[start].start for start, _ in labels[1:]), _end(read, labels[-1][1], text)]
+    rows = [text[read[behind - 1].end : stop] for (_, behind), stop in zip(labels, starts, strict=True)]
+    common = f"{text[: read[labels[0][0]].start]} {text[starts[-1] :].lstrip(_AROUND)}"
+    return LabelledChoices(common.strip(), tuple(map(_without_joints, rows)))
+
+
+def called(read: Sequence[Glyphs]) -> dict[int, int]:
+    """{Token of a letter or number behind the name of a choice: which of the choices it is}: 'take setup 2'."""
+    behind = [at for at in range(1, len(read)) if read[at - 1].norm in lexicon().labels and len(read[at].norm) == 1]
+    places = {at: max(order.find(read[at].norm) for order in (_LETTERS, _NUMBERS)) for at in behind}
+    return {at: place for at, place in places.items() if place >= 0}
+
+
+def _labels(read: Sequence[Glyphs], order: str) -> list[tuple[int, int]]:
+    """(Token, token behind) of each label, the first letter or number first and each once."""
+    labels: list[tuple[int, int]] = []
+    for at, token in enumerate(read):
+        if len(labels) < len(order) and token.norm == order[len(labels)]:
+            labels += [label] if (label := _label(read, at, bool(labels))) else []
+    return labels
+
+
+def _label(read: Sequence[Glyphs], at: int, goes_on: bool) -> tuple[int, int] | None:
+    """(Token, token behind) of the label whose letter or number stands at a token: 'A)', '(b)', 'option 1:', 'plan A
+    is'; one that `goes_on` may stand anywhere."""
+    named = at > 0 and read[at - 1].norm in lexicon().labels
+    start, behind = at - named, at + 1
+    opened = start > 0 and read[start - 1].text in ("(", "[", "（")
+    while behind < len(read) and read[behind].text in _DEFINES:
+        behind += 1
+    signs = [token.text for token in read[at + 1 : behind]]
+    defined = behind < len(read) and read[behind].norm in lexicon().amounting
+    if named:
+        # 'Tp 8 (plan A)' has its letter behind it.
+        return (start, behind + defined) if (signs or defined) and not opened else None
+    closed = any(sign in _CLOSES for sign in signs)
+    closed = closed or (read[at].norm in _LETTERS and signs[:1] in ([":"], ["="]))
+    before = read[start - opened - 1] if start > opened else None
+    begins = before is None or goes_on or before.kind == "sign" or before.norm in lexicon().joints
+    return (start - opened, behind) if closed and begins and (read[at].space or opened) else None
+
+
+def _end(read: Sequence[Glyphs], start: int, text: str) -> int:
+    """The character where the last choice ends: at the end of its sentence."""
+    return next((token.end for token in read[start:] if token.ends_sentence), len(text))
+
+
+def _without_joints(row: str) -> str:
+    """A choice without what joins it to the next."""
+    bare = row.strip(_AROUND)
+    head, _, last = bare.rpartition(" ")
+    return head.strip(_AROUND) if head and folded(last) in lexicon().joints else bare
