@@ -187,11 +187,13 @@ def test_with_its_extras_each_command_does_its_work(installed: Installed, tmp_pa
     programs = installed(*EXTRAS)
     shown = {"Authorization": f"Bearer {TOKEN}"}
     with serving(programs, tmp_path, "serve") as url:
-        answer = httpx.post(f"{url}/v1/tools/check_fit", json={"model": "gpt2", "accelerator": "h100"}, headers=shown)
+        answer = httpx.post(
+            f"{url}/v1/tools/check_fit", json={"model": "gpt2", "accelerator": "h100"}, headers=shown, timeout=60
+        )
         assert answer.json()["fits"] is True
     with serving(programs, tmp_path, "web") as url:
         until = time.monotonic() + 30
-        while (page := httpx.get(url, headers=shown, follow_redirects=True)).status_code >= 500:
+        while (page := httpx.get(url, headers=shown, follow_redirects=True, timeout=60)).status_code >= 500:
             assert time.monotonic() < until, page.text
     said(programs, tmp_path, "report", *RUN, "--write", "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
