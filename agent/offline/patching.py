@@ -14,6 +14,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Training, merge
 from knowledge import engines, offers
 from knowledge.figures import length_in_tokens
+from knowledge.fitted.training import framework
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.machines.without_training import no_training
 from knowledge.models.catalogue import architecture
@@ -81,6 +82,7 @@ def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue
     if before.nodes and not {"nodes", "cluster.count"} & patch.paths:
         laid_in_nodes(patch, before.nodes, f"{before.nodes} nodes")
     if not serving:
+        _offloaded_together(patch)
         _length_of_samples(patch)
         _method_of_adapters(patch, before.compared)
     taken = {edit.field: edit.value for edit in edits if edit.op == "set"}
@@ -271,6 +273,17 @@ def _loads_agree(patch: Patch) -> None:
     if "workload.engine" in paths and "workload.software_version" not in paths:
         changes["workload.software_version"] = None
     patch.plan = merge(patch.plan, changes)
+
+
+def _offloaded_together(patch: Patch) -> None:
+    """'CPU offload' of a framework that moves parameters, gradients and states together as that."""
+    name = get(patch.plan, "workload.framework")
+    if get(patch.plan, "layout.offload") != "optimizer" or name in (None, "auto"):
+        return
+    offered = framework(str(name)).limits.offloads
+    if "optimizer" not in offered and "params" in offered:
+        note = f"{name} moves parameters, gradients and optimizer states to the host together"
+        patch.put({"layout.offload": "params"}, note)
 
 
 def _length_of_samples(patch: Patch) -> None:

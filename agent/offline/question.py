@@ -300,11 +300,25 @@ def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | Non
     over: Mapping[str, list[Any]] = own.get("over") or {}
     out = [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse" and edit.field in over]
     new = [(edit.field, edit.value) for edit in reading.edits if edit.op == "set" and edit.field in over]
+    if out and not new and len(out) == len(reading.edits):
+        return _without_refused(own, over, out)
     if len(out) != 1 or len(new) != 1 or out[0][0] != new[0][0]:
         return None
     (name, refused), (_, value) = out[0], new[0]
     kept = [other for other in over[name] if refused.lower() not in str(other).lower()]
     return {**own, "over": {**over, name: [*kept, value]}} if len(kept) == len(over[name]) - 1 else None
+
+
+def _without_refused(
+    own: Mapping[str, Any], over: Mapping[str, list[Any]], out: Sequence[tuple[str, str]]
+) -> dict[str, Any] | None:
+    """What was compared without what is refused: 'without the q8', as long as several are left."""
+    left = {
+        name: [value for value in values if not any(name == field and text == str(value) for field, text in out)]
+        for name, values in over.items()
+    }
+    changed = any(len(left[name]) < len(over[name]) for name in over)
+    return {**own, "over": left} if changed and all(len(values) > 1 for values in left.values()) else None
 
 
 def _for_devices(plan: Mapping[str, Any], options: Sequence[Changed]) -> tuple[str, dict[str, Any]] | None:

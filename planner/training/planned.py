@@ -39,6 +39,8 @@ from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
 from planner.training.lightest import Lightest, lightest, usual_names
 
+# The first ZeRO stage that shards more than optimizer states.
+_SHARDS = 2
 _SEARCHED = "the best of the layouts searched"
 
 
@@ -424,8 +426,25 @@ def warnings_of(planned: Planned) -> list[str]:
     name = planned.job.framework.name
     if is_unstarted(name):
         texts.insert(0, f"Shardwise writes no launch files for {name}: you start it yourself")
+    texts[:0] = _splits_beside_sharding(planned)
     device = planned.job.machine.accelerator
     return [*before_release(device), *texts, *rejected_rows_of(device.id, planned.job.architecture.id)]
+
+
+def _splits_beside_sharding(planned: Planned) -> list[str]:
+    """What was put beside ZeRO-2 or 3 that a plan names alone, where that alone does not fit."""
+    named, chosen = planned.job.plan.layout, planned.estimates.layouts.row(planned.index)
+    ways = ("tp", "pp", "cp")
+    added = [f"{name.upper()} {chosen[name]}" for name in ways if (chosen[name] or 1) > 1]
+    if (named.zero_stage or 0) < _SHARDS or any(getattr(named, name) for name in ways) or not (added and planned.fits):
+        return []
+    searched = planned.search.estimates
+    alone = np.all([getattr(searched.layouts, name) == 1 for name in ways], axis=0)
+    if bool((searched.fits & alone).any()):
+        return []
+    return [
+        f"ZeRO-{named.zero_stage} alone does not fit: {' and '.join(added)} {'are' if len(added) > 1 else 'is'} added"
+    ]
 
 
 def warning_kinds_of(planned: Planned) -> dict[str, str]:

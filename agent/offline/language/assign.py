@@ -6,6 +6,7 @@ A cost is made of the unit, the nearest name of the field, and how usual the val
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from agent.offline.language.rows import Row, counts_copies
 UNREAD = 2.8
 _NEVER = 99.0
 _FAR = 7
+# A field that is named before each of many numbers fills as many of them at the most.
+_MOST_TIMES = 6
 _AGAIN = 1.1
 # What it costs a number without a unit that it counts something unknown.
 _STRANGER = 2.5
@@ -126,15 +129,16 @@ def assigned(
         names = sorted({name for each in costs for name in each})
         # Each device that is named may be counted.
         names += ["count"] * min(sum(row.amounts[-1].names for row in part[2:]), _MOST_DEVICES)
+        times = _times_named(named, part)
         table = [
             [each.get(name, (_NEVER,))[0] for name in names]
-            + [each.get(name, (_NEVER,))[0] + _AGAIN for name in names]
+            + [each.get(name, (_NEVER,))[0] + _AGAIN for _ in range(times - 1) for name in names]
             + [UNREAD if index == other else _NEVER for other in range(len(part))]
             for index, each in enumerate(costs)
         ]
         for index, column in enumerate(cheapest(table)):
             row = part[index]
-            if column >= 2 * len(names) or table[index][column] >= UNREAD:
+            if column >= times * len(names) or table[index][column] >= UNREAD:
                 left.append(row)
                 continue
             name = names[column % len(names)]
@@ -143,6 +147,14 @@ def assigned(
             values = tuple(value_of(quantity, amount, row.amounts[-1]) for amount in row.amounts)
             filled.append(Filled(name, values, row, cost, span))
     return filled, left
+
+
+def _times_named(named: Sequence[Named], rows: Sequence[Row]) -> int:
+    """How many numbers one field may fill: two, or as often as one is named right before a number ('tp 4, tp 8 or tp
+    16')."""
+    starts = {row.start for row in rows}
+    often = Counter(field for field, _ in {(one.field, one.end) for one in named if one.end in starts})
+    return min(max([2, *often.values()]), _MOST_TIMES)
 
 
 def _outside(found: Found, named: Sequence[Named], read: Sequence[Row]) -> list[Named]:

@@ -134,6 +134,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if of_money and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
         # What devices cost by themselves, rented or bought.
         return "describe_hardware"
+    if tool == "compare" and "describe" in page.read.asked("wish") and _is_of_a_model_alone(page):
+        # 'Which has more active parameters, GLM-4.5-Air or gpt-oss-120b?'
+        return "describe_model"
     if tool == "find_limit" and limit_goal(page) in ("context", "seq_len") and _is_of_a_model_alone(page):
         # 'What is the longest context of Qwen3-8B?'
         return "describe_model"
@@ -192,6 +195,9 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
     if tool == "search_playbook":
         # A run that is told, and nothing asked about it, is to be estimated.
         return bool(read.of("model") and counted and not asks(read.found, []))
+    if tool == "advise" and any(name.startswith("run.goodput") for name in read.asked("figure")):
+        # 'How often should I checkpoint?' is a figure of the run.
+        return True
     if tool == "describe_hardware" and page.plan and not page.devices:
         # 'How much VRAM is left?'
         return bool({"memory", "fit", "need"} & set(focus))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.rows import Row
 from agent.offline.language.tokens import Glyphs, folded, tokens
 
 _LETTERS, _NUMBERS = "abcdef", "123456"
@@ -40,6 +41,17 @@ def called(read: Sequence[Glyphs]) -> dict[int, int]:
     behind = [at for at in range(1, len(read)) if read[at - 1].norm in lexicon().labels and len(read[at].norm) == 1]
     places = {at: max(order.find(read[at].norm) for order in (_LETTERS, _NUMBERS)) for at in behind}
     return {at: place for at, place in places.items() if place >= 0}
+
+
+def all_of_them(read: Sequence[Glyphs], rows: Sequence[Row], offers: int) -> frozenset[int]:
+    """Tokens of a number that is of all that was offered: 'the cheapest of the three'."""
+    pointing = lexicon().pointing
+    return frozenset(
+        row.start
+        for row in rows
+        if row.amounts[-1].value == offers > 1 and not row.amounts[-1].units and row.start > 1
+        if read[row.start - 1].norm in pointing and (row.end == len(read) or read[row.end].kind == "sign")
+    )
 
 
 def _labels(read: Sequence[Glyphs], order: str) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ and what is joined to that by 'or', 'and' and commas; it ends with the clause, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -330,7 +330,9 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
     compares = [at for at in found.words if found.does(at, "compare", "versus", "all_before")]
     groups: list[list[Thing]] = []
     by_key: dict[str, list[Thing]] = {}
-    for thing in _standing(things, refused):
+    standing = _standing(things, refused)
+    inside = {at for thing in standing for at in range(thing.start, thing.end)}
+    for thing in standing:
         by_key.setdefault(thing.key, []).append(thing)
     for key, same in by_key.items():
         if key.startswith(("field:", "path")):
@@ -339,14 +341,14 @@ def alternatives(found: Found, things: Sequence[Thing], refused: Iterable[int]) 
         for thing in same[1:]:
             if _against(found, group[-1], thing, bool(compares)):
                 group, against = [*group, thing], True
-            elif not against and _is_listed(found, group[-1], thing):
+            elif not against and _is_listed(found, group[-1], thing, inside):
                 # 'L40S, A100 or H200': the last of a list says that one is chosen.
                 group.append(thing)
             else:
                 groups += [group] if against else []
                 group, against = [thing], False
         groups += [group] if against else []
-    return [_with_unlike(found, group, _standing(things, refused)) for group in groups]
+    return [_with_unlike(found, group, standing) for group in groups]
 
 
 def _with_unlike(found: Found, group: list[Thing], standing: Sequence[Thing]) -> list[Thing]:
@@ -365,9 +367,10 @@ def _only_chosen(found: Found, first: Thing, second: Thing) -> bool:
     return bool(between) and all(found.does(at, "or", "versus") for at in between)
 
 
-def _is_listed(heard: Found, first: Thing, second: Thing) -> bool:
-    """Whether nothing but a comma stands between two things."""
-    return second.start == first.end + 1 and heard.text[first.end].text in (",", "、", "，")
+def _is_listed(heard: Found, first: Thing, second: Thing, inside: Set[int]) -> bool:
+    """Whether nothing but a comma stands between two things, and what belongs to the first: 'tp 2 pp 4, tp 4 pp 2'."""
+    between = [heard.text[at].text for at in range(first.end, second.start) if at not in inside]
+    return len(between) == 1 and between[0] in (",", "、", "，")
 
 
 def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:

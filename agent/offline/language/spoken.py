@@ -76,8 +76,26 @@ def _run(text: Sequence[Glyphs], start: int, words: Lexicon) -> list[_Spoken]:
     return run
 
 
+def _joins_ones(text: Sequence[Glyphs], at: int, words: Lexicon) -> bool:
+    """Whether a hyphen joins ones to the tens before it: 'twenty-eight'."""
+    joined = at + 1 < len(text) and text[at].text in ("-", "‑") and not (text[at].space or text[at + 1].space)
+    ones = _word(text, at + 1, words) if joined else None
+    return ones is not None and 0 < ones[0] < 10
+
+
+def _is_one_of_more(text: Sequence[Glyphs], at: int, words: Lexicon) -> bool:
+    """Whether an article counts the hundred behind it, which goes on: 'a hundred and twenty-eight'."""
+    large = _word(text, at + 1, words) if text[at].norm == "a" else None
+    if large is None or large[0] not in (_HUNDRED, _THOUSAND):
+        return False
+    behind = at + 2 + (at + 2 < len(text) and text[at + 2].norm == "and")
+    return _word(text, behind, words) is not None
+
+
 def _cardinal(text: Sequence[Glyphs], start: int, words: Lexicon) -> _Spoken | None:
     thousands, rest, at = 0, 0, start
+    if start < len(text) and _is_one_of_more(text, start, words):
+        rest, at = 1, start + 1
     # What the next word has to be less than.
     room = _THOUSAND
     many = False
@@ -93,6 +111,8 @@ def _cardinal(text: Sequence[Glyphs], start: int, words: Lexicon) -> _Spoken | N
             many = False
             break
         at += 1
+        if room == 10 and _joins_ones(text, at, words):
+            at += 1
         behind = _word(text, at + 1, words) if at < len(text) and text[at].norm == "and" else None
         at += room >= _HUNDRED and behind is not None and behind[0] < _HUNDRED
     if at == start:

@@ -21,6 +21,7 @@ from estimator.rl.generation import STAGES, least_generation_s
 from estimator.search.bounds import least_kernels_s, least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
+from knowledge.fitted.training import framework
 from knowledge.jobs.training import job_of
 from knowledge.machines.without_training import no_training
 from knowledge.offers import check_offered, choices
@@ -56,6 +57,8 @@ _USUAL_DEVICES, _MOST_DEVICES, _LEAST_PART = 64, 16_384, 64
 # Without a deadline, sizes are tried until the run takes a month, at this share of the rate that is the most.
 _MONTH_H, _USUAL_SHARE = 720.0, 0.5
 # How many times the most devices the least number that would fit is looked for.
+# As many frameworks are usual beside the first, of any device.
+_USUAL_CHOICES = 2
 _LOOKED_BEYOND = 16
 # More devices are tried where they leave no more than this part of the least hours.
 _WORTHWHILE_PART = 0.8
@@ -475,9 +478,14 @@ class _Tries:
 
 
 def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
+    """Those that are tried where the usual one has no room. Of many, on a device that no usual one has, the first that
+    splits models otherwise: the rest shards as the usual one does."""
     if plan.training.framework != "auto":
         return []
-    return choices(plan, first.machine.accelerator, first.machine.count)[1:]
+    others = choices(plan, first.machine.accelerator, first.machine.count)[1:]
+    if len(others) <= _USUAL_CHOICES or first.framework.limits.searches_splits:
+        return others[:_USUAL_CHOICES]
+    return [choice for choice in others if framework(choice[0]).limits.searches_splits][:1]
 
 
 def _quick(plan: Plan, first: Job, slowest_s: float, known_to_fit: bool = False) -> tuple[Quick | Slower | None, Job]:

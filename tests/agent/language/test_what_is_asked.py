@@ -90,3 +90,14 @@ def test_what_is_to_be_explained_that_is_no_figure_is_not() -> None:
 def test_how_accurate_the_estimates_are_is_a_question_of_the_field(words: str) -> None:
     reading = read(words, known())
     assert (reading.tool, reading.own) == ("search_playbook", {"query": "accuracy of estimates"})
+
+
+def test_a_config_of_ones_own_is_told_of_and_not_asked_for() -> None:
+    assert "files" not in read("will it oom? my config says micro batch 4, llama 8b on 4 a100", known()).focus
+    assert "files" in read("llama 8b on 4 a100, write my config", known()).focus
+
+
+@pytest.mark.parametrize("words", ["20k prompts of 2k tokens", "20k prompts with 2k tokens each", "20k prompts, 2k in"])
+def test_prompts_that_are_counted_are_requests(words: str) -> None:
+    edits = {edit.field: edit.value for edit in read(f"{words} and 200 out with qwen3 8b on an L40S", known()).edits}
+    assert (edits["requests"], edits["input_len"], edits["output_len"]) == (20_000, 2048, 200)

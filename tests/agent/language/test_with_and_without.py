@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from conversations import turns
 
 from agent.offline.catalogue import known
 from agent.offline.form import Reading
 from agent.offline.language import read
+from planner.partial import get
 
 RUN = "full sft of llama 3.1 70b on 32 h100"
 # Settings, as they are called, with the field that each sets, its value, and what a run without it has.
@@ -91,3 +93,44 @@ def test_the_rank_of_an_adapter_is_no_choice() -> None:
     reading = read("LoRA r=16 or full for llama 8b on 8 h100?", known())
     assert sides(reading) == [{"method": "lora"}, {"method": "full"}]
     assert [edit.value for edit in reading.edits if edit.field == "lora_rank"] == [16]
+
+
+@pytest.mark.parametrize("name", ["tp", "cp", "micro batch", "rank"])
+def test_a_field_that_is_named_before_each_number_has_all_of_them(name: str) -> None:
+    reading = read(f"{name} 4, {name} 8, {name} 16 or {name} 32 for a lora of llama 8b on 64 h100?", known())
+    assert [next(iter(side.values())) for side in sides(reading)] == [4, 8, 16, 32]
+
+
+def test_layouts_of_a_list_keep_all_their_sizes() -> None:
+    reading = read("tp2 pp4, tp4 pp2 or tp8 for pretraining llama 70b on 8 h100?", known())
+    assert sides(reading) == [{"tp": 2, "pp": 4}, {"tp": 4, "pp": 2}, {"tp": 8}]
+
+
+CHOICES = "full sft of qwen2.5 32b on 250M tokens: (a) 8x H200, (b) 16x H100 or (c) 8x MI300X"
+
+
+@pytest.mark.parametrize(
+    ("words", "device"),
+    [
+        ("go with a.", "h200-sxm"), ("B it is", "h100-sxm"), ("option c then", "mi300x"),
+        ("take setup 2", "h100-sxm"), ("take the cheapest", None), ("take the fastest", None),
+    ],
+)  # fmt: skip
+def test_a_choice_is_called_by_its_letter_or_its_rank(words: str, device: str | None) -> None:
+    plan = turns(CHOICES, words)[-1]["plan"]
+    taken = get(plan, "cluster.accelerator")
+    assert taken == device if device else taken in ("h200-sxm", "h100-sxm", "mi300x")
+    assert get(plan, "cluster.count") == (16 if taken == "h100-sxm" else 8)
+
+
+def test_all_of_what_was_compared_is_no_number() -> None:
+    assert get(turns(CHOICES, "which is the cheapest of the three?")[-1]["plan"], "cluster.count") != 3
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [("a hundred and twenty-eight", 128), ("two hundred and fifty-six", 256), ("thirty-two", 32), ("ninety six", 96)],
+)
+def test_numbers_in_words_are_whole(words: str, count: int) -> None:
+    edits = {edit.field: edit.value for edit in read(f"llama 70b full on {words} A100s", known()).edits}
+    assert edits["count"] == count

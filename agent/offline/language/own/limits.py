@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
 from agent.offline.language.asking import asks_which
+from agent.offline.language.assign import fields_named
 from agent.offline.language.mentions import SERVING
 from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
@@ -167,8 +168,8 @@ def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:
             and one.field in (*ALL_PATHS, "nodes", "batch")
             and one.field not in dict(found)
         ):
-            found.append((one.field, [int(value) if value == int(value) else value for value in one.values]))
-    found += [one for one in (*_ranges(page), *several_values(page)) if one[0] not in dict(found)]
+            found.append((one.field, [*map(_plain, one.values)]))
+    found += [one for one in (*_ranges(page), *several_values(page), *_rows_named(page)) if one[0] not in dict(found)]
     named = {"batch": "global_batch", "length": "input_len", "nodes": "count"}
     own: dict[str, Any] = {}
     if (not found or found[0][0] in ("count", "nodes")) and not any(
@@ -187,6 +188,19 @@ def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:
     if page.read.asked("scaling") == ["weak"]:
         own["scale_batch"] = True
     return own
+
+
+def _rows_named(page: Page) -> Iterator[tuple[str, list[Any]]]:
+    """Rows of numbers that nothing was made of, right behind the name of a field: 'the same for ranks 8, 16, 64'."""
+    names = {name.end: name.field for name in fields_named(page.read.found)}
+    for row in [row for row in page.left if len(row.amounts) > 1]:
+        if (field := names.get(row.start)) in ALL_PATHS:
+            page.left = [other for other in page.left if other is not row]
+            yield str(field), [_plain(amount.value) for amount in row.amounts]
+
+
+def _plain(value: float) -> float | int:
+    return int(value) if value == int(value) else value
 
 
 def several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
@@ -138,10 +139,12 @@ def _is_hourly(amount: Amount) -> bool:
 
 def _bare_tiers(page: Page, rates: Mapping[str, float]) -> dict[str, float]:
     """'19.20 $/h on demand, 14 reserved': a number of no unit beside how it is had."""
-    tiers = {value.start: _argument(value) for value in page.read.values if value.field == "price"}
-    beside = [
-        (row, tiers[row.end]) for row in _bare(page) if tiers.get(row.end) in _TIERS and tiers[row.end] not in rates
-    ]
+    ways = [value for value in page.read.values if value.field == "price"]
+    behind, before = (
+        {at(value): _argument(value) for value in ways} for at in (attrgetter("start"), attrgetter("end"))
+    )
+    tiers = [(row, behind.get(row.end) or before.get(row.start)) for row in _bare(page)]
+    beside = [(row, tier) for row, tier in tiers if tier in _TIERS and tier not in rates]
     take(page, [row for row, _ in beside])
     return {name: row.amounts[-1].value for row, name in beside}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
@@ -103,6 +104,8 @@ def catalogue_of(page: Page, reading: Reading) -> dict[str, Any]:
     vendors = [str(value.value) for value in page.read.values if value.field == "vendors"]
     names = [name.text for name in page.read.names if name.kind in ("model", "accelerator")]
     query = names or [_VENDORS.get(vendor, vendor) for vendor in vendors] or _families(page)
+    if any(token.norm in lexicon().of_ones_own for token in page.read.tokens):
+        own["only_own"] = True
     return own | ({"query": query[0]} if query else {})
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.offline.form import Edit, Reference
-from agent.offline.language.asking import supposing
+from agent.offline.language.asking import asks, supposing
 from agent.offline.language.labelled import called
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
@@ -59,12 +59,14 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     offers, place = bool(page.offers), _picked(page)
     if ranked := ranked_one(page):
         place = ranked[0]
+        page.taken |= {page.read.tokens[at].start for at in range(*ranked[1:])}
     if place is None and not page.read.names:
         place = _of_a_vendor(page)
     for at in page.read.does("take")[:1]:
         found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place))
     picks = any(reference.to == "offer" for reference in found)
-    if offers and place is not None and not (page.marks or picks) and not {"model", *_OF_DEVICES} & named:
+    marked = page.marks and not ranked
+    if offers and place is not None and not (marked or picks) and not {"model", *_OF_DEVICES} & named:
         found.append(Reference("offer", place=place))
     return found
 
@@ -78,12 +80,23 @@ _PLACES = ("first", "second", "third", "fourth")
 def ranked_one(page: Page) -> tuple[int, int, int] | None:
     """(Which of what was compared is called by what it is better at, token, token behind): 'take the faster one'."""
     best, tokens = page.topic.get("best_by") or {}, page.read.tokens
-    for at, end, name in page.read.asked_at("focus") if page.offers and best else ():
+    called = [*page.read.asked_at("focus"), *_objectives(page)]
+    for at, end, name in called if page.offers and best else ():
         leads = at > 0 and tokens[at - 1].norm in page.read.found.lexicon.pointing
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
+        ends = ends or page.read.found.does(end, "and", "and_then")
         if leads and ends and _BEST_BY.get(name) in best:
             return best[_BEST_BY[name]], at, end
     return None
+
+
+def _objectives(page: Page) -> list[tuple[int, int, str]]:
+    """'The fastest' and 'the cheapest' as what they are better at."""
+    names = {"throughput": "faster", "time": "faster", "cost": "cheaper"}
+    values = [value for value in page.read.values if value.field == "objective" and str(value.value) in names]
+    # 'Which is the cheapest?' asks for another order.
+    told = [] if asks(page.read.found, []) else values
+    return [(value.start, value.end, names[str(value.value)]) for value in told]
 
 
 def _picked(page: Page) -> int | None:
@@ -115,8 +128,12 @@ def _lettered(page: Page, offers: int) -> int | None:
     if page.read.does("latter"):
         return offers - 1
     for at, token in enumerate(tokens):
-        place = "ABCDE".find(token.text) if len(token.text) == 1 else -1
+        place = "ABCDE".find(token.text.upper()) if len(token.text) == 1 else -1
         if not 0 <= place < offers or at in page.read.named_tokens:
+            continue
+        closes = at + 1 == len(tokens) or tokens[at + 1].kind == "sign"
+        if token.text == "a" and not (closes and at and page.read.does("take")):
+            # 'Go with a.', not 'a model'
             continue
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.articles or _is_aside(page, at - 1))
         ends = at + 1 == len(tokens) or tokens[at + 1].kind == "sign" or _is_aside(page, at + 1)

@@ -48,7 +48,7 @@ def files_named(read: Mentions, plan: Mapping[str, Any], tool: str | None) -> Na
         if goes_on and name.text.lower().endswith(_SOURCES):
             # What trains the model that is named; of its own it seldom says a run.
             continue
-        if name.text.lower().endswith(_RECORDS):
+        if name.text.lower().endswith(_RECORDS) or tool == "read_run":
             named.records.append(name.text)
         elif name.text.lower().endswith(_CONFIGS) or _is_settings(name.text, there):
             named.configs.append(name.text)

@@ -17,7 +17,7 @@ from agent.offline.language.assign import Filled, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features.mode import Context
-from agent.offline.language.labelled import called
+from agent.offline.language.labelled import all_of_them, called
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
@@ -201,7 +201,8 @@ def understood(
     dated = dated.union(*(range(network.start, network.end) for network in read.networks))
     busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
     dated = dated.union(range(*busy[1:]) if busy else ())
-    dated = dated.union(called(read.tokens) if _offers(topic) else ())
+    offers = _offers(topic)
+    dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.tokens, read.rows, len(offers)))
     until = deadline(read, now)
     dated = dated.union(range(*until[1:]) if until else ())
     numbers = [row for row in read.rows if row.start not in dated]
@@ -220,7 +221,7 @@ def understood(
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
-    filled = [_as_its_memory(read, number) for number in filled]
+    filled = _as_requests([_as_its_memory(read, number) for number in filled])
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
@@ -266,6 +267,16 @@ def _as_its_memory(read: Mentions, number: Filled) -> Filled:
     cards = [find_accelerator(str(name.id)).value for name in read.of("accelerator") if name.id and name.end in near]
     own = any(abs(number.values[-1] * GIB / card.memory_bytes - 1) < SAME_MEMORY for card in cards)
     return replace(number, field="vram") if own else number
+
+
+def _as_requests(filled: Sequence[Filled]) -> list[Filled]:
+    """'20k prompts of 2k tokens': of two lengths of a prompt the one that counts prompts is how many there are."""
+    lengths = [number for number in filled if number.field == "input_len"]
+    counts = [
+        number for number in lengths if number.row.amounts[-1].unit("requests") and not number.row.amounts[-1].per
+    ]
+    counts = counts if len(counts) < len(lengths) else []
+    return [replace(number, field="requests") if number in counts else number for number in filled]
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:
@@ -456,6 +467,11 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
     stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
     rl = _is_of_rl(plan) or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
     found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
+    samples = (plan.get("workload") or {}).get("dataset_samples")
+    counted = any(row.amounts[-1].unit("samples", "requests") for row in read.rows)
+    if not (samples or counted or any(sense.name == "samples" for sense in read.senses() if sense.kind == "unit")):
+        # '8 MI300X at 15k each'
+        found["sample_tokens"] = 1.5
     if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
         found["per_node"] = 1.2
     if any(value.field == "price" and value.value == "owned" for value in read.values):

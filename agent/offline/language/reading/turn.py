@@ -143,7 +143,8 @@ def _labelled(page: Page, data: str) -> tuple[Page, list[list[Edit]]] | None:
 def _of_row(page: Page, row: str) -> list[Edit]:
     """What a row of a table sets."""
     of_row = understood(row, page.catalogue, page.plan, page.topic, page.now, page.mode)
-    edits = [replace(edit, span=(0, 0)) for edit in edits_of(of_row, None)[0] if edit.op == "set"]
+    # 'TP 8 plus PP 2' is both.
+    edits = [replace(edit, op="set", span=(0, 0)) for edit in edits_of(of_row, None)[0] if edit.op in ("set", "plus")]
     page.beside += lost_words(of_row)
     page.beside += [of_row.read.said(seen.row.start, seen.row.end) for seen in of_row.filled if seen.field == "seen"]
     return edits
@@ -173,6 +174,10 @@ def _asked_for(page: Page) -> list[str]:
     if not files:
         # 'Put Qwen3-32B in its place' writes nothing.
         told |= {at for at, _, name in asked if name == "write" and page.read.tokens[at].norm in _PLACES}
+    if not ({"write", "show_only"} & {*page.read.asked("wish"), *(name for _, _, name in asked)}):
+        # 'My config says micro-batch 4' asks for none.
+        mine = lexicon().of_ones_own
+        told |= {at for at, _, name in asked if name == "files" and at and page.read.tokens[at - 1].norm in mine}
     return list(dict.fromkeys(name for at, _, name in asked if at not in told))
 
 
