@@ -35,7 +35,7 @@ _BEHIND = re.compile(
 _RACK = re.compile(r"nvl\s*-?(\d{1,3})(?!\s*g|\d)")
 # A machine's name that spells what it has: '-8xh100ib-', 'gb200-4x', '-gb200x72'.
 _SPELLED = re.compile(
-    r"[-_](?P<count>\d{1,3})x(?P<device>[a-z]+\d+[a-z]*?)(?:ib)?(?=[-_]|$)"
+    r"(?<=[a-z\d])[-_](?P<count>\d{1,3})x(?P<device>[a-z]+\d+[a-z]*?)(?:ib)?(?=[-_]|$)"
     r"|(?:^|[-_])(?P<first>[a-z]+\d+[a-z]*?)(?:-(?=\d+x)|x)(?P<behind>\d{1,3})x?$"
 )
 _WORDY = re.compile(r"[\s-][a-z]{3}|[a-z]{3}[\s-]|[-_]\d+x|\dx\d")

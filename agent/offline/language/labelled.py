@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.rows import Row
-from agent.offline.language.tokens import Glyphs, folded, tokens
+from agent.offline.language.tokens import Glyphs, folded
 
 _LETTERS, _NUMBERS = "abcdef", "123456"
 _CLOSES = (")", "]", "）")
@@ -24,9 +24,8 @@ class LabelledChoices:
     rows: tuple[str, ...]
 
 
-def choices(text: str) -> LabelledChoices | None:
-    """The choices of a text; None where it labels none, or only one."""
-    read = tokens(text)
+def choices(text: str, read: Sequence[Glyphs]) -> LabelledChoices | None:
+    """The choices of a text and its tokens; None where it labels none, or only one."""
     labels = _labels(read, _LETTERS) or _labels(read, _NUMBERS)
     if len(labels) < _FEWEST:
         return None

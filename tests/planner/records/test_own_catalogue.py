@@ -190,7 +190,9 @@ def test_results_that_a_bad_file_is_about_say_that_it_is_left_out(home: Path) ->
     assert not any("yours" in warning for warning in other["warnings"])
     served = call("estimate_inference", {"model": "gpt2", "accelerator": "h100-sxm"})
     assert any("left out" in warning for warning in served["warnings"])
-    assert any("provider" in note for note in call("describe_hardware", {"accelerator": "h100-sxm"})["notes"])
+    # What is written wrong is said before what is missing.
+    told = call("describe_hardware", {"accelerator": "h100-sxm"})["notes"]
+    assert any("count" in note and "mine.yaml" in note for note in told)
     (listed,) = call("list_catalogue", {"kind": "prices", "only_own": True})["left_out"]
     assert listed["path"] == str(home / "prices" / "mine.yaml")
 

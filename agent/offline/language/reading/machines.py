@@ -43,8 +43,7 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
             continue
         edits = [Edit("accelerator", "set", id, span, note)]
-        others = [other for other in page.devices if other is not one and other.count and other.name.id == id]
-        if one.count == 1 and others and not _is_counted(page, one):
+        if one.count == 1 and _is_beside_another(page, one, id) and not _is_counted(page, one):
             # 'For an H100 that is slow', of the 16 that were counted.
             one = replace(one, count=None)
         if _is_one_node(page, one, id):
@@ -71,6 +70,10 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return pieces
+
+
+def _is_beside_another(page: Page, device: Devices, id: str) -> bool:
+    return any(other.count and other.name.id == id for other in page.devices if other is not device)
 
 
 def _is_counted(page: Page, device: Devices) -> bool:

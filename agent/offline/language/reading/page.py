@@ -81,6 +81,8 @@ class Page:
     """(Hours, token, token behind) of the part of a day in which all its requests come."""
     pictures: list[tuple[int, int, str]] = field(default_factory=list)
     """(Token, token behind, 'WIDTHxHEIGHT') of sizes of images."""
+    until: tuple[float, int, int] | None = None
+    """(Hours from now, token, token behind) of the day by which all has to be done."""
     use_h: float | None = None
     """Hours of a year that hardware works."""
     worth: dict[str, float] = field(default_factory=dict)
@@ -113,11 +115,6 @@ class Page:
 
     def values(self, name: str) -> list[float]:
         return [value for number in self.filled if number.field == name for value in number.values]
-
-    @cached_property
-    def until(self) -> tuple[float, int, int] | None:
-        """(Hours from now, token, token behind) of the day by which all has to be done."""
-        return deadline(self.read, self.now)
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -234,7 +231,7 @@ def understood(
     left = [row for row in left if row not in prices]
     return Page(
         read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy, pictures,
-        first=first,
+        until=until, first=first,
     )  # fmt: skip
 
 

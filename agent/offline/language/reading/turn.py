@@ -129,7 +129,7 @@ _OF_ALL = ("model", "stage", "dataset_tokens", "dataset_samples", "sample_tokens
 def _labelled(page: Page, data: str) -> tuple[Page, list[list[Edit]]] | None:
     """(The page of what is said of all choices, what each sets) where a text gives its choices letters or numbers, and
     each sets something else."""
-    if (apart := choices(page.read.text)) is None:
+    if (apart := choices(page.read.text, page.read.tokens)) is None:
         return None
     common = understood(apart.common, page.catalogue, page.plan, page.topic, page.now, page.mode, data=data)
     rows = [_of_row(common, row) for row in apart.rows]
