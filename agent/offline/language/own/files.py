@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
@@ -165,18 +166,18 @@ def _behind_names(naming: frozenset[str], chunks: list[str]) -> list[str]:
 
 def matrix_of(page: Page, reading: Reading) -> dict[str, Any]:
     own = strategies_of(page, reading) | files_of(page, reading)
-    folder = None if "folder" in own else _bare_folder(page)
+    named = {name.text for name in page.read.names}
+    chunks = [] if "folder" in own else [chunk for _, chunk in chunks_of(page)]
+    bare = (chunk for chunk in bare_names(chunks, lexicon().into) if not {chunk.lower(), chunk} & named)
+    folder = next((chunk for chunk in bare if chunk.isidentifier()), None)
     return own | ({"folder": folder} if folder else {})
 
 
-def _bare_folder(page: Page) -> str | None:
-    """'Write it to benchq': a name that no word is, behind one that says where."""
-    chunks = [chunk for _, chunk in chunks_of(page)]
-    behind = [chunk for before, chunk in itertools.pairwise(chunks) if before.lower() in lexicon().into]
-    ordinary, named = lexicon().ordinary | lexicon().known, {name.text for name in page.read.names}
-    return next(
-        (chunk for chunk in behind if chunk.isidentifier() and not {chunk.lower(), chunk} & (ordinary | named)), None
-    )
+def bare_names(chunks: Iterable[str], leading: Set[str]) -> Iterator[str]:
+    """Chunks that no word is, behind one that says where: 'write it to benchq', 'results lie in tender-suite'."""
+    ordinary = lexicon().ordinary | lexicon().known
+    behind = (chunk for before, chunk in itertools.pairwise(chunks) if before.lower() in leading)
+    return (chunk for chunk in behind if chunk.lower() not in ordinary)
 
 
 def report_of(page: Page, reading: Reading) -> dict[str, Any]:

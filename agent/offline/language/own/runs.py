@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
 from agent.offline.language.calendar import since
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.own.files import folder_of, settings
+from agent.offline.language.own.files import bare_names, folder_of, settings
 from agent.offline.language.own.given import chunks, is_id, take
 from agent.offline.language.rows import Row
 
@@ -107,20 +106,14 @@ def results_of(page: Page, reading: Reading) -> dict[str, Any]:
     """Where the results of a matrix or of a benchmark lie; a turn that does not say it means the folder before."""
     _, own = page.last
     paths = [path for path in chunks(page.read.text) if "/" in path and not (is_id(path) and _is_model(page, path))]
-    folder = next(iter(paths), None) or folder_of(page) or _bare_folder(page) or own.get("folder")
+    bare = bare_names(chunks(page.read.text), lexicon().into | {"for", "of"})
+    bare_folder = next((name for name in bare if not name.isdigit()), None)
+    folder = next(iter(paths), None) or folder_of(page) or bare_folder or own.get("folder")
     return {"folder": folder} if folder else {}
 
 
 def _is_model(page: Page, chunk: str) -> bool:
     return any(name.id and chunk.lower() in str(name.id).lower() for name in page.read.of("model"))
-
-
-def _bare_folder(page: Page) -> str | None:
-    """'Results lie in tender-suite': a name that no word is, behind one that says where."""
-    words = chunks(page.read.text)
-    ordinary = lexicon().ordinary | lexicon().known
-    behind = [word for before, word in itertools.pairwise(words) if before.lower() in lexicon().into | {"for", "of"}]
-    return next((word for word in behind if word.lower() not in ordinary and not word.isdigit()), None)
 
 
 def scenario_text(page: Page, reading: Reading) -> dict[str, Any]:
