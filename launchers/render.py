@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -67,9 +67,14 @@ def render(
     return Rendered(files, command, tuple(needs), tuple(warnings(launch)))
 
 
+def is_written(plan: Plan) -> bool:
+    """Whether any target can write a complete plan."""
+    return any(True for _ in _able_programs(plan))
+
+
 def able_targets(plan: Plan) -> list[str]:
     """The targets that can write a complete plan."""
-    able = [name for name, target in TARGETS.items() if target.role in ("config", "program") and _writes(plan, name)]
+    able = list(_able_programs(plan))
     with suppress(PlanError):
         # What starts a program starts the usual one.
         if usual_program(plan) in able:
@@ -79,6 +84,10 @@ def able_targets(plan: Plan) -> list[str]:
                 if target.role in ("scheduler", "place") and _writes(plan, name)
             ]
     return able
+
+
+def _able_programs(plan: Plan) -> Iterator[str]:
+    return (name for name, target in TARGETS.items() if target.role in ("config", "program") and _writes(plan, name))
 
 
 def _writes(plan: Plan, target: str) -> bool:

@@ -11,11 +11,12 @@ from typing import Any
 from estimator.machine.hardware import Accelerator, Price
 from estimator.money.cost import bill
 from estimator.money.ownership import break_even_hours
+from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.prices.age import age_days, is_stale
 from knowledge.prices.kin import kin_price
-from launchers.render import able_targets
+from launchers.render import able_targets, is_written
 from planner.asked.clusters import Sort
 from planner.asked.money import CostTerms
 from planner.clock import today
@@ -179,8 +180,16 @@ class ClusterChoice:
     @cached_property
     def launched_by(self) -> list[str]:
         """The launch targets that write the plan with all that was chosen."""
-        estimate = self.estimate
-        return able_targets(estimate.settled_plan if isinstance(estimate, Planned) else estimate.plan)
+        return able_targets(self._settled)
+
+    @cached_property
+    def is_launched(self) -> bool:
+        """Whether there is any: the first that does ends the search."""
+        return is_written(self._settled)
+
+    @property
+    def _settled(self) -> Plan:
+        return self.estimate.settled_plan if isinstance(self.estimate, Planned) else self.estimate.plan
 
     @property
     def within(self) -> bool:

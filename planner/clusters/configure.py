@@ -367,11 +367,14 @@ def _relax_hardware(last: Attempt) -> Iterator[str]:
         yield f"With another number of these devices: {told}."
     plan = last.ask.plan
     if not isinstance(plan.workload, Inference) and "seq_len" not in plan.workload.model_fields_set:
-        for length in _SHORTER:
+        sentences = []
+        # From the shortest on: where it does not do, no longer one does.
+        for length in reversed(_SHORTER):
             shorter = replace(last.ask, plan=plan.patch({"workload.seq_len": length}), rejected=[])
-            if told := _first(shorter):
-                yield f"With sequences of {length:,} tokens: {told}."
+            if not (cluster := _first(shorter)):
                 break
+            sentences.append(f"With sequences of {length:,} tokens: {cluster}.")
+        yield from sentences[-1:]
     anything = asked(Where.model_validate({"plan": plan.given()}))
     if (anything.devices, anything.providers) != (more.devices, more.providers) and (told := _first(anything)):
         yield f"With other devices: {told}."

@@ -122,7 +122,7 @@ def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
     if not choices:
         return []
     dearer = sorted(choices, key=lambda each: cost_of(each.option))
-    written = next((place for place, each in enumerate(dearer) if each.launched_by), 0)
+    written = next((place for place, each in enumerate(dearer) if each.is_launched), 0)
     return [*choices[:_WRITTEN], *dearer[: written + 1], min(choices, key=lambda each: duration_of(each.option))]
 
 
@@ -199,7 +199,7 @@ def written_first(
     for place, choice in enumerate(choices[:limit]):
         if choice.within != choices[0].within:
             break
-        if choice.launched_by:
+        if choice.is_launched:
             able.append((choice, place))
             break
         device = choice.option.accelerator

@@ -268,7 +268,7 @@ class _Tries:
             return None
         if beyond[0].count <= usual:
             least = self.least_hours.get(per_node, math.inf)
-            return self._opened(per_node, usual) if self._may_be_short(cluster) and least >= _SHORT_RUN_H else None
+            return self._opened(per_node, usual) if least >= _SHORT_RUN_H else None
         budget, deadline_h = self.ask.max_usd, self.ask.deadline_h or _MONTH_H
         if not self.most_is_open or took is None or cluster.hours is None or took <= deadline_h:
             return None

@@ -317,6 +317,14 @@ def test_nor_are_they_where_more_of_them_do_not_help():
     assert found["sizes_tried"] < 12
 
 
+def test_a_short_run_is_tried_on_larger_clusters_where_the_first_cannot_hold_it():
+    """By its least time it seemed short on one device, and no other number was opened."""
+    given = {"model": "deepseek-v3", "method": "qlora", "steps": 10}
+    found = find("recommend_cluster")(given | {"accelerators": ["h100-sxm"]})
+    assert found["options"]
+    assert find("check_fit")(given | {"accelerator": "h100-sxm", "count": found["options"][0]["count"]})["fits"]
+
+
 def test_smaller_nodes_are_screened_as_such():
     ask = asked_of(ClusterRequest.model_validate({"model": LLAMA, "dataset_tokens": "20B", "accelerators": ["l40s"]}))
     candidates = screening.screened(ask, "cost", 1000).candidates
