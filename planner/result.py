@@ -20,6 +20,13 @@ class Result(BaseModel):
         return page(self) if page else None
 
 
+class Dated(Result):
+    """A row with a price."""
+
+    price_date: str | None = Field(default=None, description="Of the offer in these USD; null at your own price.")
+    stale: bool | None = Field(default=None, description="Whether that is over 90 days ago, or not known.")
+
+
 class Warned(Result):
     """A result of which some warnings are told by its figures, too: who tells the figure leaves the warning out."""
 

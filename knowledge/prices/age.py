@@ -26,6 +26,14 @@ def is_stale(price_date: str | None, day: date) -> bool:
     return age is None or age > FRESH_DAYS
 
 
+def old_words(price_date: str | None, day: date) -> str | None:
+    """'is 124 days old (of 2026-07-20)' or 'is undated'; None of a price of these days."""
+    if not is_stale(price_date, day):
+        return None
+    age = age_days(price_date, day)
+    return "is undated" if age is None else f"is {age} days old (of {price_date})"
+
+
 def price_day(price_date: str | None, stale: bool | None) -> str:
     """The day of a price as tables write it: '2026-07-20 (old)'."""
     return f"{price_date or 'date unknown'}{' (old)' if stale else ''}"

@@ -125,9 +125,7 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
             f"{shown('kwh', bill.kwh)} at full load."
         )
     if bill.owned:
-        texts["capex_usd"] = (
-            f"Buying them costs **{usd(bill.owned.capex_usd)}**, their share of hosts and network included."
-        )
+        texts["capex_usd"] = _owning(bill.owned)
     if bill.owned and kept and (even := kept[0][1]):
         texts["break_even"] = _weighed(bill, bill.owned, offers[0], devices, even.hours_per_year)
     order = dict.fromkeys([*(name for name in asked if name in texts), *texts])
@@ -137,6 +135,17 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
         *rented(offers[:_MOST_PRICES]),
         *notes("Assumed", told, quiet=True),
     ]
+
+
+def _owning(owned: OwnedCost) -> str:
+    """What they cost at once, and by the hour of use with all that is paid while they stand there."""
+    parts = [f"{name} {usd(paid * owned.usd_per_hour / owned.usd)}" for name, paid in owned.parts.items() if paid]
+    kept = f"{number(owned.years)} years" if owned.years >= 1.0 else hours(owned.years * HOURS_PER_YEAR)
+    return (
+        f"Buying them costs **{usd(owned.capex_usd)}**, their share of hosts and network included. Owning them comes "
+        f"to **{usd(owned.usd_per_hour)} an hour of use**, {percent(owned.utilisation)} of all hours over {kept}: "
+        f"{', '.join(parts)}."
+    )
 
 
 def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even: float | None) -> str:

@@ -10,6 +10,7 @@ from estimator.plan.schema import Plan
 from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import NONE, plain, rate
+from knowledge.prices.age import price_day
 from pages.blocks import Block, Chart, Figures, Headline, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
@@ -27,13 +28,17 @@ if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.layouts.strategies import AppliedStrategies, StrategyRow
 
 _LAYOUT: Column = ("layout", "summary")
+# Prices of these days say nothing of their age.
+_OLD: Column = ("price of", lambda row: price_day(row.price_date, row.stale) if row.stale else NONE)
 _TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
 _SERVED: list[Column] = [
     "output_tokens_per_s", "ttft_s", "tpot_s", "per_device_bytes", "fits", "max_concurrency",
     ("limits", lambda row: yes(row.meets_slo)), "usd_per_million_output_tokens",
+    _OLD,
 ]  # fmt: skip
 _OF_A_RUN: list[Column] = [
     "step_s", "tokens_per_s", "hours", "usd", "mfu", "per_device_bytes", "fits", "usd_per_million_tokens",
+    _OLD,
 ]  # fmt: skip
 
 
@@ -117,7 +122,9 @@ def points(result: Sweep) -> list[Block]:
     """A row a point; over devices with what is left of the speed of each."""
     axes: list[Column] = [_swept(field) for field in result.fields]
     columns = (
-        _SERVED if _serves(result) else [*_changing(result.points, result.fields), *_TRAINED, "usd_per_million_tokens"]
+        _SERVED
+        if _serves(result)
+        else [*_changing(result.points, result.fields), *_TRAINED, "usd_per_million_tokens", _OLD]
     )
     against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
     told = table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])

@@ -250,11 +250,13 @@ def _recommended(result: RecommendedCluster, sentence: str) -> Headline:
 
 def option_doubts(row: ClusterOption) -> str:
     """What is in doubt about the first option: files to start it, or a price that is not of these days."""
-    unwritten = "" if row.launch_targets else NOT_WRITTEN
-    if not row.stale:
-        return unwritten
-    price = f"Price dated {row.price_date}." if row.price_date else "Price date unknown."
-    return " ".join(filter(None, (unwritten, price)))
+    return " ".join(filter(None, ("" if row.launch_targets else NOT_WRITTEN, _old_option(row))))
+
+
+def _old_option(row: ClusterOption | None) -> str:
+    if row is None or not row.stale:
+        return ""
+    return f"Price dated {row.price_date}." if row.price_date else "Price date unknown."
 
 
 def clusters(result: RecommendedCluster) -> list[Block]:
@@ -332,7 +334,7 @@ CLUSTER: tuple[Column, ...] = (
 def configured_doubts(result: AutoConfigured) -> str:
     """What is in doubt about a plan that was configured as a whole."""
     unwritten = "" if result.launch_targets or not result.option else NOT_WRITTEN
-    return " ".join(filter(None, (unwritten, doubt_words(result.warnings))))
+    return " ".join(filter(None, (unwritten, _old_option(result.option), doubt_words(result.warnings))))
 
 
 def auto(result: AutoConfigured) -> list[Block]:

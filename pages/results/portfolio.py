@@ -10,6 +10,7 @@ from knowledge.figures import hours, percent, usd
 from pages.blocks import Block, Chart, Headline, Prose, Text
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
+from pages.results.limits import doubt_words, untold
 from planner.money.portfolio import EnoughDevices, PlacedRun, Portfolio
 from planner.plots import Plot, stacked
 
@@ -72,7 +73,8 @@ def _headline(result: Portfolio) -> Headline:
     hurts += [f"{late} of {total} runs {'are' if late > 1 else 'is'} late."] if late else []
     good = False if hurts else True if result.in_time else None
     done = f"{'The others' if unable else 'All runs'} are done in {hours(result.ends_h)} on {where}{cost}{busy}."
-    return Headline(" ".join([*hurts, done]), good)
+    doubt = doubt_words(untold(result))
+    return Headline(" ".join([*hurts, done]), good, doubt, beware=bool(doubt))
 
 
 def _needed(enough: EnoughDevices) -> Prose:

@@ -14,7 +14,7 @@ from estimator.money.ownership import break_even_hours
 from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator, machine
-from knowledge.prices.age import age_days, is_stale
+from knowledge.prices.age import old_words
 from knowledge.prices.kin import kin_price
 from launchers.render import able_targets, is_written
 from planner.asked.clusters import Sort
@@ -23,7 +23,7 @@ from planner.clock import today
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
-from planner.money.offers import by_device, joins, of_strangers
+from planner.money.offers import LOOK_UP, by_device, joins, of_strangers
 from planner.money.owned import owned_cost
 from planner.money.purchase import purchase
 from planner.money.results import OwnedCost
@@ -344,8 +344,8 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     notes = []
     if not price.price_date:
         notes.append("the price has no date: it may be higher today")
-    elif is_stale(price.price_date, today()):
-        notes.append(f"the price is {age_days(price.price_date, today())} days old: look it up before you rely on it")
+    elif old := old_words(price.price_date, today()):
+        notes.append(f"the price {old}: {LOOK_UP}")
     if of_strangers(price.seller):
         notes.append(f"a {price.seller} price: machines of others, which come and go")
     if by_device(price) and together > 1:

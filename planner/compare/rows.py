@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -9,8 +10,8 @@ from pydantic import Field
 from estimator.money.cost import energy_kwh
 from estimator.search.strategies import communication_seconds
 from knowledge.prices.energy import energy_assumptions
-from planner.money.offers import cheapest, offers
-from planner.result import Result
+from planner.money.offers import cheapest, offers, old_prices
+from planner.result import Dated, Result
 from planner.serving.planned import Served, choice, latency_of, memory_of, money_of, throughput_of
 from planner.serving.results import ServingChoice
 from planner.training.planned import Planned
@@ -18,7 +19,7 @@ from planner.training.planned import throughput_of as training_throughput
 from planner.training.run import run_of
 
 
-class TrainingFigures(Result):
+class TrainingFigures(Dated):
     """Figures are null where they are not known, or where there is no estimate; bytes are per device."""
 
     devices: int | None = None
@@ -53,7 +54,7 @@ class TrainingFigures(Result):
     bottleneck: str | None = None
 
 
-class ServingFigures(Result):
+class ServingFigures(Dated):
     """Figures are null where they are not known, or where there is no estimate; bytes are per device."""
 
     devices: int | None = None
@@ -132,7 +133,8 @@ def training_figures(planned: Planned, own_usd: float | None = None) -> Training
     job, estimates, index = planned.job, planned.estimates, planned.index
     layouts, devices = estimates.layouts, job.machine.count
     speed, run = training_throughput(planned), run_of(planned)
-    hourly = devices * own_usd if own_usd is not None else _listed(planned)
+    offer = None if own_usd is not None else cheapest(offers(planned, 1.0))
+    hourly = devices * own_usd if own_usd is not None else offer and offer.usd_per_hour
     # Of a whole run by the tokens of its data, as estimate_cost has it: its last step may not be full.
     hours, tokens = (run.hours, run.tokens) if run else (1.0, speed.tokens_per_s * 3600.0)
     return TrainingFigures(
@@ -163,6 +165,8 @@ def training_figures(planned: Planned, own_usd: float | None = None) -> Training
         usd_per_hour=hourly,
         usd=None if hourly is None or run is None else hourly * run.hours,
         usd_per_million_tokens=None if hourly is None else hourly * hours / (tokens / 1e6),
+        price_date=offer and offer.price_date,
+        stale=offer and offer.stale,
         kwh=run and _kwh(planned, run.hours),
         kwh_per_billion_tokens=_per(1e9, tokens, _kwh(planned, hours)),
         bottleneck=planned.diagnosis.bottleneck,
@@ -183,6 +187,7 @@ def serving_figures(served: Served) -> ServingFigures:
     figures.usd_per_hour = money and money.usd_per_hour
     figures.usd_per_million_tokens = money and money.usd_per_million_tokens
     figures.usd_per_million_output_tokens = money and money.usd_per_million_output_tokens
+    figures.price_date, figures.stale = money and money.price_date, money and money.stale
     figures.kwh_per_million_output_tokens = _per(1e6, speed.output_tokens_per_s * 3600.0, _kwh(served, 1.0))
     figures.bottleneck = served.bottleneck
     if served.job.inference.request_rate is not None:
@@ -194,10 +199,9 @@ def serving_figures(served: Served) -> ServingFigures:
     return figures
 
 
-def _listed(planned: Planned) -> float | None:
-    """USD per hour of the cheapest offer for the run's devices."""
-    best = cheapest(offers(planned, 1.0))
-    return best.usd_per_hour if best else None
+def old_of(rows: Iterable[Dated]) -> list[str]:
+    """What to beware of in the prices of rows."""
+    return old_prices(row.price_date for row in rows if row.stale)
 
 
 def _per(many: float, tokens: float, kwh: float | None) -> float | None:

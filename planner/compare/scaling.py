@@ -15,7 +15,7 @@ from estimator.plan.schema import Plan
 from knowledge.figures import number, percent
 from knowledge.machines.catalogue import find_accelerator, no_accelerator
 from planner.asked.training import ScalingRequest
-from planner.compare.rows import TrainingFigures, training_figures
+from planner.compare.rows import TrainingFigures, old_of, training_figures
 from planner.compare.sweep.grid import COUNT, TriedPoint
 from planner.compare.sweep.training import tried_points
 from planner.compare.values import values_of
@@ -93,7 +93,7 @@ def project_scaling(request: ScalingRequest) -> ScalingProjection:
         assumptions=[*read, *usual, *swept.left_open, *swept.assumed, *common],
         plots=_plots(points, request.scaling),
         seconds=time.perf_counter() - started,
-        warnings=_warnings(estimates, points),
+        warnings=[*_warnings(estimates, points), *old_of(points)],
         evidence=evidence_of(chosen.job),
     )
 

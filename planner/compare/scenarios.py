@@ -17,7 +17,7 @@ from estimator.plan.schema import Inference, Plan, merge
 from planner.asked.scenarios import CompareRequest, Scenario, changes_of
 from planner.compare.alike import as_the_first
 from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
-from planner.compare.rows import ComparedServing, ComparedTraining, serving_figures, training_figures
+from planner.compare.rows import ComparedServing, ComparedTraining, old_of, serving_figures, training_figures
 from planner.compare.sweep.grid import FOLLOWS
 from planner.compare.values import Values, path_of, value_of, values_of
 from planner.estimates import PlanEstimate, common_assumptions, estimate_plan, warning_kinds_of, warnings_of
@@ -120,7 +120,7 @@ def compare(request: CompareRequest) -> Comparison:
         assumptions=common_assumptions(able),
         plots=plots_of(rows, estimates),
         seconds=time.perf_counter() - started,
-        warnings=list(warnings),
+        warnings=[*warnings, *old_of(rows)],
         warning_kinds={text: kind for text, kind in warnings.items() if kind},
         evidence=union_evidence(estimate.job for estimate in able),
     )

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from knowledge.figures import percent, shown, usd
-from knowledge.prices.age import age_days, dated, is_stale
+from knowledge.prices.age import dated, old_words
 from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.money.offers import PriceKind, apart, cheapest, of_strangers
+from planner.money.offers import LOOK_UP, PriceKind, apart, cheapest, of_strangers
 from planner.money.results import CostPart, OwnedCost
 from planner.result import Assumption, ProviderCost
 
@@ -126,7 +126,7 @@ def choose(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
     parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
-    warnings = _doubts(best, price_date, devices)
+    warnings = doubts_of(best, price_date, devices)
     return Chosen(
         kind, rate, *hours.ends, row=best, price_date=price_date, parts=parts, assumptions=[chosen], warnings=warnings
     )
@@ -186,7 +186,7 @@ def _none(kind: PriceKind, rows: list[ProviderCost]) -> str:
     return f"the price book has no price of these devices for this choice ({_CALLED[kind]}){tail}"
 
 
-def _doubts(row: ProviderCost, price_date: str | None, devices: int) -> list[str]:
+def doubts_of(row: ProviderCost, price_date: str | None, devices: int) -> list[str]:
     """What to beware of in the chosen price, what would keep the run from being done there first."""
     doubts = apart(row, devices)
     if of_strangers(row.seller):
@@ -196,9 +196,6 @@ def _doubts(row: ProviderCost, price_date: str | None, devices: int) -> list[str
         )
     if row.in_region is False:
         doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
-    day = today()
-    if is_stale(price_date, day):
-        age = age_days(price_date, day)
-        words = "is undated" if age is None else f"is {age} days old (of {price_date})"
-        doubts.append(f"the price of {row.provider} {row.instance} {words}: look it up before you rely on it")
+    if old := old_words(price_date, today()):
+        doubts.append(f"the price of {row.provider} {row.instance} {old}: {LOOK_UP}")
     return doubts

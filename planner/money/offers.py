@@ -10,7 +10,7 @@ from datetime import date
 from estimator.machine.hardware import Price
 from estimator.money.cost import bill
 from knowledge.figures import whole
-from knowledge.prices.age import age_days, is_stale
+from knowledge.prices.age import age_days, is_stale, old_words
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Place, is_within
 from planner.asked.money import PriceKind
@@ -29,6 +29,8 @@ _USD = {
 }
 # Machines of private people and of many owners: they come and go, and no data centre vouches for them.
 _STRANGERS = ("marketplace", "community")
+# What to do about a price that is not of these days.
+LOOK_UP = "look it up before you rely on it"
 # AWS sells blocks of up to 64 instances, Lambda clusters of up to 64 nodes (terms.csv, instances.csv): the most that
 # anybody sells of nodes without being asked.
 _NODES_UNASKED = 64
@@ -175,6 +177,13 @@ def apart(row: ProviderCost, devices: int) -> list[str]:
     if row.size_open:
         doubts.append(open_words([row.provider], devices))
     return doubts
+
+
+def old_prices(dates: Iterable[str | None]) -> list[str]:
+    """What to beware of where the prices of these days are over 90 days old, or undated."""
+    day = today()
+    told = dict.fromkeys(words for price_date in dates if (words := old_words(price_date, day)))
+    return [f"a price {words}: {LOOK_UP}" for words in told]
 
 
 def by_device(price: Price) -> bool:

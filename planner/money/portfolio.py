@@ -15,9 +15,10 @@ from estimator.money.queue import QueuedRun, starts
 from estimator.plan.schema import Inference, Plan
 from knowledge.prices.book import prices
 from planner.asked.portfolio import PortfolioRequest, PortfolioRun
+from planner.money.choice import doubts_of
 from planner.money.offers import OfferTerms, cheapest, in_order, offer, rentable
 from planner.named import device_named
-from planner.result import Assumption, Result
+from planner.result import Assumption, ProviderCost, Result, Warned
 from planner.training.planned import Planned, plan_training
 from planner.training.run import run_of
 
@@ -49,7 +50,7 @@ class EnoughDevices(Result):
     usd: float | None = Field(description="Of the cluster until the last run has ended.")
 
 
-class Portfolio(Result):
+class Portfolio(Warned):
     accelerator: str
     count: int
     provider: str | None
@@ -112,17 +113,18 @@ def schedule_runs(request: PortfolioRequest) -> Portfolio:
     device, named = device_named(request.accelerator)
     _check_names(request.runs)
     schedule = _scheduled(request, device, request.count)
-    provider, hourly = _hourly(request, schedule)
+    offered, hourly = _hourly(request, schedule)
     ends_h = schedule.ends_h
     placed = [_placed(request, schedule, place, hourly) for place in range(len(schedule.runs))]
     placed.sort(key=lambda row: (row.begins_h is None, row.begins_h or 0.0))
     busy = sum(run.devices * run.hours for run, begins in zip(schedule.runs, schedule.begins, strict=True)
                if begins is not None)  # fmt: skip
+    unable = [f"{row.name}: {row.why_not}" for row in placed if row.why_not]
     limited = any(run.deadline_h is not None for run in request.runs)
     return Portfolio(
         accelerator=device.id,
         count=request.count,
-        provider=provider,
+        provider=offered and offered.provider,
         usd_per_hour=hourly,
         placed=placed,
         ends_h=ends_h,
@@ -136,7 +138,8 @@ def schedule_runs(request: PortfolioRequest) -> Portfolio:
             Assumption(field="order", value="by priority", why="no run delays what goes first; none is stopped"),
             Assumption(field="devices", value="whole nodes", why="a run has its nodes to itself"),
         ],
-        warnings=[f"{row.name}: {row.why_not}" for row in placed if row.why_not],
+        warnings=[*unable, *_doubts(request, offered, hourly)],
+        warning_kinds=dict.fromkeys(unable, "fit"),
     )  # fmt: skip
 
 
@@ -209,14 +212,21 @@ def _timed(run: PortfolioRun, accelerator: str, devices: int) -> _Timed:
     return _Timed(run, devices, planned, length.hours, length.high_hours)
 
 
-def _hourly(request: PortfolioRequest, schedule: _Schedule) -> tuple[str | None, float | None]:
-    """(Provider, USD an hour) of the whole cluster: your own price, else the cheapest offer."""
+def _hourly(request: PortfolioRequest, schedule: _Schedule) -> tuple[ProviderCost | None, float | None]:
+    """(The cheapest offer, USD an hour) of the whole cluster; your own price has no offer."""
     if request.usd_per_device_hour is not None:
         return None, request.usd_per_device_hour * schedule.count
     terms = OfferTerms(per_node=schedule.per_node, nodes=math.ceil(schedule.count / schedule.per_node))
     listed = rentable(prices(schedule.accelerator), schedule.per_node)
     row = cheapest(in_order([offer(price, schedule.count, 1.0, terms) for price in listed]))
-    return (None, None) if row is None else (row.provider, row.usd_per_hour)
+    return (None, None) if row is None else (row, row.usd_per_hour)
+
+
+def _doubts(request: PortfolioRequest, offered: ProviderCost | None, hourly: float | None) -> list[str]:
+    """What to beware of in the cluster's price."""
+    if hourly is None:
+        return [f"no price of {request.count} of these devices is known"]
+    return doubts_of(offered, offered.price_date, request.count) if offered else []
 
 
 def _placed(request: PortfolioRequest, schedule: _Schedule, place: int, hourly: float | None) -> PlacedRun:

@@ -20,6 +20,7 @@ from estimator.serving.space import Deployments, deployments
 from knowledge.evidence import served_before
 from knowledge.jobs.serving import serving_job
 from knowledge.jobs.unlike import usual_processor
+from planner.money.offers import old_prices
 from planner.result import Assumption, TimeLimit
 from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
 from planner.serving.prices import cheapest_hour, cost_of
@@ -386,6 +387,12 @@ def money_of(served: Served) -> ServingCost | None:
     together = min(job.machine.per_node, per_replica(estimates, entry))
     best = cheapest_hour(job.machine.accelerator.id, job.plan.goal.provider, together, devices)
     return cost_of(best[1], output, total, requests, best[0], share) if best else None
+
+
+def old_price(served: Served) -> list[str]:
+    """What to beware of in the price of a deployment."""
+    money = money_of(served)
+    return old_prices([money.price_date]) if money and money.stale else []
 
 
 def per_replica(estimates: ServingEstimates, entry: int) -> int:

@@ -25,7 +25,7 @@ from planner.named import counted
 from planner.serving.loads import under_loads
 from planner.serving.options import Options, SearchLists, options
 from planner.serving.patience import alone, patient, told, without_first
-from planner.serving.planned import Served, choice, chosen_of, goal_of, settled, summary
+from planner.serving.planned import Served, choice, chosen_of, goal_of, old_price, settled, summary
 from planner.serving.pool import Goal, Pool, Slo, feasible, front, goal_order, pool_of, slo_of
 from planner.serving.prices import hourly_column
 from planner.serving.results import BestServing, ServingChoice, ServingRejected
@@ -83,7 +83,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         feasible=_different(pool, allowed),
         skipped=skipped,
         seconds=time.perf_counter() - started,
-        warnings=[*_beside_measured(pool, order, allowed), *warnings_of(chosen)],
+        warnings=[*_beside_measured(pool, order, allowed), *warnings_of(chosen), *old_price(chosen)],
         warning_kinds=kinds_of(chosen),
         evidence=evidence_of(chosen.job),
     )

@@ -26,7 +26,7 @@ from planner.named import counted
 from planner.result import Assumption
 from planner.serving.options import SearchLists, joined_devices, options
 from planner.serving.patience import Assumed, patient, relaxed, told
-from planner.serving.planned import Served, choice, chosen_of, goal_of, per_replica, settled
+from planner.serving.planned import Served, choice, chosen_of, goal_of, old_price, per_replica, settled
 from planner.serving.pool import Pool, Slo, pool_of, slo_of
 from planner.serving.prices import HOURS_PER_MONTH, cheapest_hour, hourly_column, offers_of
 from planner.serving.results import ServingSize, SizedServing
@@ -92,7 +92,7 @@ def sized(request: SizeServingRequest, beyond: bool) -> SizedServing:
         candidates=len(pool),
         skipped=trials.skipped,
         seconds=time.perf_counter() - started,
-        warnings=warnings_of(chosen),
+        warnings=[*warnings_of(chosen), *old_price(chosen)],
         warning_kinds=kinds_of(chosen),
         evidence=evidence_of(job),
     )

@@ -12,6 +12,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from planner.asked.training import SweepRequest
+from planner.compare.rows import old_of
 from planner.compare.sweep import serving, training
 from planner.compare.sweep.grid import COUNT, Axes, Point
 from planner.compare.sweep.serving import ServingPoint
@@ -60,7 +61,10 @@ def sweep(request: SweepRequest) -> Sweep:
         assumptions=[*swept.left_open, *swept.assumed, *common],
         seconds=time.perf_counter() - started,
         # What does not fit says so itself.
-        warnings=list(dict.fromkeys(text for estimate in fitting for text in warnings_of(estimate))),
+        warnings=[
+            *dict.fromkeys(text for estimate in fitting for text in warnings_of(estimate)),
+            *old_of(swept.points),
+        ],
         evidence=evidence_of(shown.job),
     )
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from planner.estimates import PlanEstimate
-from planner.result import Assumption, Result
+from planner.result import Assumption, Dated
 
 COUNT = "cluster.count"
 # What follows from a swept size: chosen again at every point, unless it is swept itself.
@@ -29,7 +29,7 @@ Axes = Mapping[str, list[Any]]
 Estimate = TypeVar("Estimate", bound=PlanEstimate)
 
 
-class Point(Result):
+class Point(Dated):
     """What points of both kinds have."""
 
     values: dict[str, Any] = Field(description="The swept fields, by dotted name.")

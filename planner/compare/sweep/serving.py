@@ -95,6 +95,7 @@ def _point(tried: TriedPoint[Served]) -> ServingPoint:
     point.usd_per_hour = cost and cost.usd_per_hour
     point.usd_per_million_tokens = cost and cost.usd_per_million_tokens
     point.usd_per_million_output_tokens = cost and cost.usd_per_million_output_tokens
+    point.price_date, point.stale = cost and cost.price_date, cost and cost.stale
     point.bottleneck, point.why = served.bottleneck, None if served.fits else misfit(served)
     return point
 

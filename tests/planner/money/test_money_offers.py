@@ -93,6 +93,8 @@ def test_offers_of_more_nodes_than_anybody_sells_unasked_say_that_no_largest_clu
 
 def test_rows_of_ones_own_are_known_to_hold_what_they_are_asked_for() -> None:
     (row,) = [price for price in prices("h100-sxm", "AWS") if price.instance == "p5.48xlarge"]
+    assert not is_open(row, 2048)
+    row = replace(row, max_devices=None)
     assert is_open(row, 2048)
     assert not is_open(replace(row, seller=""), 2048)
     assert not is_open(replace(row, max_devices=20_000), 2048)
