@@ -2,7 +2,7 @@
 
 `python benchmarks/wild.py FOLDER [SET]` reads each file at its commit from clones in FOLDER (owner+name, bare or not;
 `git clone --bare https://github.com/owner/name owner+name`) with the files that it names, on H100s, eight where it does
-not say how many, and prints the outcomes that are no longer those of wild.csv and the shares. A file is `run` where it
+not say how many, or the fewest that its batch and layout can be dealt to where that is not eight, and prints the outcomes that are no longer those of wild.csv and the shares. A file is `run` where it
 says a run that a Plan can say, `part` where something decides that only another file, a command line or a machine
 knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`, `unrunnable`;
 at first sight also `wrong`, a verdict that was mended since.
@@ -27,7 +27,7 @@ from estimator.errors import PlanError  # noqa: E402
 from planner.files.importing import ImportedConfig, imported  # noqa: E402
 
 DEVICES = {"cluster.accelerator": "h100-sxm"}
-COUNT = 8
+COUNTS = (8, 1, 2, 4, 16, 32, 64, 128)
 # What the documentation of these repositories says to start their recipes with.
 STARTED_WITH = {
     "huggingface/open-r1": "recipes/accelerate_configs/zero3.yaml",
@@ -71,7 +71,7 @@ def _named(row: Row, text: str) -> Iterator[str]:
     while folders[-1]:
         folders.append(posixpath.dirname(folders[-1]))
     said = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
-    for path in dict.fromkeys(re.findall(r"[\w./-]*\w\.(?:json|ya?ml|toml|py|sh)\b", said)):
+    for path in dict.fromkeys(re.findall(r"[\w./-]*\w\.(?:json|ya?ml|toml|py|sh|conf)\b", said)):
         yield from (posixpath.join(folder, path.lstrip("/")) for folder in folders[1:])
     if row.path.endswith(".yaml") and row.repository in STARTED_WITH:
         yield STARTED_WITH[row.repository]
@@ -98,11 +98,12 @@ def files_of(folder: Path, row: Row) -> dict[str, str] | None:
 
 
 def outcome(files: dict[str, str]) -> tuple[str, ImportedConfig | None]:
-    """What the files come to, on eight devices where they do not say how many."""
+    """What the files come to; where they do not say on how many devices, on eight or the fewest that can be."""
     try:
         result = imported(files, DEVICES)
         if any(row.field == "cluster.count" for row in result.missing):
-            result = imported(files, {**DEVICES, "cluster.count": COUNT})
+            tried = (imported(files, {**DEVICES, "cluster.count": count}) for count in COUNTS)
+            result = next((each for each in tried if not each.refused), result)
     except PlanError:
         return "refused", None
     return ("unrunnable" if result.refused else "asks" if result.missing else "verdict"), result

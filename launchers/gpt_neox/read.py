@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
+from launchers.reading.dimensions import model_of
 from launchers.reading.documents import Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.formats import Format
@@ -15,6 +17,9 @@ _WORDS = 50257
 # Those of 20B_tokenizer.json, which Pythia and GPT-NeoX-20B have: their checkpoints hold 50,304, 50,432 and 50,688,
 # this rounded up for a model_parallel_size of 1, 2 and 4.
 _OF_20B = 50277
+# The least and the most that tokenizers in use have: Llama 2's and Gemma's (their config.json, vocab_size).
+_VOCABULARY_SIZES = (32000, 262144)
+_GATED = ("swiglu", "geglu", "reglu", "liglu", "bilinear")
 # Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
 _ATTENTION = {"global", "local", "flash", "sparse_fixed", "sparse_variable", "bigbird", "bslongformer"}
 
@@ -37,48 +42,78 @@ def _underscored(keys: Keys) -> Keys:
 
 
 def _shape(keys: Keys, findings: Findings) -> None:
-    """The model by its dimensions, where its tokenizer is the usual one and its layers have no gate."""
+    """The model by its dimensions; where its tokenizer is not a usual one, one for the least and the most words."""
     numbers = {name: as_number(keys.look(name)) for name in ("num_layers", "hidden_size", "num_attention_heads")}
-    gated = str(keys.look("activation") or "gelu").lower() in ("swiglu", "geglu", "reglu", "liglu", "bilinear")
     layers = keys.items.get("attention_config")
     kinds = {*re.findall(r"[a-z_]+", str(layers.value))} if layers is not None else {"global"}
     if layers is not None and not kinds <= _ATTENTION:
         findings.block("model", layers, f"has layers that are no attention ({', '.join(sorted(kinds - _ATTENTION))})")
         return
-    vocabulary = _vocabulary(keys)
-    if None in numbers.values() or gated or vocabulary is None or "moe_num_experts" in keys:
+    if None in numbers.values() or "moe_num_experts" in keys:
         return
     depth, hidden, heads = (int(number or 0) for number in numbers.values())
     item = keys.items["hidden_size"]
     if not heads or hidden % heads:
         findings.block("model", item, f"is no multiple of num_attention_heads ({heads}), and does not start")
         return
+    sizes = {"num_layers": float(depth), "hidden_size": float(hidden), "num_attention_heads": float(heads)}
+    for source in (keys.items.get("load"), keys.items.get("vocab_file")):
+        if source is not None and isinstance(source.value, str) and (known := model_of(source.value, sizes)):
+            findings.put("model", known, source)
+            for name in sizes:
+                keys.take(name)
+            return
+    fields = _fields(keys, depth, hidden, heads)
+    vocabulary = _vocabulary(keys)
+    if vocabulary is None:
+        why = "the size of the vocabulary is in the tokenizer's files"
+        models = (fields | {"vocab_size": _padded(keys, size)} for size in _VOCABULARY_SIZES)
+        findings.one_of("model", tuple(models), item, why)
+    elif not findings.put("model", fields | {"vocab_size": _padded(keys, vocabulary)}, item):
+        return
+    for name in ("hidden_size", "num_layers"):
+        keys.take(name)
+
+
+def _padded(keys: Keys, words: int) -> int:
     multiple = (as_number(keys.look("make_vocab_size_divisible_by")) or 128) * (
         as_number(keys.look("model_parallel_size")) or 1
     )
+    return int(math.ceil(words / multiple) * multiple)
+
+
+def _fields(keys: Keys, depth: int, hidden: int, heads: int) -> dict[str, Any]:
+    activation = str(keys.look("activation") or "gelu").lower()
     has_bias = keys.look("use_bias_in_attn_linear") is not False
-    fields = {
+    return {
         "canonical": True,
         "num_hidden_layers": depth,
         "hidden_size": hidden,
         "num_attention_heads": heads,
         "num_key_value_heads": int(as_number(keys.look("num_kv_heads")) or heads),
         "head_dim": hidden // heads,
-        "intermediate_size": int(as_number(keys.look("intermediate_size")) or 4 * hidden),
-        "vocab_size": int(math.ceil(vocabulary / multiple) * multiple),
+        "intermediate_size": _width(keys, hidden, activation in _GATED),
         "max_position_embeddings": int(as_number(keys.look("max_position_embeddings")) or 2048),
         "norm_type": "rmsnorm" if keys.look("norm") == "rmsnorm" else "layernorm",
-        "mlp_gated": False,
-        "hidden_act": "gelu",
+        "mlp_gated": activation in _GATED,
+        "hidden_act": "silu" if activation == "swiglu" else "gelu",
         "mlp_bias": keys.look("use_bias_in_mlp") is not False,
         "attention_bias": has_bias,
         "attention_qkv_bias": has_bias,
         "position_embedding": "learned" if keys.look("pos_emb") in (None, "learned") else "rope",
         "tie_word_embeddings": not is_set(keys.items.get("no_weight_tying")),
     }
-    if findings.put("model", fields, item):
-        for name in ("hidden_size", "num_layers"):
-            keys.take(name)
+
+
+def _width(keys: Keys, hidden: int, gated: bool) -> int:
+    """Of the MLP (megatron/model/transformer.py ParallelMLP): one with a gate has two thirds of what is named, in two
+    halves, each rounded up."""
+    factor = as_number(keys.look("expansion_factor")) or 4
+    width = int(as_number(keys.look("intermediate_size")) or factor * hidden)
+    if not gated:
+        return width
+    multiple = int(as_number(keys.look("mlp_multiple_of")) or 256)
+    return math.ceil((int(width * 2 / 3) // 2) / multiple) * multiple
 
 
 def _vocabulary(keys: Keys) -> int | None:

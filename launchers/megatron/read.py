@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from estimator.errors import PlanError
 from estimator.plan.schema import RecomputeModule
-from knowledge.models.catalogue import architecture, find_model
 from launchers.reading.commands import UNKNOWN_ARGUMENTS
+from launchers.reading.dimensions import model_of
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.leftovers import leave_rest
@@ -304,6 +303,8 @@ def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
         keys.put("group_query_attention", True, heads.line)
     items = {name: item for name in _DIMENSIONS if (item := keys.take(name)) is not None}
     tokenizer, kind = keys.take("tokenizer_model"), keys.take("tokenizer_type")
+    if tokenizer is not None and not is_certain(tokenizer.value):
+        findings.leave(tokenizer, "names the tokenizer only where it runs")
     switches = {name: is_set(keys.take(name)) for name in (*_SWITCHES, *_SPECIAL) if name in keys}
     special = [name for name in _SPECIAL if name in switches]
     origin = items.get("num_layers")
@@ -311,7 +312,7 @@ def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
         return
     numbers = {name: as_number(item.value) for name, item in items.items()}
     for item in ([tokenizer] if tokenizer is not None else []) + list(names):
-        if isinstance(item.value, str) and (known := _model_of(item.value, numbers)):
+        if isinstance(item.value, str) and (known := model_of(item.value, numbers)):
             findings.put("model", known, item)
             return
     if "vocab_size" not in numbers and (size := _VOCABULARIES.get(str(kind.value) if kind is not None else "")):
@@ -327,29 +328,6 @@ def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
         findings.one_of("model", tuple(models), origin, why)
     else:
         findings.put("model", _inline(numbers, items, switches), origin)
-
-
-def _model_of(name: str, numbers: Mapping[str, float | None]) -> str | None:
-    """The catalogue's model of that name, or of the last part of that path, if it has these dimensions."""
-    last = [part for part in name.split("/") if part][-2:]
-    # llama3_1_405b is llama3.1-405b; the dimensions tell whether it is that.
-    words = re.sub(r"(\d)_(\d)(?!\d*b)", r"\1.\2", last[-1].lower()).replace("_", "-") if last else name
-    for text in (name, "/".join(last), *reversed(last), words):
-        try:
-            known = find_model(text).value.id
-            model = architecture(known)
-        except PlanError:
-            continue
-        widths = {block.ffn_width or block.expert_width for block in model.blocks}
-        if (
-            model.layers == numbers.get("num_layers")
-            and model.hidden == numbers.get("hidden_size")
-            and model.blocks[0].heads == numbers.get("num_attention_heads")
-            and (numbers.get("ffn_hidden_size") is None or numbers["ffn_hidden_size"] in widths)
-            and (model.experts or None) == (numbers.get("num_experts") or None)
-        ):
-            return text if text == name and "/" in name else known
-    return None
 
 
 def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Mapping[str, bool]) -> dict[str, Any]:

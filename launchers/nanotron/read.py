@@ -10,6 +10,7 @@ from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings
 from launchers.reading.formats import Format
 from launchers.reading.mapped import mapped_format, read_mapped
+from launchers.tables import table
 
 _FORMAT = mapped_format("nanotron")
 _CONFIG = "model.model_config"
@@ -23,7 +24,17 @@ def read(keys: Keys, findings: Findings) -> None:
         findings.put("model", tokenizer.value, tokenizer)
         for name in list(keys.below(_CONFIG)):
             keys.take(name)
+    _family(keys, findings)
     read_mapped("nanotron", keys, findings)
+
+
+def _family(keys: Keys, findings: Findings) -> None:
+    """Its Llama and Qwen2 are of one shape; Starcoder2, GPT-3's and experts have fields of their own."""
+    names = [name for name in keys.below(_CONFIG) if keys.look(name) not in (None, False)]
+    known = set(table("nanotron/fields")["llama"])
+    other = next((name for name in names if name.removeprefix(f"{_CONFIG}.") not in known), None)
+    if other is not None:
+        findings.block("model", keys.items[other], "is of another model than nanotron's Llama and Qwen2; name it")
 
 
 def _is_of(tokenizer: Item, keys: Keys) -> bool:

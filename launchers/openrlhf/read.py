@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from launchers.hf.read import targets
-from launchers.reading.documents import Keys
+from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.mapped import read_mapped
 from launchers.reading.packed import longest_rows
@@ -13,7 +13,7 @@ from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
 
-_STAGES = {"train_sft": "sft", "train_dpo": "dpo", "train_rm": "rm"}
+_STAGES = {"train_sft": "sft", "train_dpo": "dpo", "train_rm": "rm", "train_kto": "kto"}
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
@@ -31,10 +31,28 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
         findings.idle.append(f"{start.name.origin}: {trainer} trains nothing")
         return table("openrlhf/fields")["title"]
     _method(keys, findings)
+    _attention(keys, start.name, findings)
     _packed(keys, findings)
     _passes(keys, findings, trainer)
-    read_mapped("openrlhf", keys, findings)
+    read_mapped("openrlhf", keys, findings, _stand_in(trainer, start.name, findings))
     return table("openrlhf/fields")["title"]
+
+
+def _attention(keys: Keys, name: Item, findings: Findings) -> None:
+    """Before 0.9 attention was eager without flash_attn or packed rows; a command without sections may be of either."""
+    is_old = any(word in keys for word in ("pretrain", "train_batch_size", "micro_train_batch_size"))
+    says = any(is_set(keys.items.get(word)) for word in ("flash_attn", "packing_samples"))
+    if is_old and not says and "attn_implementation" not in keys:
+        why = "FlashAttention-2 since OpenRLHF 0.9; before, eager without flash_attn"
+        findings.one_of("workload.attention", ("flash", "eager"), name, why)
+
+
+def _stand_in(trainer: str, name: Item, findings: Findings) -> str | None:
+    """Its KTO, which it had until 0.9, is estimated on the same engine."""
+    if trainer != "train_kto":
+        return None
+    findings.warn(f"{name.origin}: DeepSpeed stands for OpenRLHF's KTO: memory and time are less certain")
+    return "deepspeed"
 
 
 def _packed(keys: Keys, findings: Findings) -> None:
@@ -93,17 +111,24 @@ def _generation(keys: Keys, findings: Findings) -> None:
         _roles(keys, findings)
         return
     findings.put("workload.rollout", "colocated", shared)
+    reward = keys.items.get("reward.model_name_or_path") or keys.items.get("reward_pretrain")
+    if reward is not None and _estimator(keys) != "gae":
+        why = "puts a reward model beside the trained one, which is not counted; give what else is on the devices"
+        findings.block("overrides.extra_models_gib", reward, why)
     if not is_set(sleeps):
         findings.block("workload.rollout", shared, "keeps engines awake while it trains (vllm.enable_sleep is off)")
+
+
+def _estimator(keys: Keys) -> str:
+    return str(keys.look("algo.advantage.estimator") or keys.look("advantage_estimator") or "gae")
 
 
 def _roles(keys: Keys, findings: Findings) -> None:
     """A critic or a reference with devices of its own: a Plan has them beside the trained weights."""
     critic = keys.items.get("critic.num_gpus_per_node") or keys.items.get("critic_num_gpus_per_node")
-    estimator = keys.look("algo.advantage.estimator") or keys.look("advantage_estimator") or "gae"
     beside = keys.take("train.colocate_actor_ref") or keys.take("colocate_actor_ref")
     reference = keys.items.get("ref.num_gpus_per_node") or keys.items.get("ref_num_gpus_per_node")
-    if critic is not None and estimator == "gae":
+    if critic is not None and _estimator(keys) == "gae":
         why = "gives the critic devices of its own, which no Plan has; the actor's alone are those of stage grpo"
         findings.block("workload.stage", critic, why)
     elif reference is not None and not is_set(beside):

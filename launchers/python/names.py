@@ -97,7 +97,8 @@ def _arguments(tree: ast.Module, names: Mapping[str, Any], start: Invocation) ->
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             rows += [(part.target.id, start.options.get(part.target.id, _field(part.value, names))) for part in fields
                      if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
-    for name, value in rows:
+    # Where another file declares the arguments, those that the command gives are known.
+    for name, value in rows or start.options.items():
         values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
     return values
 
@@ -106,6 +107,8 @@ def _field(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
     """A field's default, also in dataclasses' own words: field(default=…)."""
     if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in ("field", "Field"):
         usual = next((word.value for word in node.keywords if word.arg == "default"), None)
+        made = next((word.value for word in node.keywords if word.arg == "default_factory"), None)
+        usual = made.body if isinstance(made, ast.Lambda) else usual
         usual = usual if usual is not None else next(iter(node.args), None)
         return UNKNOWN if usual is None else value_of(usual, names)
     return UNKNOWN if node is None else value_of(node, names)

@@ -30,6 +30,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 # Calls that give back what they are given, as far as a config goes.
 _PLAIN = ("str", "Path", "pathlib.Path", "PurePath", "os.path.abspath", "os.path.expanduser", "os.fspath")
 _NUMBERS: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+_TEXTS = ("lower", "upper", "strip")
 # Arguments of a mapping that is not known: f(**settings).
 SPREAD = "**"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -214,9 +215,13 @@ def _made(node: ast.expr, names: Mapping[str, Any]) -> Any:
         return -inner if isinstance(node.op, ast.USub) and is_number else UNKNOWN
     if isinstance(node, ast.BinOp):
         return _combined(type(node.op), value_of(node.left, names), value_of(node.right, names))
-    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+    if isinstance(node, ast.BoolOp):
         values = [value_of(part, names) for part in node.values]
-        return next((value for value in values if is_unknown(value) or value), values[-1])
+        if isinstance(node.op, ast.Or):
+            return next((value for value in values if is_unknown(value) or value), values[-1])
+        # One that is off decides, whatever the others are.
+        off = [value for value in values if not is_unknown(value) and not value]
+        return off[0] if off else next(filter(is_unknown, values), values[-1])
     if isinstance(node, ast.IfExp):
         test = value_of(node.test, names)
         taken, other = value_of(node.body, names), value_of(node.orelse, names)
@@ -275,6 +280,9 @@ def _returned(node: ast.Call, names: Mapping[str, Any]) -> Any:
         return _loaded(values[0], names)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "open", "read", "read_text", "expanduser"):
         return _asked(node.func, values, names)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _TEXTS and not values:
+        whole = value_of(node.func.value, names)
+        return getattr(whole, node.func.attr)() if isinstance(whole, str) and not is_unknown(whole) else UNKNOWN
     if f"{name}()" in names:
         return _called_own(names[f"{name}()"], node, names)
     if name == "os.path.join" and values:

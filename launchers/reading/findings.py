@@ -20,7 +20,7 @@ from launchers.shell.scripts import UNKNOWN
 
 # Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
 FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "recomputed_layers",
-         "layers", "dp", "copies", "most_rows")  # fmt: skip
+         "layers", "dp", "copies", "most_rows", "rows_of_all")  # fmt: skip
 
 
 @dataclass(frozen=True)

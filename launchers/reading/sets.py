@@ -17,6 +17,7 @@ from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
 from launchers.reading.findings import Findings, Read, nested
 from launchers.reading.formats import Format
+from launchers.reading.lengths import longest_rows_of
 from launchers.reading.programs import read_start
 from launchers.reading.published import read_published
 from launchers.reading.recognition import WHAT_HELPS, config, is_python, is_script
@@ -271,6 +272,10 @@ def _read_scripts(sets: _FileSet) -> None:
         for inner, content in setting.written.items():
             sets.add(inner, content, name)
         formats = [form for start in starts if (form := read_start(start, setting))]
+        # A source whose command has a reader of its own says nothing more.
+        sets.started |= {_base(path) for path in sets.python} & {
+            f"{str(start.name.value).removesuffix('.py')}.py" for start in starts
+        }
         sbatch = "sbatch script" if "#SBATCH" in text else ""
         if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
             if len(sets.texts) == 1:
@@ -353,7 +358,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.defaults.pop("workload.packing", None)
         findings.read = [row for row in findings.read if row.field != "workload.packing"]
     _framework(findings)
-    _longest(findings, stage)
+    longest_rows_of(findings, stage, bool(_UNPACKED.intersection(findings.programs)))
     _shards_not_given(findings)
     if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs):
         for name in _ONE_DEVICE:
@@ -421,19 +426,6 @@ def _shards_not_given(findings: Findings) -> None:
         findings.warn(f"{what} stand in {path}, which is not given")
         if ("DeepSpeed" in what or "sharding" in what) and "layout.zero_stage" not in findings.values:
             findings.blocked.setdefault("layout.zero_stage", f"{path} says it, and is not given")
-
-
-def _longest(findings: Findings, stage: str | None) -> None:
-    """Rows that are not joined are as long as the data's: a file says the most that is kept of one, or nothing."""
-    packed = findings.values.get("workload.packing", getattr(findings.defaults.get("workload.packing"), "value", None))
-    stated = any("workload.seq_len" in rows for rows in (findings.values, findings.defaults, findings.either))
-    if findings.values.get("workload.packing") is False and not stated and not serves(findings):
-        findings.blocked.setdefault("workload.seq_len", "rows are not packed, and no file says how long they are")
-    if findings.longest or stage == "pretrain" or packed or _UNPACKED.isdisjoint(findings.programs):
-        return
-    row = next((row for row in findings.read if row.field == "workload.seq_len"), None)
-    if row is not None:
-        findings.longest = f"{row.origin}: rows are at most {row.value} tokens and not packed"
 
 
 def _framework(findings: Findings) -> None:

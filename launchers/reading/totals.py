@@ -60,6 +60,7 @@ def total(findings: Findings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     _groups(numbers, dp)
     _pipeline(numbers)
     _most_rows(numbers, dp)
+    _rows_of_all(numbers, dp)
     _global_batch(numbers, dp)
     return numbers.result
 
@@ -99,7 +100,10 @@ def _data_parallel(numbers: _Numbers) -> int | None:
                 numbers.derive("layout.dp", dp, f"{count} devices / (tp x pp x cp = {group})")
     batch, micro_batch, rounds = (findings.values.get(name, 0) for name in _BATCH)
     if count is None and batch and micro_batch and rounds and batch % (micro_batch * rounds) == 0:
-        numbers.derive("layout.dp", batch // (micro_batch * rounds), "global batch / (micro_batch x accumulation)")
+        ranks, why = batch // (micro_batch * rounds), "global batch / (micro_batch x accumulation)"
+        numbers.derive("layout.dp", ranks, why)
+        if None not in sizes:
+            numbers.derive("cluster.count", ranks * math.prod(sizes), f"{why} x tp x pp x cp")
     return dp
 
 
@@ -109,6 +113,17 @@ def _most_rows(numbers: _Numbers, dp: int | None) -> None:
     if most is not None:
         rows = min(most, max(1, batch // dp)) if batch and dp else most
         numbers.derive("workload.micro_batch", rows, f"the rows of a device, {most} at the most")
+
+
+def _rows_of_all(numbers: _Numbers, dp: int | None) -> None:
+    """Rows of a micro-step where a file counts those of all devices."""
+    rows, findings = numbers.findings.values.get("rows_of_all"), numbers.findings
+    if rows is not None and dp is not None:
+        origin = _origins(findings, "rows_of_all")
+        numbers.derive("workload.micro_batch", max(1, rows // dp), f"{origin}: {rows} rows of all / dp {dp}")
+    elif rows is not None and "workload.micro_batch" not in numbers.arguments:
+        why = f"{_origins(findings, 'rows_of_all')}: is of all devices together; give the rows of one, or the devices"
+        findings.blocked.setdefault("workload.micro_batch", why)
 
 
 def _global_batch(numbers: _Numbers, dp: int | None) -> None:

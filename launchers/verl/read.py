@@ -30,6 +30,17 @@ def read(keys: Keys, findings: Findings) -> None:
     read_run(keys, findings, "verl")
 
 
+def reward_model(item: Item | None, findings: Findings) -> None:
+    """One on the training's devices, which PPO's estimate has and GRPO's has not."""
+    if (
+        item is not None
+        and item.value not in (None, False, "False", "false")
+        and findings.values.get("workload.stage") == "grpo"
+    ):
+        why = "puts a reward model beside the trained one, which is not counted; give what else is on the devices"
+        findings.block("overrides.extra_models_gib", item, why)
+
+
 def read_as(program: str, keys: Keys, findings: Findings) -> None:
     """Another program whose words mean what some of verl's do: its table says which, and what it does unless told."""
     rows = table(f"{program}/fields")
@@ -48,6 +59,7 @@ def read_run(keys: Keys, findings: Findings, leftovers: str) -> None:
     words = table("verl/fields")
     findings.word("workload.stage", keys.take("algorithm.adv_estimator"), words["stages"])
     findings.default("workload.stage", "ppo", "adv_estimator is gae unless given")
+    reward_model(keys.take("reward_model.enable"), findings)
     if (model := keys.take(f"{_MODEL}.path")) is not None:
         findings.put("model", model.value, model)
     _batches(keys, findings, _lengths(keys, findings))
@@ -113,6 +125,8 @@ def _megatron(keys: Keys, findings: Findings, item: Item, below: str) -> None:
             findings.leave(switch, "goes to the host between steps only")
     findings.put("workload.framework", "nemo-rl", item)
     findings.warn(f"{item.origin}: NeMo RL stands for verl on Megatron-core, so memory and time are less certain")
+    if "rows_of_all" in findings.values:
+        findings.default("layout.tp", 4, "before 0.3 tensor_model_parallel_size was 4 unless given")
     for field, (value, why) in words["megatron_defaults"].items():
         findings.default(field, value, why)
 
@@ -176,7 +190,8 @@ def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
     if (item := keys.take(f"{_ACTOR}.use_dynamic_bsz")) is not None and is_set(item):
         _packed(keys, findings, item, longest)
     elif micro is None and of_all is not None:
-        _shared_out(keys, findings, of_all)
+        # Before 0.3 it counted the rows of all devices.
+        findings.whole("rows_of_all", of_all)
     elif micro is None:
         nothing = Item(keys.file, f"{_ACTOR}.ppo_micro_batch_size_per_gpu", None)
         findings.block("workload.micro_batch", nothing, "is not given, and it does not start without it")
@@ -209,15 +224,6 @@ def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> 
     split = as_number(keys.look(f"{_ACTOR}.ulysses_sequence_parallel_size")) or 1
     rows = longest_rows(room * split, longest, batch // dp if dp and batch else None)
     findings.default("workload.micro_batch", rows, f"{item.origin}: so many of the longest rows in {int(room)} tokens")
-
-
-def _shared_out(keys: Keys, findings: Findings, item: Item) -> None:
-    """Before 0.3 ppo_micro_batch_size counted the rows of all devices."""
-    rows, dp = as_number(item.value), _replicas(keys)
-    if rows is None or dp is None:
-        findings.block("workload.micro_batch", item, "is of all devices together; give the rows of one")
-        return
-    findings.put("workload.micro_batch", max(1, int(rows) // dp), item)
 
 
 def _method(keys: Keys, findings: Findings) -> None:

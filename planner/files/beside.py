@@ -11,7 +11,7 @@ from knowledge.own.files import may_read, read_text, working_folder
 from launchers.reading.sets import read
 from planner.files.below import inside_root
 
-ENDINGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash")
+ENDINGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".sbatch", ".slurm", ".bash", ".conf")
 _LARGEST = 1 << 20
 # A job starts a script, which names a config, which names another.
 _DEEPEST = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ from planner.training.run import run_of
 
 _ONE = "config"
 _SHARDS = "layout.zero_stage"
+# What files that a program takes say that it does, whatever the estimate of it has.
+_WHAT_IS_RUN = ("workload.stage", "workload.method")
 # Rows of few tokens: what has no room with these has none with any.
 _SHORT_ROW = 64
 
@@ -195,12 +198,24 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
     return outcome
 
 
-def _has_room(whole: Mapping[str, Any]) -> bool:
-    """Whether it fits where rows are short."""
+def _with_short_rows(whole: Mapping[str, Any]) -> _Figures:
     rows: dict[str, Any] = {"workload.seq_len": _SHORT_ROW}
     if get(whole, "workload.response_len"):
         rows["workload.response_len"] = _SHORT_ROW // 2
-    return _estimated(merge(whole, nested(rows))).figures.fits is True
+    return _estimated(merge(whole, nested(rows))).figures
+
+
+def _has_room(whole: Mapping[str, Any]) -> bool:
+    """Whether it fits where rows are short."""
+    return _with_short_rows(whole).fits is True
+
+
+def _never_fits(rows: Sequence[Either], whole: Mapping[str, Any]) -> bool:
+    """Whether short rows are over at the least that they take, where the length of rows is all that is open."""
+    if any(row.field != "workload.seq_len" for row in rows):
+        return False
+    figures = _with_short_rows(whole)
+    return (figures.low_bytes or 0.0) > (figures.capacity_bytes or math.inf)
 
 
 def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
@@ -212,6 +227,7 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     outcomes = [_estimated(merge(whole, nested(choice))) for choice in choices]
     verdicts = {outcome.figures.fits for outcome in outcomes}
     is_open = any(row.most for row in rows) and verdicts != {True}
+    is_open = is_open and not _never_fits(rows, merge(whole, nested(choices[0])))
     if len(verdicts) > 1 or is_open or any(outcome.missing for outcome in outcomes):
         told = _copies_and_shards(whole, outcomes) if any(row.field == _SHARDS and row.most for row in rows) else ""
         return _Outcome(
@@ -242,7 +258,8 @@ def _estimated(whole: Mapping[str, Any]) -> _Outcome:
     except PlanError as error:
         # What the estimate of a framework lacks is no fault of the files.
         framework = get(whole, "workload.framework")
-        lacks = framework and error.problem.startswith(f"{framework} cannot ")
+        unsaid = error.field in _WHAT_IS_RUN and "has no" in error.problem
+        lacks = framework and (unsaid or error.problem.startswith(f"{framework} cannot "))
         if lacks or any("another workload.framework" in valid for valid in error.valid):
             return _Outcome([Missing(field=error.field, why=str(error))])
         return _Outcome([], refused=str(error))

@@ -311,3 +311,131 @@ def test_devices_of_a_maker_that_is_not_planned_for_are_asked_about():
     assert len(why) == 1
     assert "Ascend" in why[0]
     assert "cluster.accelerator" not in read({"a.sh": text.format("cuda")}).blocked
+
+
+_NEOX = (
+    '{"num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "seq_length": 2048, "pos_emb": "rotary",\n'
+    '"train_micro_batch_size_per_gpu": 2, "pipe_parallel_size": 1, "model_parallel_size": 2, "no_weight_tying": true,\n'
+    '"norm": "rmsnorm", "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "checkpoint_activations": true,\n'
+)
+
+
+def test_a_gate_of_gpt_neox_has_two_thirds_of_what_is_named_and_any_tokenizer():
+    own = '"tokenizer_type": "SPMTokenizer", "vocab_file": "x", "activation": "swiglu", "intermediate_size": 12288}'
+    models = [row.values for row in read({"a.yml": _NEOX + own}).either if row.field == "model"]
+    assert [model["intermediate_size"] for model in models[0]] == [4096, 4096]
+    assert models[0][0]["vocab_size"] < models[0][1]["vocab_size"]
+    assert imported({"a.yml": _NEOX + own}, _EIGHT).fits
+    engine = own.replace("}", ', "te_mha": true}')
+    assert "workload.precision" in read({"a.yml": _NEOX + engine}).blocked
+
+
+def test_three_sizes_of_a_batch_say_how_many_devices_there_are():
+    sizes = '"vocab_file": "20B_tokenizer.json", "train_batch_size": 96, "gradient_accumulation_steps": 3}'
+    found = read({"a.yml": _NEOX + sizes})
+    assert found.plan["cluster"]["count"] == 96 // (2 * 3) * 2
+    assert read({"a.yml": _NEOX + sizes}, {"cluster.count": 8}).plan.get("cluster", {}).get("count") is None
+
+
+@pytest.mark.parametrize("rows", [64, 8])
+def test_rows_that_are_counted_of_all_devices_are_shared_out(rows: int):
+    text = (
+        "torchrun --nproc_per_node=$N -m verl.trainer.fsdp_sft_trainer model.partial_pretrain=Qwen/Qwen3-8B "
+        f"data.micro_batch_size={rows}\n"
+    )
+    assert imported({"a.sh": text}, _EIGHT).complete_plan["workload"]["micro_batch"] == rows // 8  # type: ignore[index]
+    asked = imported({"a.sh": text}, {"cluster.accelerator": "h100-sxm"}).missing
+    assert {row.field for row in asked} == {"workload.micro_batch", "cluster.count"}
+
+
+def test_rows_of_no_stated_length_are_no_longer_than_the_models_positions():
+    text = (
+        "model: {_component_: torchtune.models.%s, lora_rank: 8, lora_alpha: 16, lora_dropout: 0.0}\n"
+        "tokenizer: {path: x}\nbatch_size: 2\nepochs: 1\ndtype: bf16\n"
+        "dataset: {_component_: torchtune.datasets.alpaca_dataset, packed: false}\ngradient_accumulation_steps: 1\n"
+        "optimizer: {_component_: torch.optim.AdamW}\nenable_activation_checkpointing: true\n"
+        "checkpointer: {_component_: x, checkpoint_dir: /tmp/%s}\n"
+        "loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}\n"
+    )
+    short = imported({"a.yaml": text % ("phi3.lora_phi3_mini", "Phi-3-mini-4k-instruct")}, _EIGHT)
+    assert short.fits
+    assert short.complete_plan is not None
+    assert short.complete_plan["workload"]["seq_len"] == 4096
+    long = imported({"a.yaml": text % ("llama3_1.lora_llama3_1_8b", "Llama-3.1-8B")}, _EIGHT)
+    assert [row.field for row in long.missing] == ["workload.seq_len"]
+    assert "131072 positions" in long.missing[0].why
+
+
+def test_what_short_rows_have_no_room_for_needs_no_length():
+    text = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/{} algorithm.adv_estimator=grpo "
+        "data.max_prompt_length=1024 data.max_response_length=2048 actor_rollout_ref.actor.ppo_mini_batch_size=16 "
+        "actor_rollout_ref.rollout.n=8 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 trainer.nnodes=1 "
+        "actor_rollout_ref.rollout.gpu_memory_utilization=0.5 trainer.n_gpus_per_node=2\n"
+    )
+    device = {"cluster.accelerator": "h100-sxm"}
+    assert imported({"a.sh": text.format("Qwen2.5-7B-Instruct")}, device).fits is False
+    assert imported({"a.sh": text.format("Qwen2.5-0.5B-Instruct")}, device).fits
+
+
+@pytest.mark.parametrize("words", ["reward_model.enable=True", "reward_model.enable=False", ""])
+def test_a_reward_model_beside_grpo_is_asked_about(words: str):
+    text = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-0.6B algorithm.adv_estimator=grpo "
+        "data.max_prompt_length=512 data.max_response_length=512 actor_rollout_ref.actor.ppo_mini_batch_size=16 "
+        "actor_rollout_ref.rollout.n=8 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
+    )
+    asked = {row.field for row in imported({"a.sh": f"{text}{words}\n"}, _EIGHT).missing}
+    assert asked == ({"overrides.extra_models_gib"} if "True" in words else set())
+
+
+@pytest.mark.parametrize(("words", "open_"), [("", True), ("--flash_attn", False), ("--packing_samples", False)])
+def test_attention_of_openrlhf_without_a_word_is_either(words: str, open_: bool):
+    start = "deepspeed --module openrlhf.cli.train_sft --pretrain Qwen/Qwen3-8B --max_len 2048 --bf16"
+    found = read({"a.sh": f"{start} --train_batch_size 128 --micro_train_batch_size 2 {words}\n"})
+    assert any(row.field == "workload.attention" for row in found.either) == open_
+
+
+def test_a_model_of_nanotron_that_is_no_llama_is_asked_about():
+    text = (
+        "parallelism: {dp: 4, tp: 1, pp: 1, tp_mode: REDUCE_SCATTER}\ntokens: {micro_batch_size: 2, "
+        "sequence_length: 512, train_steps: 10, batch_accumulation_per_replica: 1}\n"
+        "optimizer: {zero_stage: 0}\nmodel:\n  model_config: {"
+        "hidden_size: 1024, num_hidden_layers: 8, num_attention_heads: 16, intermediate_size: 4096, "
+        "vocab_size: 32000%s}\n"
+    )
+    assert "model" not in read({"a.yaml": text % ", num_key_value_heads: 4, is_llama_config: true"}).blocked
+    assert "model" in read({"a.yaml": text % ", activation_function: gelu, scale_embedding: true"}).blocked
+
+
+@pytest.mark.parametrize(("loader", "stage"), [("finetuning", "sft"), ("text", "pretrain")])
+def test_the_loader_of_llm_foundry_says_the_stage_and_peft_the_method(loader: str, stage: str):
+    text = (
+        "model: {name: hf_causal_lm, pretrained_model_name_or_path: Qwen/Qwen3-0.6B, peft_config: {r: 16, "
+        f"lora_alpha: 32, use_dora: true}}}}\ntrain_loader: {{name: {loader}}}\nglobal_train_batch_size: 64\n"
+        "max_seq_len: 2048\n"
+        "device_train_microbatch_size: 4\nprecision: amp_bf16\nfsdp_config: {sharding_strategy: FULL_SHARD}\n"
+        "optimizer: {name: decoupled_adamw}\n"
+    )
+    workload = imported({"a.yaml": text}, _EIGHT).complete_plan["workload"]  # type: ignore[index]
+    assert (workload["stage"], workload["method"], workload["lora"]["rank"]) == (stage, "dora", 16)
+
+
+def test_names_of_a_script_are_told_through_text_and_tests():
+    source = (
+        "from peft import LoraConfig\nfrom transformers import TrainingArguments, Trainer, AutoModelForCausalLM\n"
+        'name = "Qwen/Qwen-7B"\nis_chat = "chat" in name.lower()\npacked = False\n'
+        'config = LoraConfig(r=8, modules_to_save=None if packed or is_chat else ["wte", "lm_head"])\n'
+        "packing = GPTQConfig(bits=4) if lora and packed else None\n"
+        "model = AutoModelForCausalLM.from_pretrained(name, quantization_config=packing)\n"
+        "Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=1))\n"
+    )
+    found = read({"a.py": source}).plan["workload"]
+    assert (found["method"], found["lora"]["train_embeddings"]) == ("lora", True)
+
+
+def test_words_of_a_rows_length_in_another_programs_way_stop_the_verdict():
+    assert "workload.seq_len" in read({"run.sh": _OWN.format("mine") + "--max_token_length 4096\n"}).blocked
+    start = "accelerate launch open_instruct/reward_modeling.py --model_name_or_path Qwen/Qwen3-8B"
+    found = read({"run.sh": f"{start} --max_token_length 4096 --per_device_train_batch_size 1\n"})
+    assert found.plan["workload"]["seq_len"] == 4096
