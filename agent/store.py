@@ -26,6 +26,7 @@ from agent.unkept import folders, unkept
 from estimator.errors import PlanError, nearest
 from knowledge.own import database as team
 from knowledge.own.files import data_folder, refusal
+from knowledge.own.stores import store_refusal
 from pages.rendering.clean import plain
 
 BUSY_S = 10.0
@@ -387,20 +388,7 @@ def _written_by_newer(path: Path) -> PlanError:
 
 
 def _refused(path: Path, error: Exception | None) -> PlanError:
-    """What is wrong with the store, in words that are true of it, and what to do."""
-    name = getattr(error, "sqlite_errorname", "") or ""
-    kinds = {
-        "SQLITE_FULL": "cannot be written: the disk is full; make room",
-        "SQLITE_READONLY": "cannot be written: it is read-only; set SHARDWISE_DATA to a folder that you may write to",
-        "SQLITE_CANTOPEN": "cannot be written: its folder is read-only or full; set SHARDWISE_DATA to another",
-        "SQLITE_IOERR": "cannot be written: the disk is full or fails; make room, or set SHARDWISE_DATA",
-        "SQLITE_BUSY": "is in use by another program; try again in a moment",
-        "SQLITE_LOCKED": "is in use by another program; try again in a moment",
-        "SQLITE_NOTADB": "is not a store of sessions, or is damaged; move it away to start afresh",
-        "SQLITE_CORRUPT": "is damaged; move it away to start afresh",
-    }
-    problem = next((words for kind, words in kinds.items() if name.startswith(kind)), f"cannot be used ({error})")
-    return PlanError("SHARDWISE_DATA", f"{path} {problem}")
+    return PlanError("SHARDWISE_DATA", store_refusal(path, error, "sessions"))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from estimator.errors import PlanError
-from knowledge.own.files import data_folder
+from knowledge.own.files import data_folder, read_text
 
 _QUIET_S, _BEAT_S = 1.0, 0.1
 
@@ -62,7 +62,7 @@ def _words(passed_s: float, usual_s: float | None) -> str:
 def _durations() -> dict[str, float]:
     """Seconds that commands took of late; none where the file cannot be used."""
     with suppress(OSError, PlanError, ValueError):
-        read = json.loads(_file().read_text(encoding="utf-8"))
+        read = json.loads(read_text(_file()))
         if isinstance(read, dict):
             return {str(name): float(value) for name, value in read.items() if isinstance(value, int | float)}
     return {}

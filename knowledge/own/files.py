@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -26,12 +27,15 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from estimator.errors import PlanError, unreadable
 from knowledge.own import database, mappings
 from knowledge.own.home import NOWHERE, expanded, platform_folder
 from knowledge.own.mappings import quoted
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 ROW_KINDS = ("hardware", "models", "prices")
 PROJECT_FOLDER = ".shardwise"
@@ -309,9 +313,32 @@ def read_text(path: Path, field: str | None = None, largest_bytes: int = LARGEST
         raise PlanError(field, f"{name}is not UTF-8 text") from None
 
 
+class _RegularFile(io.FileIO):
+    """A file whose reading may fail long after it was opened: a disk that breaks, a server that goes away."""
+
+    def __init__(self, handle: int, field: str, subject: str) -> None:
+        super().__init__(handle)
+        self._field, self._subject = field, subject
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        with self._refusing():
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with self._refusing():
+            return super().readall()
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise PlanError(self._field, f"{self._subject}cannot be read: {error.strerror or error}") from None
+
+
 def open_regular(path: Path, field: str) -> BinaryIO:
-    """A file that stands on disk, open for reading. Raises PlanError(field) for one that cannot be read or is no
-    regular file."""
+    """A file that stands on disk, open for reading. Raises PlanError(field) for one that cannot be read, now or later,
+    or is no regular file."""
     name = "" if field == str(path) else f"{path} "
     try:
         # Not waiting, so that the opening of a pipe returns and it can be looked at.
@@ -319,7 +346,7 @@ def open_regular(path: Path, field: str) -> BinaryIO:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise PlanError(field, f"{name}cannot be read: it is not a regular file")
-        return os.fdopen(handle, "rb")
+        return io.BufferedReader(_RegularFile(handle, field, name))
     except PlanError:
         raise
     except OSError as error:

@@ -12,12 +12,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from estimator.errors import PlanError, nearest
 from knowledge.own import database as team
 from knowledge.own.files import HISTORY, data_folder, refusal
+from knowledge.own.stores import store_refusal
 from measure.history.run import MeasuredRun
 
 _TABLE = """
@@ -48,10 +50,29 @@ def _opened() -> Iterator[_Connection]:
             connection.execute(_TABLE)
             yield connection
     except sqlite3.Error as error:
-        problem = f"{path} cannot be used as the history of runs: {error}"
-        raise PlanError("history", problem, ["move it away, and a new one is begun"]) from None
+        raise PlanError("history", store_refusal(path, error, "runs")) from None
     except OSError as error:
         raise PlanError("history", f"{path} cannot be written: {refusal(error)}") from None
+
+
+@contextmanager
+def _reading() -> Iterator[_Connection]:
+    """The same where nothing is written: a disk that is full or only for reading has the runs that it had, and a
+    history that was not begun has none."""
+    if team.address():
+        with team.transaction() as shared:
+            yield shared
+        return
+    path = history_file()
+    begun = path.exists() and path.stat().st_size > 0
+    place = f"file:{quote(str(path))}?mode=ro" if begun else ":memory:"
+    try:
+        with closing(sqlite3.connect(place, uri=begun, timeout=_WAIT_S)) as connection:
+            if not begun:
+                connection.execute(_TABLE)
+            yield connection
+    except sqlite3.Error as error:
+        raise PlanError("history", store_refusal(path, error, "runs")) from None
 
 
 def add(runs: Sequence[MeasuredRun]) -> list[str]:
@@ -138,7 +159,7 @@ def runs(
         clauses.append("kind = ?")
         values.append(kind)
     order = "coalesce(date, added), added, rowid"
-    with _opened() as connection:
+    with _reading() as connection:
         rows = connection.execute(
             f"SELECT document FROM runs WHERE {' AND '.join(clauses)} ORDER BY {order} LIMIT {MOST_RUNS}", values
         ).fetchall()

@@ -209,7 +209,7 @@ def torch_environment() -> dict[str, str]:
     PlanError where there is none."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if shutil.which("torchrun", path=path) is None:
-        raise PlanError("measure training", "needs PyTorch, and there is no torchrun here", ["pip install torch"])
+        raise PlanError("PyTorch", "is needed to measure, and there is no torchrun here", ["pip install torch"])
     return {**os.environ, "PATH": path}
 
 

@@ -14,6 +14,7 @@ from estimator.errors import PlanError
 from knowledge.own.files import (
     data_folder,
     file_stem,
+    open_regular,
     parsed,
     project_folder,
     read_stream,
@@ -169,6 +170,14 @@ def test_only_files_that_end_are_read(tmp_path: Path) -> None:
         with pytest.raises(PlanError) as caught:
             read_text(path, "model")
         assert caught.value.field == "model"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read is Linux's")
+def test_a_file_that_breaks_while_it_is_read_is_refused_by_its_name() -> None:
+    with pytest.raises(PlanError, match="plan: /proc/self/mem cannot be read: Input/output error"):
+        read_text(Path("/proc/self/mem"), "plan")
+    with open_regular(Path("/proc/self/mem"), "plan") as file, pytest.raises(PlanError, match="cannot be read"):
+        file.readline()
 
 
 def test_what_comes_through_a_pipe_ends() -> None:

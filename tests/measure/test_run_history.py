@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,29 @@ def test_a_file_that_is_no_history_is_refused_and_stays() -> None:
     with pytest.raises(PlanError, match="history"):
         store.add([run()])
     assert store.history_file().read_bytes().startswith(b"not a database")
+
+
+def test_a_full_disk_takes_nothing_and_says_nothing_of_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    (id,) = store.add([run()])
+    real = sqlite3.connect
+
+    def full(*place: Any, **options: Any) -> sqlite3.Connection:
+        connection = real(*place, **options)
+        if "uri" not in options:
+            # As a disk without room, to the byte: SQLite itself refuses the next page.
+            connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+        return connection
+
+    monkeypatch.setattr(store.sqlite3, "connect", full)
+    with pytest.raises(PlanError, match="the disk is full; make room") as caught:
+        store.add([run(float(place)) for place in range(1, 200)])
+    assert "move it away" not in str(caught.value)
+    assert [kept.id for kept in store.runs()] == [id]
+
+
+def test_looking_begins_no_history() -> None:
+    assert store.runs() == []
+    assert not store.history_file().exists()
 
 
 def test_what_another_version_wrote_is_passed_over() -> None:
