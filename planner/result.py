@@ -146,6 +146,9 @@ class ProviderCost(Result):
     )
     reserved_usd: float | None = None
     reserved_term: str | None = None
+    reserved_whole_usd: float | None = Field(
+        default=None, description="Of the shortest term, which is paid for as a whole; null where the run is longer."
+    )
     reserved_price_date: str | None = None
     reserved_stale: bool | None = None
     reserved_3y_usd_per_hour: float | None = Field(default=None, description="Reserved for three years.")

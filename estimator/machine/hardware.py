@@ -123,6 +123,8 @@ class Price:
     reserved_price_date: str | None = None
     reserved_most: int | None = None
     """Instances that are reserved together at the most, where the provider states it, and for how long."""
+    reserved_least_h: float | None = None
+    """The shortest term, which is paid for as a whole, where the provider states it."""
     reserved_most_h: float | None = None
     long_usd_per_hour: float | None = None
     """Reserved for three years."""

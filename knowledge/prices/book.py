@@ -95,6 +95,7 @@ def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str
             reserved_term=reserved["term"],
             reserved_price_date=reserved["price_date"],
             reserved_most=int(reserved["most_instances"]) if reserved["most_instances"] else None,
+            reserved_least_h=24.0 * float(reserved["least_days"]) if reserved["least_days"] else None,
             reserved_most_h=24.0 * float(reserved["most_days"]) if reserved["most_days"] else None,
         )
     return price

@@ -14,7 +14,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Inference
 from estimator.search.fleet import knee as knee_of
-from knowledge.figures import hours, percent, usd, whole
+from knowledge.figures import count, hours, percent, usd
 from planner.asked.clusters import Sort
 from planner.clusters.candidates import ClusterChoice, missed
 from planner.clusters.request import Asked
@@ -97,7 +97,7 @@ class _Change:
         """What is planned instead, and what that gives up."""
         if self.share == 1.0:
             return self.what, self.gives_up
-        tokens = f"{whole(self.patch['workload.dataset_tokens'])} tokens"
+        tokens = f"{count(self.patch['workload.dataset_tokens'])} tokens"
         lost = f"{percent(1.0 - self.share) if 1.0 - self.share < _ALMOST_ALL else 'almost all'} of the data"
         return ", ".join(filter(None, (self.what, tokens))), "; ".join(filter(None, (self.gives_up, lost)))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.figures import percent, shown, usd
 from knowledge.prices.age import dated, old_words
 from planner.asked.money import CostTerms
@@ -13,6 +15,7 @@ from planner.money.offers import LOOK_UP, PriceKind, apart, cheapest, of_strange
 from planner.money.results import CostPart, OwnedCost
 from planner.result import Assumption, ProviderCost
 
+LONG_TERM_H = 3.0 * HOURS_PER_YEAR
 # What a kind of price is called, and what it leaves out.
 _CALLED = {
     "on_demand": "on-demand",
@@ -126,7 +129,7 @@ def choose(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
     parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
-    warnings = doubts_of(best, price_date, devices)
+    warnings = doubts_of(best, price_date, devices, kind, hours.clock)
     return Chosen(
         kind, rate, *hours.ends, row=best, price_date=price_date, parts=parts, assumptions=[chosen], warnings=warnings
     )
@@ -186,7 +189,18 @@ def _none(kind: PriceKind, rows: list[ProviderCost]) -> str:
     return f"the price book has no price of these devices for this choice ({_CALLED[kind]}){tail}"
 
 
-def doubts_of(row: ProviderCost, price_date: str | None, devices: int) -> list[str]:
+def whole_term_usd(row: ProviderCost, kind: PriceKind, hours: float) -> float | None:
+    """What the shortest term of an offer comes to that a run of so many hours does not fill; None of other prices."""
+    if kind == "reserved":
+        return row.reserved_whole_usd
+    if kind != "reserved_3y" or row.reserved_3y_usd_per_hour is None or hours >= LONG_TERM_H:
+        return None
+    return row.reserved_3y_usd_per_hour * LONG_TERM_H
+
+
+def doubts_of(
+    row: ProviderCost, price_date: str | None, devices: int, kind: PriceKind = "on_demand", hours: float = math.inf
+) -> list[str]:
     """What to beware of in the chosen price, what would keep the run from being done there first."""
     doubts = apart(row, devices)
     if of_strangers(row.seller):
@@ -194,6 +208,9 @@ def doubts_of(row: ProviderCost, price_date: str | None, devices: int) -> list[s
             f"{row.provider} {row.instance} is a {row.seller} price: machines of others, which come and go; "
             "clouds are not compared with it"
         )
+    if whole := whole_term_usd(row, kind, hours):
+        term = shown("hours", whole / _rate(row, kind))
+        doubts.append(f"{row.provider} reserves for {term} at least, {usd(whole)} in all whether it is used or not")
     if row.in_region is False:
         doubts.append(f"no price is known in the region asked for: that of {row.provider} is of {row.region}")
     if old := old_words(price_date, today()):

@@ -105,6 +105,8 @@ def _reserve(row: ProviderCost, price: Price, hours: float, terms: OfferTerms, d
     elif price.reserved_usd_per_hour is not None and _is_reserved_for(price, row.instances, hours):
         row.reserved_usd_per_hour = price.reserved_usd_per_hour * row.instances
         row.reserved_term, row.reserved_price_date = price.reserved_term, price.reserved_price_date or None
+        if price.reserved_least_h is not None and price.reserved_least_h > hours:
+            row.reserved_whole_usd = row.reserved_usd_per_hour * price.reserved_least_h
     if price.long_usd_per_hour is not None:
         row.reserved_3y_usd_per_hour = price.long_usd_per_hour * row.instances
         row.reserved_3y_usd = row.reserved_3y_usd_per_hour * hours

@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from knowledge.figures import count, percent, usd
 from knowledge.machines.catalogue import accelerators
 from planner.change import OPEN_LAYOUT
-from planner.money.choice import Chosen, called
+from planner.money.choice import Chosen, called, whole_term_usd
 from planner.money.offers import PriceKind, cheapest, in_order, offers, usd_of
 from planner.money.results import Saving
 from planner.result import ProviderCost
@@ -160,8 +160,12 @@ def _other_prices(run: PaidRun) -> Iterator[Saving]:
         cost = None if row is None else usd_of(row, kind)
         if kind == run.chosen.kind or row is None or cost is None or row.joined is False:
             continue
+        if (whole_term_usd(row, kind, run.chosen.hours) or 0.0) > (run.chosen.usd or 0.0):
+            continue  # What is left of the term is paid for too.
         hours = row.spot_hours if kind == "spot" and row.spot_hours else run.chosen.hours
         what = f"{called(kind)} {row.instance} of {row.provider}"
+        if kind == "reserved" and row.reserved_term:
+            gives_up = f"{gives_up}, {row.reserved_term}"
         yield Saving(way=kind, what=what, gives_up=gives_up, patch={}, usd=cost, hours=hours)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figures import usd
 from knowledge.prices.book import prices
 from planner.money.cost import CostRequest, estimate_cost
 from planner.money.offers import PriceKind, cheapest, in_order, is_open, of_strangers, offer, offers, usd_of
@@ -107,6 +108,28 @@ def test_a_block_is_reserved_for_no_more_instances_and_days_than_are_sold(count:
     reserved = offer(row, count, 24.0 * days)
     assert (reserved.reserved_usd is not None) == sold
     assert reserved.reserved_3y_usd is not None
+
+
+@pytest.mark.parametrize(
+    ("provider", "price", "term_h"),
+    [
+        ("Azure", "reserved", 8760),
+        ("AWS", "reserved", 24),
+        ("AWS", "reserved_3y", 26280),
+        ("DigitalOcean", "reserved", 8760),
+    ],
+)
+def test_a_term_that_a_run_does_not_fill_is_paid_for_as_a_whole(provider: str, price: str, term_h: float) -> None:
+    short = estimate_cost(_asked(price=price, provider=provider, method="lora"))
+    assert short.hours is not None
+    assert short.usd_per_hour is not None
+    assert short.hours < term_h
+    (told,) = [text for text in short.warnings if "whether it is used or not" in text]
+    assert usd(short.usd_per_hour * term_h) in told
+    # A way that commits to more than the run costs is no cheaper one.
+    ways = estimate_cost(_asked(cheaper=True, provider=provider, method="lora"))
+    assert ways.usd is not None
+    assert (price in {row.way for row in ways.savings}) == (short.usd_per_hour * term_h < ways.usd)
 
 
 @pytest.mark.parametrize("price", ["on_demand", "community"])
