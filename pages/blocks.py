@@ -72,10 +72,11 @@ class Note:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that keeps its lines, such as a file."""
+    """Text that keeps its lines, such as a file; of a document `verdict` says in a line what it comes to."""
 
     text: str
     title: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ PLANNING: dict[str, Planning] = {
         example="llama-3.1-8b --accelerators h100,mi300x --count 8",
     ),
     "peak": Planning(
-        "the most that models reach in training on each accelerator",
+        "the highest training throughput of models on each accelerator",
         training="peak_throughput",
         example="llama-3.1-8b --accelerators h100,mi300x --plot",
     ),
@@ -185,7 +185,7 @@ PLANNING: dict[str, Planning] = {
         example="llama-3.1-8b --accelerators h100,mi300x --count 8 --write runs/matrix",
     ),
     "matrix-results": Planning(
-        "what was measured of a written benchmark suite, against what was predicted",
+        "results of a written benchmark suite: measured against predicted",
         training="matrix_results",
         places=("folder",),
         example="runs/matrix",
@@ -205,7 +205,7 @@ MEASURING: dict[str, Planning] = {
         run="tui.commands.measuring",
     ),
     "measure logs": Planning(
-        "what a training log, or a folder of wandb, MLflow or TensorBoard, says of a run, and how good that is",
+        "read a training log, or a folder of wandb, MLflow or TensorBoard: figures of the run, and how good they are",
         training="read_run",
         places=("path",),
         run="tui.commands.runs",
@@ -217,7 +217,7 @@ MEASURING: dict[str, Planning] = {
         example="llama-3.1-8b 8xh100 --tokens-per-s 40000",
     ),
     "measure runs": Planning(
-        "your own runs, each beside what is estimated of it, and how estimates drift with software",
+        "your own runs beside their estimates, and how estimates drift with software",
         training="list_runs",
         places=(),
         example="--model llama --plot",

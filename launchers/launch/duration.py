@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from estimator.plan.training.run_length import run_size
+from knowledge.figures import hours
 from knowledge.machines.failures import interruption_rate
 from knowledge.models.catalogue import architecture
 from launchers.launch.of_plan import Launch
@@ -112,12 +113,12 @@ def warnings(launch: Launch) -> list[str]:
     deadline = launch.plan.goal.deadline_h
     if deadline is not None and run.longest_s > deadline * 3600:
         verb = "is predicted to take" if run.expected_s > deadline * 3600 else "may take up to"
-        hours = run.expected_s if run.expected_s > deadline * 3600 else run.longest_s
-        lines.append(f"WARNING: the run {verb} {hours / 3600:.3g} h, and its deadline is {deadline:g} h")
+        seconds = run.expected_s if run.expected_s > deadline * 3600 else run.longest_s
+        lines.append(f"WARNING: the run {verb} {hours(seconds / 3600)}, and its deadline is {hours(deadline)}")
     if run.jobs > 1:
         limit = f"{run.job_s / 3600:g} h" + (", which is assumed" if launch.site.time_limit_h is None else "")
         lines.append(
-            f"note: up to {run.longest_s / 3600:.3g} h, which is {run.jobs} jobs of {limit}, each "
+            f"note: up to {hours(run.longest_s / 3600)}, which is {run.jobs} jobs of {limit}, each "
             "going on from the last checkpoint"
         )
     return lines

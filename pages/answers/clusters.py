@@ -28,6 +28,9 @@ from planner.clusters.results import UNMET, AutoConfigured, ClusterOption, Loose
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
 _MOST_OTHERS = 4
+# Accelerators and reasons that are told where nothing is left, and reasons that say nothing of a run.
+_MOST_NAMES, _MOST_WHYS = 3, 2
+_NOT_TRIED = ("filtered", "not_offered", "not_tried", "no_framework")
 # What is told of the first choice beside what it was before.
 _TOLD = ("hours", "usd", "ttft_s", "tpot_s")
 # What auto_configure's reasons are told of: the choices that matter most.
@@ -39,7 +42,7 @@ _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload
 def recommended(clusters: RecommendedCluster) -> list[Block]:
     others = rejected([row for row in clusters.rejected if row.reason != "no_framework"][:_MOST_OTHERS])
     if not clusters.options:
-        return [Headline("No known cluster meets this.", False), *others]
+        return [Headline("No known cluster meets this.", False, _why_none(clusters)), *others]
     first = clusters.options[0]
     monthly = bool(first.engine) and _of_a_month(clusters)
     goal = complete(clusters.plan).goal if clusters.plan else None
@@ -76,6 +79,13 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
         Prose(later if clusters.priced else ""),
         *_next(clusters),
     ]
+
+
+def _why_none(clusters: RecommendedCluster) -> str:
+    """Why the accelerators that were tried fell out, or else those that were asked about."""
+    tried = [row for row in clusters.rejected if row.reason not in _NOT_TRIED]
+    told = [f"{', '.join(row.accelerators[:_MOST_NAMES])}: {row.why}." for row in tried or clusters.rejected]
+    return " ".join(told[:_MOST_WHYS])
 
 
 def _closest_change(clusters: RecommendedCluster) -> str:
@@ -136,7 +146,7 @@ def _pays(option: ClusterOption) -> str:
     rent = min(option.other_offers, key=lambda row: row.usd_per_hour)
     rented = f"{figures.usd(rent.usd_per_hour)} an hour at {rent.provider}"
     if (use := option.pays_from_hours_per_year) is None:
-        return f"Renting costs less however much they are used ({rented})."
+        return f"Renting costs less at any use ({rented})."
     return (
         f"Buying pays from {figures.whole(round(use))} hours of use a year; below that renting costs less ({rented})."
     )

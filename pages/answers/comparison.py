@@ -12,7 +12,7 @@ from pages.answers.plan import complete
 from pages.blocks import Block, Folded, Prose, Steps
 from pages.results.basis import notes
 from pages.results.limits import limit_words, untold
-from pages.results.many import by_strategy, least_of, peaks, side_by_side, sizes
+from pages.results.many import by_strategy, fastest, least_of, peaks, side_by_side, sizes, strategy_words
 
 if TYPE_CHECKING:
     from planner.compare.scaling import ScalingProjection
@@ -57,7 +57,7 @@ def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
             label = "" if figure in _WHOLE else f" {figures.label(figure).removeprefix('energy ')}"
             least = figures.shown(figure, getattr(rows[0], figure))
             apart = figure == "per_device_bytes" and len({row.summary for row in rows}) > 1
-            own = ", each split as suits it" if apart else ""
+            own = ", each in its own best layout" if apart else ""
             return figure, f"{rows[0].name} {_LEAST[wish]}{own}: {least}{label}, then {', '.join(values)}."
     return "", ""
 
@@ -97,8 +97,9 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     head = verdict(" ".join([*broken, first]), None if usable else False, doubts, " ".join([*rest, *kept]))
     rows = side_by_side(comparison, asked=figure)
     names = [row.name for row in comparison.rows]
-    best = next((name for name in names if first.startswith(f"{name} ")), "")
-    take = [Steps([f"take the {_PLACES[names.index(best)]}"])] if best in names[: len(_PLACES)] else []
+    best = least_of(comparison, figure)[0].name if figure else comparison.leader
+    offered = best in usable and best in names[: len(_PLACES)]
+    take = [Steps([f"take the {_PLACES[names.index(best)]}"])] if best and offered else []
     return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more), *take]
 
 
@@ -122,26 +123,12 @@ def reasons(comparison: Comparison) -> list[Block]:
     return [*_led(told[:_MOST_REASONS]), Folded(whole)] if told else whole
 
 
-def _words(strategy: str) -> str:
-    """A strategy's name as words; some are also names of figures."""
-    return strategy.replace("_", " ")
-
-
 def strategies(applied: AppliedStrategies) -> list[Block]:
     rows = [row for row in applied.rows if row.per_device_bytes is not None]
-    able = [row for row in rows if row.fits]
-    head = "No strategy fits."
-    if able:
-        best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
-        head = (
-            f"{_words(best.strategy)} on {best.accelerator} is the fastest per device: {best.summary}, "
-            f"{figures.shown('tokens_per_s_per_device', best.tokens_per_s_per_device)} tokens/s per device at "
-            f"{figures.shown('mfu', best.mfu)} MFU."
-        )
-    whys = [f"{_words(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
-    meant = [f"{_words(name)}: {text}" for name, text in applied.strategies.items()]
+    whys = [f"{strategy_words(row.strategy)} on {row.accelerator}: {row.why}" for row in applied.rows if row.why]
+    meant = [f"{strategy_words(name)}: {text}" for name, text in applied.strategies.items()]
     return [
-        verdict(head, bool(able), applied.warnings),
+        verdict(fastest(applied), any(row.fits for row in rows), applied.warnings),
         *by_strategy(rows[:_MOST_STRATEGIES]),
         *notes("", whys[:_MOST_PROBLEMS]),
         *notes("Strategies", meant),

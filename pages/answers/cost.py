@@ -205,7 +205,7 @@ def priced(cost: CostEstimate) -> str:
 
 def _how(cost: CostEstimate) -> str:
     row = _chosen(cost)
-    term = f", {row.reserved_term}," if cost.price == "reserved" and row and row.reserved_term else ""
+    term = f" ({row.reserved_term})" if cost.price == "reserved" and row and row.reserved_term else ""
     return f"{_PRICED.get(cost.price, '')}{term}{f' at {cost.provider}' if cost.provider else ''}"
 
 

@@ -35,7 +35,7 @@ def otherwise(configs: WrittenConfigs | RenderedConfigs) -> list[Block]:
         return []
     values = ", ".join(f"{change.field.rpartition('.')[2]} {change.value}" for change in changes)
     why = changes[0].why.removeprefix(f"{SAYABLE}: ")
-    return [Headline(f"The files are of another layout than the best: {values}, as {why}", beware=True)]
+    return [Headline(f"The files use another layout than the best one: {values}, as {why}", beware=True)]
 
 
 def written(configs: WrittenConfigs) -> list[Block]:

@@ -65,7 +65,10 @@ def training(limit: Limit) -> list[Block]:
 
 
 def _bound(limit: Limit, by: str) -> Prose:
-    """What stops it; at the end of what is tried nothing does, and a limit of latency says itself what it is of."""
+    """What stops it; at the end of what is tried nothing does, a limit of latency says itself what it is of, and below
+    one device there is nothing."""
+    if limit.goal == "devices" and limit.value == 1:
+        return Prose("")
     if limit.limited_by == "range" or limit.limited_by.endswith("_slo_ms"):
         return Prose(f"{capitalised(limit.why)}.")
     return Prose(_with_host(limit) or f"Bottleneck: **{by}**; {limit.why}.")
@@ -98,7 +101,7 @@ def _verdict(limit: Limit) -> str:
             "seq_len": f"{run} on {hardware} does not fit even with the shortest sequences",
             "micro_batch": f"{run} on {hardware} does not fit even with one sequence at a time",
             "model": f"not even the smallest model considered fits for {kind} on {hardware}",
-            "devices": f"{run} fits on no number of these devices that was tried",
+            "devices": f"{run} does not fit on any number of these devices tried",
             "tokens": f"{run} on {hardware} does not fit",
         }[limit.goal]
         return f"**None**: {nothing}."
@@ -112,11 +115,11 @@ def _verdict(limit: Limit) -> str:
             return f"{_largest(limit)}: {kind} on {hardware}."
         case "tokens":
             span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
-            most = f"**{figures.shown('tokens', limit.value)} tokens**{span} are the most"
-            return f"{most} that {run} on {hardware} gets through."
+            most = f"**{figures.shown('tokens', limit.value)} tokens**{span} is the most data"
+            return f"{most} within {_OTHERS.get(limit.limited_by, 'the limits')}: {run} on {hardware}."
         case _ if limit.value == 1:
             return f"**{hardware}** is enough: {run} fits on a single device{_in_host(limit)}."
-    return f"**{hardware}** are the fewest that fit{_in_host(limit)}: {run}."
+    return f"At least **{hardware}**{_in_host(limit)}: {run} does not fit on fewer."
 
 
 def _in_host(limit: Limit) -> str:
@@ -183,9 +186,9 @@ def serving(limit: Limit) -> list[Block]:
     heads = {
         "context": f"**{value} tokens** is the longest request, prompt and answer, that fits",
         "input_len": f"**{value} tokens** is the longest prompt that fits",
-        "concurrency": f"**{value} users** at once, with {lengths}, are the most",
+        "concurrency": f"At most **{value} users** at once with {lengths}",
         "model": _largest(limit),
-        "devices": f"**{hardware}** {'is' if limit.value == 1 else 'are'} the fewest that serve it",
+        "devices": f"**{hardware}** is enough" if limit.value == 1 else f"At least **{hardware}** to serve it",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
     head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)

@@ -48,7 +48,7 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
     if isinstance(result, TrainingEstimate):
         front = [*lead.training(result, None, None, ()), *_decides(result)]
     elif isinstance(result, ServingEstimate):
-        front = [*lead.serving(result, verdict(result, None), None), *_decides(result)]
+        front = [*lead.serving(result, verdict(result, None, ("fit",)), None), *_decides(result)]
     elif isinstance(result, FitCheck):
         front = _fit(result, width)
     elif name == "Advice":
@@ -115,5 +115,7 @@ def _first(blocks: Sequence[Block], width: int) -> list[Block]:
                 front.append(block)
             case Table(title=title) if title not in _BEHIND and Table not in kinds:
                 front.append(replace(lead.slim(block, _MOST_ROWS, width), title=""))
+                left = len(block.rows) - _MOST_ROWS
+                front += [Note("", [f"{left} more row{'s' * (left > 1)} in the details"], True)] if left > 0 else []
                 kinds.add(Table)
     return front

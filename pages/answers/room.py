@@ -27,7 +27,7 @@ def training(fit: FitCheck) -> list[Block]:
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
     if figures.is_no_room(fit.headroom_bytes) and not fit.tight:
         text = (
-            "**Headroom**: at the upper end of the memory interval it fits because cached blocks are given back when "
+            "**Headroom**: at the upper end of the memory interval it fits because cached blocks are freed when "
             "memory runs short."
         )
     workload = complete(fit.plan).workload

@@ -66,7 +66,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
                 codes = (_DIM,) if quiet else ()
                 return titled(title, "\n".join(dress(line, *codes) for line in lines))
             case page_blocks.Text(text, title):
-                return titled(title, clean(text).rstrip("\n"))
+                return titled(title and f"===== {title}", clean(text).rstrip("\n"))
             case page_blocks.Prose(markdown):
                 return laid_out(markdown, width, colour)
             case page_blocks.Chart(plot, places):

@@ -99,7 +99,7 @@ def _latency(estimate: ServingEstimate) -> Details:
     step = estimate.time
     text = [
         f"A sequence gets a token every {seconds(step.step_s)}; bound by {estimate.bottleneck.replace('_', ' ')}.",
-        f"Prompts are read {percent(step.prompt_utilisation)} of the time.",
+        f"Prefill takes {percent(step.prompt_utilisation)} of the time.",
     ]
     limits: list[Column] = [
         ("limit", lambda row: f"{row.limit} ({row.statistic})"), ("asked", "limit_s"),

@@ -22,7 +22,7 @@ LAYOUTS: list[Column] = [
 ]  # fmt: skip
 # What a deployment was chosen by, for each goal.
 MEASURES = {"throughput": "output_tokens_per_s_per_device", "latency": "e2e_s", "cost": "usd_per_million_output_tokens"}
-_LIMITS: Column = ("limits", lambda row: yes(row.meets_slo))
+_LIMITS: Column = ("limits met", lambda row: yes(row.meets_slo))
 # What holds a deployment back, by its name in a result.
 _HOLDS = {"tpot": "TPOT", "ttft": "TTFT"}
 

@@ -123,7 +123,7 @@ def memory_words(memory: Memory) -> str:
     need = f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)} per device"
     if isinstance(memory, MemoryEstimate) and memory.fits and not memory.tight:
         gives_way = figures.is_no_room(memory.capacity_bytes - memory.high_bytes)
-        return f"{need}, cached blocks being freed when memory runs short" if gives_way else need
+        return f"{need}, as cached blocks are freed when memory runs short" if gives_way else need
     return need
 
 

@@ -51,7 +51,7 @@ def _experts(row: ModelDescription) -> str:
 
 
 def _heads(row: ModelDescription) -> str:
-    return f"{row.heads}, of {row.head_dim}; {row.kv_heads} for keys and values"
+    return f"{row.heads} of width {row.head_dim}; {row.kv_heads} KV heads"
 
 
 def _reading(row: ModelDescription | HardwareDescription) -> str:

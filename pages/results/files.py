@@ -21,16 +21,13 @@ _SERIOUS = "WARNING: "
 def configs(result: RenderedConfigs | WrittenConfigs) -> list[Block]:
     serious = [text.removeprefix(_SERIOUS) for text in result.warnings if text.startswith(_SERIOUS)]
     late = " ".join(f"{text[:1].upper()}{text[1:]}." for text in serious)
+    count = f"{len(result.files)} file{'s' if len(result.files) != 1 else ''}"
     if isinstance(result, WrittenConfigs):
-        head = Headline(f"{len(result.files)} files written to {result.folder}.", not late or None, late)
+        head = _head(late, f"{count} written to {result.folder}.", True)
         files = notes("Written", [f"{file.path}  {file_size(file.bytes)}" for file in result.files])
     else:
-        head = Headline(
-            f"{len(result.files)} files, not written yet: --write DIR writes them (in the app, /config write).",
-            None,
-            late,
-        )
-        files = [Text(file.text, f"===== {file.path} ({file.target})") for file in result.files]
+        head = _head(late, f"{count}, not written yet: --write DIR writes them (in the app, /config write).", None)
+        files = [Text(file.text, f"{file.path} ({file.target})") for file in result.files]
     return [
         head,
         *plan_figures(result.plan),
@@ -41,9 +38,14 @@ def configs(result: RenderedConfigs | WrittenConfigs) -> list[Block]:
     ]
 
 
+def _head(late: str, done: str, good: bool | None) -> Headline:
+    """What became of the files, behind what hurts."""
+    return Headline(late, False, done) if late else Headline(done, good)
+
+
 def report(result: RenderedReport) -> list[Block]:
     """Markdown as it is, for a file or a pipe."""
-    return [Text(result.markdown)]
+    return [Text(result.markdown, verdict=result.verdict)]
 
 
 def written_report(result: WrittenReport) -> list[Block]:

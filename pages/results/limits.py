@@ -50,7 +50,9 @@ def doubt_words(warnings: Sequence[str]) -> str:
         ": ".join(filter(None, (("; " if any(": " in text for text in cause) else ", ").join(cause), effect)))
         for effect, cause in causes.items()
     ]
-    return " ".join(f"{capitalised(text)}." for text in sentences)
+    # A name with a colon is of a row, and keeps its letters.
+    named = (text.partition(" ")[0].endswith(":") for text in sentences)
+    return " ".join(f"{text if name else capitalised(text)}." for text, name in zip(sentences, named, strict=True))
 
 
 def in_doubt(sentence: str, good: bool | None, warnings: Sequence[str], more: str = "") -> Headline:
@@ -87,8 +89,8 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
             kept.append(f"{within} by {by} ({name} {limit}).")
     if goal.free and (row := next((row for row in rows if getattr(row, "elapsed_hours", None) is not None), None)):
         each, days = figures.number(goal.free.hours_per_day), goal.free.days_per_week
-        done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day on {days} days of a week"
-        kept.append(f"By the calendar it takes {done} from the start of the first: machines are free {free}.")
+        done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day, {days} days a week"
+        kept.append(f"Done {done} after the start, with machines free {free}.")
     if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
         words.append(_credit_words(use))
@@ -99,8 +101,8 @@ def _credit_words(use: CreditUse) -> str:
     credits = f"Credits until {use.end}" if use.end else "Credits"
     if use.left_usd >= CENT:
         whole = figures.usd(use.paid_usd + use.left_usd)
-        return f"{credits} pay {figures.usd(use.paid_usd)} of {whole}: {figures.usd(use.left_usd)} is left to pay."
+        return f"{credits} cover {figures.usd(use.paid_usd)} of {whole}; {figures.usd(use.left_usd)} is left to pay."
     if use.high_left_usd >= CENT:
-        return f"{credits} probably pay all of it: up to {figures.usd(use.high_left_usd)} may be left to pay."
-    rest = f": {figures.usd(use.lost_usd)} of them are left" if use.lost_usd >= CENT else ""
-    return f"{credits} pay all of it{rest}."
+        return f"{credits} probably cover all of it; up to {figures.usd(use.high_left_usd)} may be left to pay."
+    rest = f"; {figures.usd(use.lost_usd)} of them is not used" if use.lost_usd >= CENT else ""
+    return f"{credits} cover all of it{rest}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from estimator.units import GIB
 from knowledge import figures
 from knowledge.figures import NONE, plain, rate
 from knowledge.prices.age import price_day
-from pages.blocks import Block, Chart, Figures, Headline, Table
+from pages.blocks import Block, Chart, Figures, Headline, Table, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.estimate import in_words
@@ -33,7 +33,7 @@ _OLD: Column = ("price of", lambda row: price_day(row.price_date, row.stale) if 
 _TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
 _SERVED: list[Column] = [
     "output_tokens_per_s", "ttft_s", "tpot_s", "per_device_bytes", "fits", "max_concurrency",
-    ("limits", lambda row: yes(row.meets_slo)), "usd_per_million_output_tokens",
+    ("limits met", lambda row: yes(row.meets_slo)), "usd_per_million_output_tokens",
     _OLD,
 ]  # fmt: skip
 _OF_A_RUN: list[Column] = [
@@ -229,17 +229,50 @@ def sizes(result: ScalingProjection) -> list[Block]:
 
 def strategies(result: AppliedStrategies) -> list[Block]:
     return [
-        in_doubt(f"{sum(row.fits for row in result.rows)} of {len(result.rows)} layouts fit.", None, result.warnings),
+        in_doubt(f"{fastest(result)} {_fitting(result)}".strip(), _fits_at_all(result), result.warnings),
         *by_strategy(result.rows),
-        Figures(list(result.strategies.items()), "Strategies"),
+        meanings(result.strategies),
         *map(Chart, result.plots),
         *tail(result.warnings, result.assumptions, result.evidence),
     ]
 
 
+def _fits_at_all(result: AppliedStrategies) -> bool:
+    return any(row.fits for row in result.rows)
+
+
+def _fitting(result: AppliedStrategies) -> str:
+    fits, tried = sum(row.fits for row in result.rows), len(result.rows)
+    return "" if fits in (0, tried) else f"{fits} of {tried} layouts fit."
+
+
+def fastest(result: AppliedStrategies) -> str:
+    """Which strategy on which platform does most per device."""
+    able = [row for row in result.rows if row.fits]
+    if not able:
+        return "No strategy fits."
+    best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
+    speed = figures.shown("tokens_per_s_per_device", best.tokens_per_s_per_device)
+    return (
+        f"{capitalised(strategy_words(best.strategy))} on {best.accelerator} is the fastest per device: "
+        f"{best.summary}, {speed} "
+        f"tokens/s per device at {figures.shown('mfu', best.mfu)} MFU."
+    )
+
+
+def strategy_words(name: str) -> str:
+    """A strategy's name as words; some are also names of figures."""
+    return name.replace("_", " ")
+
+
+def meanings(strategies: Mapping[str, str]) -> Figures:
+    """What each strategy makes small, by the name that it has in tables."""
+    return Figures([(strategy_words(name), text) for name, text in strategies.items()], "Strategies")
+
+
 def by_strategy(rows: Sequence[StrategyRow]) -> list[Block]:
     columns: list[Column] = [
-        "model", ("device", "accelerator"), ("strategy", lambda row: row.strategy.replace("_", " ")), "relative_speed",
+        "model", ("device", "accelerator"), ("strategy", lambda row: strategy_words(row.strategy)), "relative_speed",
         *_OF_A_RUN, _LAYOUT, ("why not", "why"),
     ]  # fmt: skip
     return table(rows, columns)

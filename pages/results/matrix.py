@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.figures import NONE, between, label, shown
-from pages.blocks import Block, Figures, Headline, Note
+from pages.blocks import Block, Figures, Headline, Note, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
+from pages.results.many import meanings
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.matrix.render import MatrixCell, RenderedMatrix, WrittenMatrix
@@ -22,9 +23,14 @@ def matrix(result: RenderedMatrix | WrittenMatrix) -> list[Block]:
     runs = sum(cell.runs for cell in cells)
     where = f"written to {folder}" if folder is not None else "--write DIR writes them"
     return [
-        Headline(f"{runs} of {len(cells)} runs can be started; {len(result.files)} files, {where}.", runs > 0 or None),
+        Headline(
+            f"{runs} of {len(cells)} runs can be started; {len(result.files)} files, {where}.",
+            runs > 0,
+            next((f"{capitalised(cell.skip_reason)}." for cell in cells if cell.skip_reason), ""),
+            beware=runs < len(cells),
+        ),
         *predicted(cells),
-        Figures(list(result.strategies.items()), "Strategies"),
+        meanings(result.strategies),
         Figures([("start with", result.launch_command)]),
         *notes("You still have to fill in", result.needs_from_user),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -54,7 +60,7 @@ def results(result: MatrixResults) -> list[Block]:
         *accuracy(result.accuracy),
         *_by_run(cells),
         *notes("No result yet", absent),
-        *([Note("", [f"--json has {rows} rows for the tables of measurements"], True)] if rows else []),
+        *([Note("", [f"--json has them as {rows} rows of measurements"], True)] if rows else []),
         *tail(result.warnings, ()),
     ]
 

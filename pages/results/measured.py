@@ -146,7 +146,7 @@ def _reached(result: HardwareMeasurement) -> str:
     parts = []
     if products:
         best = max(products, key=lambda row: row.rate)
-        parts.append(f"{_rate(best, best.rate)} in {best.what} products")
+        parts.append(f"{_rate(best, best.rate)} in {best.what} matmuls")
     if copies:
         parts.append(f"{_rate(copies, copies.rate)} of memory")
     return f"{result.device} reaches {' and '.join(parts)}." if parts else f"{result.device}: nothing was measured."
@@ -251,7 +251,7 @@ def serving(result: ServingMeasurement) -> list[Block]:
             f"{number(steady.mean_input_tokens or 0)} in, {number(steady.mean_output_tokens or 0)} out",
         ),
     ]
-    doubts = [] if result.tokens_counted else ["the server counts no tokens: a piece of text is taken for one"]
+    doubts = [] if result.tokens_counted else ["the server reports no token counts: each streamed piece counts as one"]
     return [
         Headline(
             f"{result.served_model} answers {number(steady.requests_per_s)} requests and "
@@ -261,7 +261,7 @@ def serving(result: ServingMeasurement) -> list[Block]:
         *table(whole.latencies, columns, "All requests"),
         *[block for part in others for block in table(part.latencies, columns, _named(part))],
         Figures(rows, "The load"),
-        *([Figures(_as_mlperf(result.summary), "As MLPerf tells it")] if result.summary else []),
+        *([Figures(_as_mlperf(result.summary), "As MLPerf reports it")] if result.summary else []),
         *([Figures([(name, f"{value:.2f}") for name, value in result.rouge.items()], "Against the references")]
           if result.rouge else []),
         *notes("Watch out", [*doubts, *result.problems]),

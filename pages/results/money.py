@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import NONE, hours, is_no_room, percent, plain, shown, usd, whole
 from knowledge.prices.age import price_day
@@ -36,9 +36,9 @@ CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 def cost(result: CostEstimate) -> list[Block]:
     rows: list[Column] = [
-        "hours", "device_hours", ("price", lambda _: _price(result)), "usd_per_hour", "usd_per_month",
-        "usd_per_device_hour", "usd_per_step", "usd_per_epoch", "usd_per_million_tokens",
-        "usd_per_million_output_tokens", "usd_per_million_requests", "kwh", "co2_kg",
+        *([] if _goes_on(result) else ["hours", "device_hours"]), ("price", lambda _: _price(result)), "usd_per_hour",
+        "usd_per_month", "usd_per_million_output_tokens", "usd_per_million_tokens", "usd_per_million_requests",
+        "usd_per_device_hour", "usd_per_step", "usd_per_epoch", "kwh", "co2_kg",
     ]  # fmt: skip
     return [
         _cost_verdict(result),
@@ -129,6 +129,12 @@ def dated(row: ProviderCost) -> str:
     return price_day(row.price_date, row.stale)
 
 
+def _goes_on(result: CostEstimate) -> bool:
+    """Whether it is of a deployment that serves on and on: its hours are those of a month."""
+    workload = Plan.model_validate(result.plan).workload
+    return isinstance(workload, Inference) and workload.requests is None
+
+
 def _price(result: CostEstimate) -> str:
     where = " ".join(filter(None, (result.provider, result.instance)))
     return f"{result.price.replace('_', ' ')}{f', {where}' if where else ''}"
@@ -143,19 +149,19 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         broken.append("Over budget.")
     good = False if broken else True if any(within) or result.credits else None
     old = f", at {_old(result)}" if result.stale else ""
-    if result.usd is not None:
+    million = result.usd_per_million_output_tokens
+    if result.usd_per_hour is not None and (result.usd is None or _goes_on(result)):
+        each = f"{usd(million)} per million output tokens: " if million is not None else ""
+        month = f", {usd(result.usd_per_month)} per month" if result.usd_per_month is not None else ""
+        figure = f"{each}{usd(result.usd_per_hour)} per hour{month}{old}."
+    elif result.usd is not None:
         figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{old}."
-    elif result.usd_per_hour is not None:
-        million = result.usd_per_million_output_tokens
-        each = f", {usd(million)} per million output tokens" if million is not None else ""
-        figure = f"{usd(result.usd_per_hour)} per hour{each}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
         alike = ""
         if result.kin_low_usd is not None and result.kin_high_usd is not None:
             ends = dict.fromkeys(map(usd, (result.kin_low_usd, result.kin_high_usd)))
-            alike = f"At what similar devices cost, or one alone, it would be {' to '.join(ends)}: an assumption, "
-            alike += "no offer."
+            alike = f"At the price of similar devices it would be {' to '.join(ends)}: an assumption, not an offer."
         return Headline(" ".join([*broken, f"{unpriced(result)}{takes}.", alike]).strip(), False)
     words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
     doubt = doubt_words(untold(result))
@@ -320,7 +326,7 @@ def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
 def _free(row: ClusterOption) -> str:
     # Such a layout fits since what is cached gives way, and would not be told otherwise.
     given_back = row.headroom_bytes is not None and is_no_room(row.headroom_bytes)
-    return shown("headroom_bytes", row.headroom_bytes) + (", but caches are given back" if given_back else "")
+    return shown("headroom_bytes", row.headroom_bytes) + (", but cached blocks are freed" if given_back else "")
 
 
 CLUSTER: tuple[Column, ...] = (

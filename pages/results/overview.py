@@ -121,9 +121,11 @@ def figure_rows(result: BaseModel) -> list[Row]:
 def latency_limit(row: LatencyLimit) -> str:
     """'TTFT 297 ms, over 200 ms'."""
     name = f"{'p99 ' if row.statistic == 'p99' else ''}{row.limit.upper()}"
-    value = "without end" if row.value_s is None else figures.shown("value_s", row.value_s)
+    value = "grows without bound" if row.value_s is None else figures.shown("value_s", row.value_s)
     side = "within" if row.met else "over"
-    return one_line(f"{name} {value}, {side} {figures.shown('limit_s', row.limit_s)}{'' if row.sure else '?'}")
+    return one_line(
+        f"{name} {value}, {side} {figures.shown('limit_s', row.limit_s)}{'' if row.sure else ', not certain'}"
+    )
 
 
 def _parts(result: BaseModel) -> list[BaseModel]:

@@ -77,7 +77,7 @@ def _left(result: ImportedConfig) -> list[Block]:
     rows = [[row.key, _short(row.value), row.why] for row in left[:_SHOWN]]
     neutral = len(result.not_read) - len(left)
     more = [f"{len(left) - _SHOWN} more keys were not read"] if len(left) > _SHOWN else []
-    more += [f"{neutral} keys that change neither memory nor time were left aside"] if neutral else []
+    more += [f"{neutral} keys that affect neither memory nor time were ignored"] if neutral else []
     more += [f"{name} is named and not given" for name in result.refers]
     return [
         *([Table(("not read", "value", "why"), rows)] if rows else []),

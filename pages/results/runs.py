@@ -86,8 +86,7 @@ def rated(result: RunRating) -> list[Block]:
 
 def _cause(row: LikelyCause) -> str:
     return (
-        f"{row.what}: {rate(row.explained_tokens_per_s)} tokens/s would be expected then, and "
-        f"{percent(row.gain)} more without"
+        f"{row.what} (then {rate(row.explained_tokens_per_s)} tokens/s are expected, {percent(row.gain)} more without)"
     )
 
 
@@ -102,10 +101,10 @@ def reading(result: RunReading) -> list[Block]:
         *([verdict(judged)] if judged else []),
         *_latencies(result),
         Figures(_figures(result), "Measured"),
-        *([Figures(plan_rows(result.plan), "Plan, as far as it is said")] if result.plan else []),
+        *([Figures(plan_rows(result.plan), "Plan, as far as the log says")] if result.plan else []),
         *(rated(judged) if judged else []),
         *([] if judged else notes("What stands out", result.findings)),
-        *notes("Not said, and needed to rate it", [f"--set {path}=…" for path in result.missing]),
+        *notes("Needed to rate it", [f"--set {path}=…" for path in result.missing]),
         *([Note("Software", [f"{name} {version}" for name, version in result.software.items()], True)]
           if result.software else []),
         *[Chart(plot) for plot in result.plots],
@@ -244,7 +243,7 @@ def calibration(result: LocalCalibration) -> list[Block]:
         ]
     used = [row for row in result.families if row.helps]
     head = (
-        "Nothing was changed: runs that were left out are not estimated better."
+        "Nothing was changed: held-out runs are not estimated better."
         if not used
         else (
             f"Estimates on {', '.join(row.family for row in used)} rest on your own runs"

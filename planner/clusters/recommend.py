@@ -127,11 +127,14 @@ def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
 
 
 def sort_of(ask: Asked) -> Sort:
-    """By the plan's objective where it names one. Of a run whose length is not known more devices always take less time
-    for the same money, so that cost alone decides."""
+    """By the plan's objective where it names one. A deadline without a budget says how fast is fast enough, so that the
+    cheapest that meets it comes first. Of a run whose length is not known more devices always take less time for the
+    same money, so that cost alone decides."""
     goal = ask.plan.goal
     if "objective" in goal.model_fields_set:
         return _SORTS[goal.objective]
+    if ask.deadline_h is not None and ask.max_usd is None:
+        return "cost"
     return "balanced" if ask.ends or isinstance(ask.plan.workload, Inference) else "cost"
 
 
@@ -166,7 +169,7 @@ def ranked(ask: Asked, sort: Sort, limit: int) -> Recommended:
 
     def place(choice: ClusterChoice) -> tuple[Any, ...]:
         missed = 0.0 if satisfied else _missed(ask, choice.option)
-        return missed, _key(choice.option, sort, ask.unhurried_h)
+        return missed, _may_be_late(ask, choice.option), _key(choice.option, sort, ask.unhurried_h)
 
     late = (Beyond(each.money, each.time, each.missed(ask), each.measured) for each in candidates)
 
@@ -307,6 +310,12 @@ def _winners(ask: Asked, candidates: list[Candidate], sort: Sort, limit: int) ->
 def _nearest(ask: Asked, candidates: list[Candidate], limit: int) -> list[Candidate]:
     """Those that miss the limits by the least factor."""
     return sorted(candidates, key=lambda candidate: (candidate.missed(ask), candidate.money))[:limit]
+
+
+def _may_be_late(ask: Asked, option: ClusterOption) -> bool:
+    """Whether the upper end of its time is past the deadline."""
+    high_h = option.high_hours
+    return ask.deadline_h is not None and high_h is not None and high_h > ask.deadline_h
 
 
 def _missed(ask: Asked, option: ClusterOption) -> float:

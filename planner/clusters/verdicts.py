@@ -24,6 +24,8 @@ from planner.training.neighbours import family_sizes
 
 # The nearest plans, and the devices that they are looked for on: those that come nearest to the limits.
 _NEAREST, _TRIED_DEVICES = 3, 4
+# A change of price or speed by more than this is no uncertainty: a doubling.
+_MOST_CHANGE = 1.0
 # Written in whole percent this is all of it.
 _ALMOST_ALL = 0.995
 Best = Callable[[Asked], ClusterChoice | None]
@@ -61,11 +63,11 @@ def winner_changes(
     second = next(iter(behind), None)
     if second is not None and value(first) > 0.0:
         times = value(second) / value(first)
-        if sort != "time" and times > 1.0:
+        if sort != "time" and 0.0 < times - 1.0 <= _MOST_CHANGE:
             text = f"{named(first)} costs {percent(times - 1.0)} more an hour"
             yield WinnerChange(assumption="price", what=text, winner=named(second), within=False)
         slower = math.sqrt(times) if sort == "balanced" else times
-        if slower > 1.0:
+        if 0.0 < slower - 1.0 <= _MOST_CHANGE:
             room = first.high_hours / first.hours - 1.0 if first.hours and first.high_hours else 0.0
             text = f"{named(first)} is {percent(slower - 1.0)} slower"
             yield WinnerChange(assumption="speed", what=text, winner=named(second), within=slower - 1.0 <= room)

@@ -162,7 +162,7 @@ def _of_the_best(
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"
     yield f"{text}."
-    own = ", each split as suits it" if _split_apart(rows, estimates) else ""
+    own = ", each in its own best layout" if _split_apart(rows, estimates) else ""
     for kind, words in (("cost", "costs the least per token"), ("memory", f"needs the least memory per device{own}")):
         if name := best[kind]:
             yield f"{name} {'also ' if name == fastest.name else ''}{words}."

@@ -77,9 +77,9 @@ def _headroom(memory: Any, entry: int, value: float) -> Account:
 
 def _spreads(job: ServingJob, accounts: Accounts, values: Mapping[str, Any]) -> dict[str, Spread]:
     factors = job.factors
-    how = f"half of the interval that holds 80 % of the configurations of {job.engine.name} left out of the fit"
+    how = f"which holds 80 % of the configurations of {job.engine.name} when they are left out of the fit"
     if not (factors.engine_measured and factors.device_measured):
-        how = "from sources that were left out of the fit whole, as nothing was measured of this engine or device"
+        how = "from sources left out of the fit as a whole, as nothing was measured of this engine or device"
 
     def of(spread: float) -> Spread:
         return Spread(spread, spread, factors.runs, how)

@@ -99,12 +99,12 @@ def _roofline(values: Mapping[str, Any], flop: float, job: Job) -> dict[str, Cal
 def _spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
     factors, calibration = job.calibration.framework, job.calibration
     of = factors.framework
-    memory = "half of the interval that holds 80 % of measured peaks when they are left out of the fit"
+    memory = "which holds 80 % of measured peaks when they are left out of the fit"
     if job.unmeasured_memory:
         memory += f"; wider for what no peak was measured of: {', '.join(job.unmeasured_memory)}"
-    time = f"half of the interval that holds 80 % of the runs of {of} when they are left out of the fit"
+    time = f"which holds 80 % of the runs of {of} when they are left out of the fit"
     if not (calibration.device_measured and calibration.time_measured):
-        time = "from sources that were left out of the fit whole, as nothing was measured of this framework or device"
+        time = "from sources left out of the fit as a whole, as nothing was measured of this framework or device"
     if job.plan.overrides.mfu is not None:
         time = "as the MFU is your own"
     fast = Spread(job.time_spread, job.time_spread, factors.runs, time)

@@ -66,8 +66,8 @@ def _first_that_fits(planned: Planned, asked: Plan, name: str) -> Iterator[tuple
             level,
             Remedy(
                 patch=patch,
-                what=f"{name} with {how}",
-                why=f"the fastest of {other.search.valid} layouts of {name} that fits, all of these together",
+                what=f"{name}: {how}",
+                why=f"the fastest of {other.search.valid} layouts of {name} that fits, with all of these together",
                 per_device_bytes=after,
                 saves_bytes=before - after,
                 fits=True,

@@ -141,7 +141,7 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
         "workload.framework": free.job.framework.name,
         "workload.global_batch": free.job.global_batch,
     }
-    why = f"of {free.search.valid} layouts this one that fits is best for the plan's goal"
+    why = f"the best for the plan's goal of the {free.search.valid} layouts tried"
     summary = free.estimates.layouts.summary(free.index)
     return _estimated(planned, Change("layout", patch, f"another layout: {summary}", why), now)
 
@@ -160,7 +160,7 @@ def _activation_changes(planned: Planned) -> list[Change]:
         ("full", "only the input of each layer is kept; its forward pass runs again in the backward pass"),
     ):
         if row["recompute"] != mode and not (mode == "selective" and job.framework.recompute.selective == "none"):
-            tried.append(Change("recompute", {"layout.recompute": mode}, f"recompute activations ({mode})", why))
+            tried.append(Change("recompute", {"layout.recompute": mode}, f"{mode} recompute", why))
     for size in sorted({1, micro // 2} - {0, micro}, reverse=True):
         what = "one sequence per micro-batch" if size == 1 else f"{size} sequences per micro-batch"
         why = "activations and logits shrink with it; more micro-batches make up the same global batch"
@@ -182,7 +182,7 @@ def _state_changes(planned: Planned) -> list[Change]:
         Change(
             "zero_stage",
             {"layout.zero_stage": stage},
-            f"shard more states (ZeRO-{stage})",
+            f"ZeRO-{stage} (more states sharded)",
             f"{sharded[stage]} are dealt over the data-parallel devices, which gather them over the network",
         )
         for stage in framework.limits.zero_stages
@@ -193,24 +193,24 @@ def _state_changes(planned: Planned) -> list[Change]:
         tried.append(Change("optimizer", {"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
     if training.optimizer in framework.limits.steps_in_backward and not training.optimizer_in_backward:
         patch = {"workload.optimizer_in_backward": True, "workload.micro_batch": None}
-        what, why = "update weights within the backward pass", "a gradient is freed as soon as its weight is updated"
+        what, why = "weight updates within the backward pass", "a gradient is freed as soon as its weight is updated"
         tried.append(Change("optimizer_in_backward", patch, what, why))
     if row["offload"] == "none":
         tried += [
             Change(
                 "offload",
                 {"layout.offload": kind},
-                f"offload {kind} to host memory",
+                f"{kind} offloaded to host memory",
                 "they live in host memory and cross the host link when they are used",
             )
             for kind in framework.limits.offloads
         ]
     if training.method == "full" and training.stage != "pretrain" and (moved := _moved(planned, "lora")):
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
-        tried.append(Change("lora", moved, f"train LoRA adapters instead of all weights{_on(moved)}", why, "training"))
+        tried.append(Change("lora", moved, f"LoRA adapters instead of all weights{_on(moved)}", why, "training"))
     if training.method in ("full", "lora") and training.stage != "pretrain" and (moved := _moved(planned, "qlora")):
         why = "the frozen weights are kept in 4 bits and read as 16 bits when they are used"
-        tried.append(Change("qlora", moved, f"train adapters on 4-bit weights (QLoRA){_on(moved)}", why, "training"))
+        tried.append(Change("qlora", moved, f"QLoRA (adapters on 4-bit weights){_on(moved)}", why, "training"))
     return tried
 
 
@@ -290,14 +290,14 @@ def _looser(planned: Planned) -> list[Change]:
         Change(
             "zero_stage",
             {"layout.zero_stage": stage},
-            f"shard less (ZeRO-{stage})",
+            f"ZeRO-{stage} (fewer states sharded)",
             "less is gathered over the network",
         )
         for stage in job.framework.limits.zero_stages
         if stage < row["zero_stage"]
     ]
     if row["offload"] != "none":
-        what = f"keep {row['offload']} on the device"
+        what = f"{row['offload']} kept on the device"
         tried.append(Change("offload", {"layout.offload": "none"}, what, "nothing crosses to the host"))
     per_replica = micro * int(layouts.grad_accum[index])
     tried += [

@@ -100,7 +100,7 @@ def changes(served: Served) -> Iterator[Change]:
     tokens = int(served.estimates.deployments.max_tokens[served.entry])
     if tokens > 2048:
         why = "the largest step needs less, and prompts are read in smaller pieces"
-        yield Change("max_batched_tokens", {"workload.max_batched_tokens": 2048}, "2048 tokens a step at most", why)
+        yield Change("max_batched_tokens", {"workload.max_batched_tokens": 2048}, "at most 2,048 tokens per step", why)
 
 
 def _shared_out(served: Served) -> Iterator[Change]:

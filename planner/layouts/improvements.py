@@ -106,7 +106,7 @@ def _memory_for_speed(planned: Planned) -> Iterator[Change]:
             yield Change("zero_stage", {"layout.zero_stage": stage}, f"ZeRO-{stage}", why)
     if row["offload"] != "none":
         why = "nothing crosses the link to the host"
-        yield Change("offload", {"layout.offload": "none"}, f"keep {row['offload']} on the device", why)
+        yield Change("offload", {"layout.offload": "none"}, f"{row['offload']} kept on the device", why)
 
 
 def _split_changes(planned: Planned) -> Iterator[Change]:

@@ -39,17 +39,16 @@ _BEST = 64
 _MOST_REFUSALS = 8
 _MEANING = {
     "maximum_performance": "the shortest step",
-    IDENTICAL: "one layout for all platforms, the one with the least geometric mean of step times",
+    IDENTICAL: "the same layout on all platforms: the lowest geometric mean of step times",
     "memory_optimized": "the least memory per device",
-    "minimal_communication": "the least communication in a step that nothing hides, of layouts of TP 1 and PP 1 where "
-    "one fits",
-    "balanced": "the least geometric mean of three ratios: step time over the shortest, communication on top of the "
-    "shortest step over the least such, and memory on top of the device's capacity over the least such",
-    CUSTOM: "the layout given, and the fastest of what it leaves open",
-    "data": "the shortest step of TP 1 and PP 1",
-    "model": "the shortest step of tensor parallelism without pipeline stages",
-    "pipeline": "the shortest step of pipeline stages without tensor parallelism",
-    "hybrid": "the shortest step of tensor parallelism and pipeline stages together",
+    "minimal_communication": "the least exposed communication in a step, with TP 1 and PP 1 where that fits",
+    "balanced": "the lowest geometric mean of step time, step time with exposed communication, and memory, each over "
+    "the best",
+    CUSTOM: "the layout given; the fastest of what it leaves open",
+    "data": "the shortest step with TP 1 and PP 1",
+    "model": "the shortest step with tensor parallelism and no pipeline stages",
+    "pipeline": "the shortest step with pipeline stages and no tensor parallelism",
+    "hybrid": "the shortest step with both tensor parallelism and pipeline stages",
 }
 
 

@@ -191,7 +191,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     if best is None:
         return _Furthest(trials, None, beyond or 1, beyond)
     if beyond is None:
-        return _Furthest(trials, best, 1, None, ("range", "it fits on a single device, and there is nothing below one"))
+        return _Furthest(trials, best, 1, None, ("range", "it fits on a single device"))
     return _Furthest(trials, best, 1, beyond)
 
 

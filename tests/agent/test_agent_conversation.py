@@ -159,7 +159,7 @@ def test_how_many_devices_are_needed() -> None:
     assert limit["arguments"]["goal"] == "devices"
     counts = [call["arguments"]["count"] for call in runs]
     assert counts == [counts[0], 2 * counts[0], 4 * counts[0]]
-    assert f"{counts[0]} x h100-sxm are the fewest that fit" in done["answer"]
+    assert f"At least {counts[0]} x h100-sxm" in done["answer"]
     assert all(f"| {count} devices | yes" in done["answer"] for count in counts)
     assert done["ungrounded"] == []
     assert "count" not in done["plan"]["cluster"]

@@ -93,7 +93,7 @@ def test_a_deadline_that_is_missed_is_said_first():
     for path, content in files.items():
         if not path.endswith(".json"):
             line = content.splitlines()[1 if path == "job.sbatch" else 0]
-            assert "WARNING: the run is predicted to take 117 h, and its deadline is 5 h" in line
+            assert "WARNING: the run is predicted to take 4.9 days, and its deadline is 5.0 hours" in line
     assert "--time=0-05" not in files["job.sbatch"]
 
 

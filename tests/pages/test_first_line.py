@@ -138,9 +138,11 @@ def test_what_costs_as_much_when_rounded_is_told_apart_by_its_share() -> None:
 
 def test_where_nothing_holds_back_nothing_is_called_a_bottleneck() -> None:
     found: Any = find("find_limit").run({"model": "gpt2", "accelerator": "h100-sxm", "goal": "devices"})
-    told = " ".join(block.markdown for block in answer(found) if isinstance(block, Prose))
+    head, *rest = answer(found)
+    told = " ".join(block.markdown for block in rest if isinstance(block, Prose))
     assert found.limited_by == "range"
-    assert "It fits on a single device" in told
+    assert isinstance(head, Headline)
+    assert "fits on a single device" in head.text
     assert "Bottleneck" not in told
 
 

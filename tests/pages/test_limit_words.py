@@ -32,9 +32,9 @@ def test_how_far_a_cost_is_from_the_budget(usd: float, high: float, kind: str, w
 @pytest.mark.parametrize(
     ("credits_usd", "kind", "words"),
     [
-        (500, "broken", "Credits until 2027-06-30 pay $500 of "),
-        (2500, "doubtful", "Credits until 2027-06-30 probably pay all of it: up to "),
-        (9000, "kept", "Credits until 2027-06-30 pay all of it: "),
+        (500, "broken", "Credits until 2027-06-30 cover $500 of "),
+        (2500, "doubtful", "Credits until 2027-06-30 probably cover all of it; up to "),
+        (9000, "kept", "Credits until 2027-06-30 cover all of it; "),
     ],
 )
 def test_what_credits_pay(credits_usd: float, kind: str, words: str) -> None:
@@ -54,8 +54,8 @@ def test_without_limits_nothing_is_said() -> None:
 
 
 def test_a_verdict_with_a_warning_is_in_doubt_and_one_that_fails_is_bad() -> None:
-    assert verdict("**96 users** are the most.", True).tone == "good"
-    doubtful = verdict("96 users are the most.", True, ["beyond what was measured"])
+    assert verdict("At most **96 users**.", True).tone == "good"
+    doubtful = verdict("At most 96 users.", True, ["beyond what was measured"])
     assert doubtful.tone == "beware"
     assert doubtful.more == "Beyond what was measured."
     assert verdict("None fits.", False, ["beyond what was measured"]).tone == "bad"

@@ -407,7 +407,7 @@ class TestWriting:
         words = ("configs", *SMALL, "--targets", "deepspeed", "--write", "runs/small")
         code, out, err = run(capsys, *words)
         assert (code, err) == (0, "")
-        assert out.startswith("1 files written to runs/small.")
+        assert out.startswith("1 file written to runs/small.")
         text = (own_folder / "runs/small/deepspeed.json").read_text()
         assert json.loads(text)["train_batch_size"] > 0
         (own_folder / "runs/small/deepspeed.json").write_text("mine")

@@ -9,16 +9,29 @@ from tui.arguments.parser import Parser
 from tui.arguments.planning import add_forms
 
 _MORE = {
-    "models": "; test: what the language model can do that is configured",
+    "models": "; test: what the configured language model can do",
     "prices": "; age: how old they are; update FILE|URL: take over a published list",
 }
+_EXAMPLES = {
+    "models": ("llama 3.1", "add my-org/my-8b ./config.json", "test openai"),
+    "hardware": ("mi300", "add my-h100 like=h100-sxm memory_gib=94"),
+    "prices": ("lambda", "add provider=ACME instance=h8 accelerator=h100-sxm count=8 usd_per_hour=17.6", "age",
+               "update vms.csv --provider AWS"),
+}  # fmt: skip
 CATALOGUES = {"models": "model catalogue", "hardware": "accelerator catalogue", "prices": "price book"}
 
 
 def add_catalogues(commands: Any) -> None:
     for name, what in CATALOGUES.items():
         more = _MORE.get(name, "")
-        catalogue = commands.add_parser(name, help=f"list the {what}; add: put a row of your own into it{more}")
+        told = f"list the {what}; add: put a row of your own into it{more}"
+        examples = "\n  ".join(f"shardwise {name} {words}" for words in _EXAMPLES[name])
+        catalogue = commands.add_parser(
+            name,
+            help=told,
+            description=f"{told[0].upper()}{told[1:]}.\n\nexamples:\n  {examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         catalogue.add_argument(
             "query",
             nargs="*",
@@ -28,7 +41,9 @@ def add_catalogues(commands: Any) -> None:
         catalogue.add_argument("--overwrite", action="store_true", help="add in place of your row of that name")
         catalogue.add_argument("--json", action="store_true", help="print the rows as one JSON list")
         if name == "prices":
-            catalogue.add_argument("--provider", help="only this provider; update: whose a list is that does not say")
+            catalogue.add_argument(
+                "--provider", help="only this provider; update: the provider, where a list names none"
+            )
             catalogue.add_argument("--region", action="append", help="only this region; may be repeated")
             catalogue.add_argument("--dry-run", action="store_true", help="update: say what it would do, write nothing")
         catalogue.set_defaults(run="tui.commands.catalogue", catalogue=name)
@@ -54,7 +69,7 @@ def add_scenarios(commands: Any) -> None:
     saved.add_argument("--set", metavar="KEY=VALUE", action="append", help="any field, dotted or flat: layout.tp=4")
     saved.add_argument("--overwrite", action="store_true", help="in place of what is saved under the name")
     deleted.add_argument("-y", "--yes", action="store_true", help="without being asked")
-    differ = what.add_parser("diff", help="what two plans differ in, and what that does")
+    differ = what.add_parser("diff", help="what differs between two plans, and its effect")
     for side in ("a", "b"):
         differ.add_argument(side, help="a saved plan's name, or a YAML or JSON file")
     for text in (listed, differ):

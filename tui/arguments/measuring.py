@@ -11,7 +11,7 @@ from tui.planning import MEASURING
 
 
 def add_measure(commands: Any, command: str | None, every_flag: bool) -> None:
-    measure = commands.add_parser("measure", help="what this machine is and does, and what estimates are fitted to")
+    measure = commands.add_parser("measure", help="measure this machine and runs on it, and fit estimates to them")
     what = measure.add_subparsers(title="commands", metavar="WHAT", required=True, parser_class=Parser)
     add_planning(what, MEASURING, command, every_flag)
     _add_hardware(what)
@@ -21,7 +21,9 @@ def add_measure(commands: Any, command: str | None, every_flag: bool) -> None:
     fitting = what.add_parser("fit", help="fit estimates to your own runs: a local calibration that they then rest on")
     fitting.add_argument("--dry", action="store_true", help="show what it would do, and write nothing")
     fitting.add_argument("--reset", action="store_true", help="take the local calibration away")
-    fitting.add_argument("--shipped", action="store_true", help="in a checkout: fit what ships again (minutes)")
+    fitting.add_argument(
+        "--shipped", action="store_true", help="in a checkout: refit the shipped calibration (minutes)"
+    )
     fitting.set_defaults(run="tui.commands.measure")
 
 
@@ -30,16 +32,16 @@ def _add_history(commands: Any) -> None:
     adding = commands.add_parser("add", help="keep the runs of a log, a tracker's folder or an exported file")
     adding.add_argument("path", help="what `measure logs` reads, or a file of `measure export`")
     adding.add_argument("--name", default="", help="what the run is called")
-    adding.add_argument("--note", default="", help="what else is to be known of it")
+    adding.add_argument("--note", default="", help="anything else worth knowing about it")
     adding.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", help="a plan field that it lacks: cluster.count=8"
+        "--set", metavar="KEY=VALUE", action="append", help="a plan field that it does not say: cluster.count=8"
     )
-    adding.add_argument("--tag", dest="tags", action="append", default=[], help="a tag; may be said again")
+    adding.add_argument("--tag", dest="tags", action="append", default=[], help="a tag; may be repeated")
     exporting = commands.add_parser("export", help="write runs as one file to share: JSON, YAML or CSV")
-    exporting.add_argument("runs", nargs="*", metavar="RUN", help="ids or names; all if none")
+    exporting.add_argument("runs", nargs="*", metavar="RUN", help="ids or names (default: all)")
     exporting.add_argument("--format", choices=("json", "yaml", "csv"), default="json", help="json unless given")
     board = commands.add_parser("board", help="write the history as pictures: a page .html, or one picture .svg, .png")
-    board.add_argument("file", metavar="FILE", help="a new file; its end says what it is")
+    board.add_argument("file", metavar="FILE", help="a new file; its ending sets the format")
     board.add_argument("--tag", metavar="TAG", help="only runs with this tag")
     board.add_argument("--model", metavar="NAME", help="only runs whose model has this in its name")
     tagging = commands.add_parser("tag", help="give a run other tags")
@@ -54,7 +56,7 @@ def _add_history(commands: Any) -> None:
 
 def _add_hardware(commands: Any) -> None:
     hardware = commands.add_parser(
-        "hardware", help="measure products, memory, links and disk of this machine; plans then have it as your own"
+        "hardware", help="measure matmuls, memory, links and disk of this machine; plans then have it as your own"
     )
     hardware.add_argument("--seconds", type=float, metavar="S", help="of measuring (default: 30)")
     hardware.add_argument("--device", choices=("auto", "cuda", "mps", "cpu"), help="what PyTorch computes on")
@@ -75,7 +77,7 @@ def _add_queue(commands: Any) -> None:
     queue.add_argument("folder", help="of the matrix: shardwise matrix … --write runs/matrix")
     queue.add_argument("cells", nargs="*", metavar="PATTERN", help="cells by their folders: '*/h100-*', '00-*'")
     queue.add_argument("--cooldown-s", type=float, default=20.0, metavar="S", help="pause between cells (default: 20)")
-    queue.add_argument("--again", action="store_true", help="those that are done too")
+    queue.add_argument("--again", action="store_true", help="finished cells too")
     queue.add_argument("--json", action="store_true", help="print the results as one JSON object")
     queue.set_defaults(run="tui.commands.queue")
 
@@ -85,22 +87,26 @@ def _add_load(commands: Any) -> None:
     load.add_argument("url", nargs="+", help="endpoints without /v1, http://127.0.0.1:8000: several share the load")
     load.add_argument("--served-model", metavar="NAME", help="the endpoint's name for the model (default: --model)")
     load.add_argument("--key-variable", metavar="NAME", help="environment variable that holds the key")
-    load.add_argument("--concurrency", type=int, metavar="N", help="clients, each with one request at a time")
-    load.add_argument("--request-rate", type=float, metavar="R", help="requests a second that come by chance")
-    load.add_argument("--requests", type=int, metavar="N", help="how many in all")
+    load.add_argument("--concurrency", type=int, metavar="N", help="clients, one request at a time each")
+    load.add_argument("--request-rate", type=float, metavar="R", help="requests per second, arriving at random")
+    load.add_argument("--requests", type=int, metavar="N", help="number of requests")
     load.add_argument("--trace", metavar="FILE", help="at_s, input_len, output_len of each: YAML, JSON, JSONL or CSV")
-    load.add_argument("--input-len", type=int, metavar="TOKENS", help="of each request")
-    load.add_argument("--output-len", type=int, metavar="TOKENS", help="of each answer")
-    load.add_argument("--turns", type=int, metavar="N", help="of each conversation, with all that was said before")
+    load.add_argument("--input-len", type=int, metavar="TOKENS", help="tokens of each prompt")
+    load.add_argument("--output-len", type=int, metavar="TOKENS", help="tokens of each answer")
+    load.add_argument(
+        "--turns", type=int, metavar="N", help="turns of each conversation, with all that was said before"
+    )
     load.add_argument("--references", metavar="FILE", help="prompt, reference of each: answers are scored by ROUGE")
-    load.add_argument("--ttft-slo-ms", type=float, metavar="MS", help="limit of the first token")
-    load.add_argument("--tpot-slo-ms", type=float, metavar="MS", help="limit of each token after it")
-    load.add_argument("--timeout-s", type=float, metavar="S", help="after which a request has failed (default: 600)")
-    load.add_argument("--seed", type=int, metavar="N", help="of the arrivals")
-    load.add_argument("--model", metavar="MODEL", help="with --accelerator: what is predicted stands beside it")
+    load.add_argument("--ttft-slo-ms", type=float, metavar="MS", help="limit of TTFT")
+    load.add_argument("--tpot-slo-ms", type=float, metavar="MS", help="limit of TPOT")
+    load.add_argument(
+        "--timeout-s", type=float, metavar="S", help="seconds after which a request has failed (default: 600)"
+    )
+    load.add_argument("--seed", type=int, metavar="N", help="seed of the arrivals")
+    load.add_argument("--model", metavar="MODEL", help="with --accelerator: the prediction stands beside it")
     load.add_argument("--accelerator", metavar="NAME", help="what the endpoint runs on")
-    load.add_argument("--count", type=int, metavar="N", help="how many of them")
-    load.add_argument("--engine", metavar="NAME", help="what serves there")
-    load.add_argument("--keep", action="store_true", help="as a run of the history")
+    load.add_argument("--count", type=int, metavar="N", help="number of accelerators")
+    load.add_argument("--engine", metavar="NAME", help="serving engine")
+    load.add_argument("--keep", action="store_true", help="keep it as a run of the history")
     load.add_argument("--json", action="store_true", help="print the result as one JSON object")
     load.set_defaults(run="tui.commands.load")

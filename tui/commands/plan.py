@@ -8,7 +8,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from pages.answers.page import page_of
-from pages.blocks import Block, Chart, Headline, ranked
+from pages.blocks import Block, Chart, Headline, Text, ranked
 from pages.rendering import markdown, terminal
 from planner.results import FitCheck
 from tools.registry import find
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 def show(blocks: list[Block], arguments: argparse.Namespace) -> None:
     """The page: its first line, its first lines, or all of it, for a terminal or as Markdown."""
     if arguments.brief:
-        blocks = [block for block in blocks if isinstance(block, Headline)] or blocks[:1]
+        blocks = [block for block in blocks if isinstance(block, Headline)] or _verdicts(blocks) or blocks[:1]
     if arguments.md:
         lead, details = ranked(blocks)
         print(markdown.render([*lead, *(details if arguments.why else ())]))
@@ -56,6 +56,10 @@ def show(blocks: list[Block], arguments: argparse.Namespace) -> None:
     # A hint is for people: who reads a pipe knows what to ask for.
     if ranked(blocks)[1] and not arguments.why and sys.stdout.isatty():
         say("The whole of it, what was assumed and what it rests on: --why.")
+
+
+def _verdicts(blocks: list[Block]) -> list[Block]:
+    return [Headline(block.verdict) for block in blocks if isinstance(block, Text) and block.verdict]
 
 
 def _refuse_unwritten(request: dict[str, Any], writes: str, shows: str | None) -> None:

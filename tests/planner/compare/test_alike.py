@@ -60,4 +60,4 @@ def test_memory_that_goes_with_another_split_is_told_with_it() -> None:
     assert len({row.summary for row in result.rows}) == 2  # type: ignore[union-attr]
     said = [text for text in result.conclusions if "memory" in text and "speed" not in text]
     assert said
-    assert all("split as suits it" in text or "; it is DP" in text for text in said)
+    assert all("in its own best layout" in text or "; it is DP" in text for text in said)
