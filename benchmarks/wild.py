@@ -2,9 +2,10 @@
 
 `python benchmarks/wild.py FOLDER [SET]` reads each file at its commit from clones in FOLDER (owner+name, bare or not;
 `git clone --bare https://github.com/owner/name owner+name`) with the files that it names, on H100s, eight where it does
-not say how many, or the fewest that its batch and layout can be dealt to where that is not eight, and prints the outcomes that are no longer those of wild.csv and the shares. A file is `run` where it
-says a run that a Plan can say, `part` where something decides that only another file, a command line or a machine
-knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`, `unrunnable`;
+not say how many or the fewest that can be, and prints the outcomes that are no longer those of wild.csv and the shares.
+A file is `run` where it says a run that a Plan can say, `part` where something decides that only another file, a
+command line or a machine knows or no Plan has, `none` where it is no run. Outcomes: `verdict`, `asks`, `refused`,
+`unrunnable`;
 at first sight also `wrong`, a verdict that was mended since.
 """
 

@@ -19,6 +19,7 @@ _WORDS = 50257
 _OF_20B = 50277
 # The least and the most that tokenizers in use have: Llama 2's and Gemma's (their config.json, vocab_size).
 _VOCABULARY_SIZES = (32000, 262144)
+_ON_ENGINE = ("te_mha", "te_layernorm_mlp", "te_columnparallel", "te_rowparallel")
 _GATED = ("swiglu", "geglu", "reglu", "liglu", "bilinear")
 # Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
 _ATTENTION = {"global", "local", "flash", "sparse_fixed", "sparse_variable", "bigbird", "bslongformer"}
@@ -31,6 +32,7 @@ def read(keys: Keys, findings: Findings) -> None:
         # The model without the classes of its pipeline.
         keys.put("pipe_parallel_size", 1, stages.line)
     _shape(keys, findings)
+    _engine(keys, findings)
     read_mapped("gpt_neox", keys, findings)
 
 
@@ -41,6 +43,18 @@ def _underscored(keys: Keys) -> Keys:
     return flat
 
 
+def _engine(keys: Keys, findings: Findings) -> None:
+    """Layers on Transformer Engine, which keeps no more than they do without it: only what fits is sure."""
+    item = next((keys.items[name] for name in _ON_ENGINE if is_set(keys.items.get(name))), None)
+    if item is None:
+        return
+    half = is_set(keys.take("fp16.enabled"))
+    for name in ("precision", "bf16.enabled"):
+        keys.take(name)
+    why = "runs layers on Transformer Engine, in fp8 where te_fp8_format says so: it takes at most what 16 bits take"
+    findings.at_most("workload.precision", "fp16" if half else "bf16", item, why)
+
+
 def _shape(keys: Keys, findings: Findings) -> None:
     """The model by its dimensions; where its tokenizer is not a usual one, one for the least and the most words."""
     numbers = {name: as_number(keys.look(name)) for name in ("num_layers", "hidden_size", "num_attention_heads")}
@@ -49,7 +63,12 @@ def _shape(keys: Keys, findings: Findings) -> None:
     if layers is not None and not kinds <= _ATTENTION:
         findings.block("model", layers, f"has layers that are no attention ({', '.join(sorted(kinds - _ATTENTION))})")
         return
-    if None in numbers.values() or "moe_num_experts" in keys:
+    experts = as_number(keys.look("moe_num_experts") or 1)
+    if (
+        None in numbers.values()
+        or experts is None
+        or (experts > 1 and keys.look("moe_expert_interval") not in (None, 1))
+    ):
         return
     depth, hidden, heads = (int(number or 0) for number in numbers.values())
     item = keys.items["hidden_size"]
@@ -64,6 +83,10 @@ def _shape(keys: Keys, findings: Findings) -> None:
                 keys.take(name)
             return
     fields = _fields(keys, depth, hidden, heads)
+    keys.take("moe_num_experts")
+    if experts > 1:
+        fields |= {"num_experts": int(experts), "num_experts_per_tok": int(as_number(keys.look("moe_top_k")) or 1)}
+        fields |= {"moe_intermediate_size": fields["intermediate_size"]}
     vocabulary = _vocabulary(keys)
     if vocabulary is None:
         why = "the size of the vocabulary is in the tokenizer's files"

@@ -11,6 +11,7 @@ from launchers.reading.commands import UNKNOWN_ARGUMENTS
 from launchers.reading.dimensions import model_of
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
+from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
@@ -110,6 +111,31 @@ def read(
     _experts(keys, findings)
     _model(keys, findings, names)
     leave_rest(keys, findings, *leftovers)
+
+
+# Sections of its own YAML (megatron/training/yaml_arguments.py) and names in them that arguments have otherwise.
+_SECTIONS = ("language_model.", "model_parallel.")
+_RENAMED = {"num_moe_experts": "num_experts", "fp8": "fp8_format"}
+
+
+def _score_yaml(keys: Keys) -> int:
+    marks = ("language_model.num_layers", "language_model.hidden_size", "model_parallel.tensor_model_parallel_size")
+    return 6 * sum(name in keys for name in marks)
+
+
+def _read_yaml(keys: Keys, findings: Findings) -> None:
+    """The arguments in sections (--yaml-cfg)."""
+    flat = Keys(keys.file)
+    for item in keys.items.values():
+        if item.value is False and item.key != "language_model.add_bias_linear":
+            # A switch of a command line that is not there.
+            continue
+        name = next((item.key.removeprefix(part) for part in _SECTIONS if item.key.startswith(part)), item.key)
+        flat.put(_RENAMED.get(name, name), item.value, item.line)
+    bias = flat.take("add_bias_linear")
+    if bias is not None and bias.value is False:
+        flat.put("disable_bias_linear", True, bias.line)
+    read(flat, findings)
 
 
 def _older(keys: Keys) -> None:
@@ -235,21 +261,29 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
     elif is_set(host) and part is not None:
         findings.block("layout.offload", part, "a part of the states has no place in a Plan")
     findings.default("layout.offload", "none", "optimizer_cpu_offload is not there")
-    backend, version = keys.take("attention_backend"), keys.take("flash_attention_version")
-    old = keys.take("use_flash_attn")
-    if backend is not None and backend.value == "flash" and version is not None:
-        findings.word("workload.attention", version, {"2": "flash2", "3": "flash3"}, soft=True)
-    else:
-        known = {"flash": "flash", "fused": "flash", "auto": "flash", "unfused": "eager"}
-        findings.word("workload.attention", backend, known, soft=True)
-        if backend is None and is_set(old) and old:
-            findings.put("workload.attention", "flash", old)
+    _attention(keys, findings)
     fused = keys.take("cross_entropy_loss_fusion")
     if is_set(fused) and fused:
         findings.put("workload.fused_loss", True, fused)
     graphs, _ = keys.take("cuda_graph_impl"), keys.take("te_rng_tracker")
     kinds = {row["cuda_graph_impl"]: name for name, row in words["cuda_graphs"].items() if row}
     findings.word("workload.cuda_graph", graphs, kinds | {"none": "none"}, soft=True)
+
+
+def _attention(keys: Keys, findings: Findings) -> None:
+    """Its own layers have attention without a kernel (core/transformer/dot_product_attention.py) unless an older
+    version is told of one; Transformer Engine's have one."""
+    backend, version = keys.take("attention_backend"), keys.take("flash_attention_version")
+    old, layers = keys.take("use_flash_attn"), keys.take("transformer_impl")
+    known = {"flash": "flash", "fused": "flash", "auto": "flash", "unfused": "eager"}
+    if is_set(old) and old:
+        findings.put("workload.attention", "flash", old)
+    elif layers is not None and layers.value == "local":
+        findings.put("workload.attention", "eager", layers)
+    elif backend is not None and backend.value == "flash" and version is not None:
+        findings.word("workload.attention", version, {"2": "flash2", "3": "flash3"}, soft=True)
+    else:
+        findings.word("workload.attention", backend, known, soft=True)
 
 
 def _precision(keys: Keys, findings: Findings) -> None:
@@ -394,4 +428,5 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     return "Megatron-LM arguments"
 
 
+FORMATS = (Format("Megatron-LM YAML", _score_yaml, _read_yaml),)
 COMMANDS = {"megatron": read_command}

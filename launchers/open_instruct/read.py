@@ -57,6 +57,7 @@ def _reinforced(keys: Keys, findings: Findings) -> None:
         findings.put("workload.global_batch", int(count * size / steps), prompts)
     _rows(keys, findings)
     _learners(keys, findings)
+    _of_each_learner(keys, findings)
     for name, field in words["whole"].items():
         findings.whole(field, keys.take(name))
     for name, row in words["words"].items():
@@ -93,7 +94,7 @@ def _rows(keys: Keys, findings: Findings) -> None:
 
 def _learners(keys: Keys, findings: Findings) -> None:
     """The devices that train, node by node; the engines have others."""
-    item = keys.take("num_learners_per_node")
+    item = keys.take("num_learners_per_node") or keys.take("actor_num_gpus_per_node")
     findings.put("workload.rollout", "separate", Item(keys.file, "vllm_num_engines", "devices of their own"))
     if item is None:
         return
@@ -106,6 +107,25 @@ def _learners(keys: Keys, findings: Findings) -> None:
     for fact in ("nodes", "per_node"):
         findings.withdraw(fact, "counts the engines' devices too")
     findings.put("devices", total, replace(item, value=total))
+
+
+def _of_each_learner(keys: Keys, findings: Findings) -> None:
+    """What its older trainers count of each device that trains (ppo_vllm_thread_ray_gtrl.py); they pack no rows."""
+    rows, reward = keys.take("local_mini_batch_size"), keys.take("reward_model_path")
+    if rows is not None:
+        devices, number = findings.values.get("devices"), as_number(rows.value)
+        if devices is None or number is None:
+            findings.block("workload.global_batch", rows, "is of each device that trains; give the rows of all")
+        else:
+            findings.put("workload.global_batch", int(number) * devices, rows)
+        findings.whole("workload.micro_batch", keys.take("per_device_train_batch_size"))
+        findings.whole("workload.group_size", keys.take("number_samples_per_prompt"))
+        findings.default("workload.group_size", 1, "number_samples_per_prompt is 1 unless given")
+    if reward is not None and findings.values.get("workload.stage") == "ppo":
+        findings.leave(reward, "is among the models that PPO is estimated with")
+    elif reward is not None:
+        why = "puts a reward model beside the trained one, which is not counted; give what else is on the devices"
+        findings.block("overrides.extra_models_gib", reward, why)
 
 
 COMMANDS = {"open-instruct": read_command}

@@ -327,7 +327,9 @@ def test_a_gate_of_gpt_neox_has_two_thirds_of_what_is_named_and_any_tokenizer():
     assert models[0][0]["vocab_size"] < models[0][1]["vocab_size"]
     assert imported({"a.yml": _NEOX + own}, _EIGHT).fits
     engine = own.replace("}", ', "te_mha": true}')
-    assert "workload.precision" in read({"a.yml": _NEOX + engine}).blocked
+    assert imported({"a.yml": _NEOX + engine}, _EIGHT).fits
+    full = {**_EIGHT, "layout.recompute": "none", "workload.micro_batch": 64}
+    assert "workload.precision" in [row.field for row in imported({"a.yml": _NEOX + engine}, full).missing]
 
 
 def test_three_sizes_of_a_batch_say_how_many_devices_there_are():
@@ -439,3 +441,48 @@ def test_words_of_a_rows_length_in_another_programs_way_stop_the_verdict():
     start = "accelerate launch open_instruct/reward_modeling.py --model_name_or_path Qwen/Qwen3-8B"
     found = read({"run.sh": f"{start} --max_token_length 4096 --per_device_train_batch_size 1\n"})
     assert found.plan["workload"]["seq_len"] == 4096
+
+
+def test_layers_of_gpt_neox_are_experts_where_its_config_says_how_many():
+    own = '"vocab_file": "20B_tokenizer.json", "moe_num_experts": 8, "moe_top_k": 2, "moe_expert_parallel_size": 4%s}'
+    found = read({"a.yml": _NEOX + own % ""}).plan
+    assert (found["model"]["num_experts"], found["model"]["num_experts_per_tok"], found["layout"]["ep"]) == (8, 2, 4)
+    assert "model" in read({"a.yml": _NEOX + own % ', "moe_expert_interval": 2'}).blocked
+
+
+def test_the_older_trainers_of_open_instruct_count_rows_of_each_learner():
+    start = (
+        "python open_instruct/ppo_vllm_thread_ray_gtrl.py --model_name_or_path Qwen/Qwen3-0.6B --reward_model_path x"
+    )
+    rows = "--local_mini_batch_size 8 --per_device_train_batch_size 2 --actor_num_gpus_per_node 7 --deepspeed_stage 3"
+    found = imported({"a.sh": f"{start} {rows}\n"}, {"cluster.accelerator": "h100-sxm"})
+    assert found.fits
+    assert found.complete_plan is not None
+    workload = found.complete_plan["workload"]
+    assert (workload["stage"], workload["global_batch"], workload["micro_batch"]) == ("ppo", 56, 2)
+
+
+@pytest.mark.parametrize(("layers", "attention"), [("local", "eager"), ("transformer_engine", None)])
+def test_megatrons_own_yaml_has_its_arguments_in_sections(layers: str, attention: str | None):
+    text = (
+        "language_model: {num_layers: 24, hidden_size: 1024, num_attention_heads: 16, add_bias_linear: false}\n"
+        "model_parallel: {tensor_model_parallel_size: 2, bf16: true, fp16: false}\nmicro_batch_size: 2\n"
+        f"global_batch_size: 64\nseq_length: 2048\nmax_position_embeddings: 2048\ntransformer_impl: {layers}\n"
+        "squared_relu: false\nswiglu: true\nvocab_size: 32000\ntokenizer_type: NullTokenizer\n"
+    )
+    found = read({"a.yaml": text}).plan
+    assert (found["model"]["mlp_gated"], found["model"]["mlp_bias"], found["layout"]["tp"]) == (True, False, 2)
+    assert found["workload"].get("attention") == attention
+
+
+def test_a_trainer_of_lightning_is_read_by_its_modules():
+    text = (
+        "trainer: {strategy: {class_path: llm_training.lightning.DeepSpeedStrategy, init_args: {stage: 3}}, precision: "
+        "bf16-true, max_epochs: 2, accumulate_grad_batches: 4}\nmodel:\n  class_path: llm_training.lms.CLM\n"
+        "  init_args.config: {model: {model_config: {hf_path: Qwen/Qwen3-8B, enable_gradient_checkpointing: true}}}\n"
+        "data:\n  class_path: llm_training.data.InstructionTuningDataModule\n"
+        "  init_args.config: {batch_size: 2, max_length: 4096, packing_method: GROUP_BY_LENGTH}\n"
+    )
+    plan = imported({"a.yaml": text}, _EIGHT).complete_plan
+    assert plan is not None
+    assert (plan["workload"]["stage"], plan["workload"]["global_batch"], plan["layout"]["zero_stage"]) == ("sft", 64, 3)
