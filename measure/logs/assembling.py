@@ -31,7 +31,7 @@ def assembled(
     faults: Sequence[OutOfMemory] = (),
 ) -> MeasuredRun:
     """The run of a log's facts and lines; its findings say what does not belong together."""
-    steps = by_step(rows)
+    steps = by_step(rows, bars)
     result = steady(steps, saves, bars)
     printed = "tokens_per_s_per_device" in result.figures or "tokens_per_s" in result.facts
     _plan(facts, result)

@@ -19,7 +19,8 @@ COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf|-inf|NaN|Infinity"
 _UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
 _PAIR = re.compile(
-    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*['\"]?\[{{0,2}}({_NUMBER})(?![\w:.]*:\d){_UNIT}"
+    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*(?:np\.float\d+\()?['\"]?\[{{0,2}}({_NUMBER})"
+    rf"(?![\w:.]*:\d){_UNIT}"
 )
 # `name number`, as programs have it that set their quantities apart by | or commas.
 _BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w-]*(?: [a-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
@@ -41,13 +42,16 @@ _BAR = re.compile(
 _TITAN = re.compile(r"validate step:", re.IGNORECASE)
 _ITERATION = re.compile(
     r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||\[(?:batch|step)=(\d+)/|max_steps': '(\d+)/"
-    r"| \d+/(\d+), SamplesPerSec",
+    r"| \d+/(\d+), (?:RunningAvg)?SamplesPerSec",
     re.IGNORECASE,
 )
 # Of a program that tells steps done and seconds since the start: ms-swift, its older versions, modded-nanogpt.
 _SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*'elapsed_time': '((?:\d+[dhms] ?)+)'")
 _SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
 _CLOCKED = re.compile(r"step:(\d+)/(\d+) .*?train_time:(\d+)ms")
+# Of transformers in a notebook (utils/notebook.py): its bar, and the table below it, of which a row is a step.
+_NOTEBOOK = re.compile(r"\[ *(\d+)/(\d+) (?:(\d+):)?(\d+):(\d\d)(?: < [^\]]*)?, Epoch [\d.]+/\d+\]")
+_CELLS = re.compile(rf"[ \t]*(\d+)[ \t]+({_NUMBER})(?:[ \t]|$)")
 # Since the start, as Python (LlamaFactory: 1 day, 2:03:04) and ms-swift (1h 2m 3s) write it.
 _PYTHON_SPAN = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 _SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -84,6 +88,14 @@ def rows_of(line: str) -> list[Row]:
         return [{"step_s": value} for value in values if value is not None]
     row = row_of(line)
     return [row] if row else []
+
+
+def cells_of(table: str) -> Iterator[Row]:
+    """The rows of a notebook's table of losses, from its head to the first line that is none."""
+    for line in table.splitlines()[1:]:
+        if not (cells := _CELLS.match(line)):
+            return
+        yield {"step": float(cells[1]), "loss": float(cells[2].replace(",", ""))}
 
 
 def _pairs(line: str, row: Row) -> None:
@@ -190,6 +202,8 @@ def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
             continue
         seconds = 3600.0 * int(bar[6] or 0) + 60.0 * int(bar[7]) + int(bar[8])
         yield done, total, seconds, line[: bar.start()].strip(" :\r")[-60:]
+    for bar in _NOTEBOOK.finditer(line):
+        yield float(bar[1]), float(bar[2]), 3600.0 * int(bar[3] or 0) + 60.0 * int(bar[4]) + int(bar[5]), TOLD
     if since := _SINCE.search(line):
         yield float(since[1]), float(since[2]), _since_s(since[3]) or 0.0, TOLD
     elif (speed := _SPEED.search(line)) and number_of(speed[1]):

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from measure.logs.facts import HeaderFacts
 from measure.logs.faults import MARKS, OutOfMemory, out_of_memory
-from measure.logs.lines import COLOUR, Row, bars_of, mlperf_of, rows_of
+from measure.logs.lines import COLOUR, Row, bars_of, cells_of, mlperf_of, rows_of
 
 _CHUNK = 4 * 2**20
 # Settings stand at the beginning, and marks that did not come so far do not come later.
@@ -32,12 +32,15 @@ _ROWS = (b"elapsed time per iteration", b"elapsed_time_per_iteration_ms", b"trai
          b"completed step: ", b"'loss': ", b'"loss": ', b"tps: ", b"SamplesPerSec=", b"iter time (s)",
          b"tokens_per_second_per_gpu:", b"timing_s/step", b"max allocated:", b"train_runtime", b"|Loss: ",
          b"train_loss=", b"train_step_timing in s=", b"iter time: ", b"Step Time : ", b"[batch=",
-         b"[step=")  # fmt: skip
+         b"[step=", b"perf/time_per_step", b"lr=[", b"Training Loss")  # fmt: skip
 # Of programs that have none of these: whatever tells a loss.
 _ANY = (b"loss", b"Loss")
-_BARS = (b"s/it", b"it/s", b"elapsed_time': ", b"train_speed(iter/s)", b"train_time:")
+_BARS = (b"s/it", b"it/s", b"elapsed_time': ", b"train_speed(iter/s)", b"train_time:", b", Epoch ")
 # Of Composer and OLMo, whose steps take a line for each quantity.
 _OF_MANY_LINES = (b"[batch=", b"[step=")
+# Of a notebook: the head of a table, with a line for each step below it.
+_TABLE = b"Training Loss"
+_LONGEST_TABLE = 2**20
 _MLPERF = b":::MLLOG "
 _SAVING = (b"saving checkpoint", b"Saving model checkpoint", b"Saving the checkpoint", b"successfully saved checkpoint")
 _OF_NO_STEP = (b"'eval_loss'", b"'eval_runtime'")
@@ -189,6 +192,9 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> int:
     elif mark in _BARS:
         for number, bar in enumerate(bars_of(text)):
             kept.add(at + number, bar)
+    elif mark == _TABLE:
+        for number, row in enumerate(cells_of(block[start : place + _LONGEST_TABLE].decode(errors="replace"))):
+            kept.add(at + number, row)
     elif not any(sign in line for sign in _OF_NO_STEP):
         for number, row in enumerate(rows_of(text)):
             kept.add(at + number, row)

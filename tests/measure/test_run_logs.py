@@ -251,6 +251,57 @@ def test_a_progress_bar_gives_the_time_that_the_trainer_does_not_print() -> None
     assert len(run.series.step) == 10
 
 
+def test_lines_with_epochs_alone_are_numbered_by_what_the_whole_run_counted() -> None:
+    """A Trainer that logs every ten steps: 264 steps of 3 epochs, as printed by TRL 0.24. Counted line by line a step
+    had ten times its tokens; the summary of the run is no step."""
+    lines = [
+        f"{{'loss': '0.13', 'num_tokens': '{tokens}', 'epoch': '{epoch}'}}"
+        for tokens, epoch in (("4.489e+05", "2.617"), ("4.684e+05", "2.731"), ("4.891e+05", "2.846"))
+    ]
+    end = "{'train_runtime': '1575', 'train_loss': '0.2854', 'num_tokens': '5.153e+05', 'epoch': '3'}"
+    run = read_text("\n".join([*lines, end, "100%|####| 264/264 [26:15<00:00,  5.97s/it]"]))
+    assert run.series.step == [230, 240, 250]
+    assert run.figures["tokens_per_s"] == pytest.approx(5.153e5 / 1575, rel=0.05)
+
+
+NOTEBOOK = """O^O/ \\_/ \\    Batch size per device = 4 | Gradient accumulation steps = 2
+ [90/90 01:55, Epoch 30/30]
+Step\tTraining Loss
+10\t1.898500
+20\t0.925200
+90\t0.044500
+Device set to use cuda:0
+100 lines more\t7
+"""
+
+
+def test_the_table_of_a_notebook_is_a_log() -> None:
+    run = read_text(NOTEBOOK)
+    assert (run.series.step, run.series.loss) == ([10, 20, 90], [1.8985, 0.9252, 0.0445])
+    assert run.figures["step_s"] == pytest.approx(115 / 90)
+
+
+def test_lines_of_older_and_newer_programs_are_read_alike() -> None:
+    """DeepSpeed of 2022 counts its steps behind a stroke, with learning rates on a line apart; verl prints numpy's
+    numbers by their type."""
+    deepspeed = read_text(
+        "".join(
+            f"[2022-08-29 06:{minute}:56,121] [INFO] [logging.py:68:log_dist] [Rank 0] step={step}, skipped=17, "
+            f"lr=[5e-05], mom=[(0.9, 0.999)]\n[2022-08-29 06:{minute}:56,176] [INFO] [timer.py:198:stop] 0/{step}, "
+            "RunningAvgSamplesPerSec=232.7, CurrSamplesPerSec=227.48, MemAllocated=0.36GB, MaxMemAllocated=15.06GB\n"
+            for minute, step in ((10, 20), (11, 30), (12, 40))
+        )
+    )
+    assert (deepspeed.series.step, deepspeed.series.learning_rate) == ([20, 30, 40], [5e-05] * 3)
+    assert deepspeed.figures["step_s"] == pytest.approx(6.0)
+    assert deepspeed.figures["peak_bytes"] == pytest.approx(15.06 * GIB)
+    verl = read_text(
+        "\x1b[36m(TaskRunner pid=1)\x1b[0m step:1 - actor/grad_norm:np.float64(0.0284) - "
+        "perf/time_per_step:17.62 - perf/throughput:11.73\n"
+    )
+    assert (verl.series.gradient_norm, verl.figures["step_s"]) == ([0.0284], 17.62)
+
+
 def test_a_rate_that_does_not_belong_to_the_steps_is_told() -> None:
     header = "using world size: 8, data-parallel size: 8\n  seq_length ....... 2048\n"
     run = read_text(header + lines(PRIMUS))
