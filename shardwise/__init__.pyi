@@ -413,12 +413,12 @@ class _EitherRequest(_EitherArguments, total=False):
     """Requests of the whole run, the first ones sent at once."""
     prefix_hit: float | None
     """Part of the prompt tokens found in the prefix cache."""
-    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
-    """Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."""
+    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_1', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_m', 'iq3_s', 'iq3_xs', 'iq3_xxs', 'q2_k', 'iq2_m', 'iq2_s', 'iq2_xs', 'iq2_xxs', 'iq1_m', 'iq1_s'] | None
+    """Format of the weights."""
     weight_bits: float | None
-    """Mean bits per weight, where known (gguf, exl2); the format's own unless given."""
+    """Mean bits per weight (exl2, gguf); the format's own unless given."""
     kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
-    """Format of the KV cache; auto is what the engine takes for these weights."""
+    """Format of the KV cache; auto is the engine's for these weights."""
     engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
     """Serving engine."""
     scenario: Literal['offline', 'server', 'interactive', 'single-stream', 'static-batch'] | None
@@ -515,12 +515,12 @@ class _ServingRequest(_ServingArguments, total=False):
     """Requests of the whole run, the first ones sent at once."""
     prefix_hit: float | None
     """Part of the prompt tokens found in the prefix cache."""
-    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
-    """Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."""
+    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_1', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_m', 'iq3_s', 'iq3_xs', 'iq3_xxs', 'q2_k', 'iq2_m', 'iq2_s', 'iq2_xs', 'iq2_xxs', 'iq1_m', 'iq1_s'] | None
+    """Format of the weights."""
     weight_bits: float | None
-    """Mean bits per weight, where known (gguf, exl2); the format's own unless given."""
+    """Mean bits per weight (exl2, gguf); the format's own unless given."""
     kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
-    """Format of the KV cache; auto is what the engine takes for these weights."""
+    """Format of the KV cache; auto is the engine's for these weights."""
     engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
     """Serving engine."""
     software_version: str | None
@@ -597,7 +597,7 @@ class _BestServingRequest(_InferenceRequest, total=False):
     """throughput (default: most tokens/s per device), latency (shortest requests) or cost."""
     engines: list[Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc']] | None
     """Engines to try; all servers that run on it unless given."""
-    weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs']] | None
+    weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_1', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_m', 'iq3_s', 'iq3_xs', 'iq3_xxs', 'q2_k', 'iq2_m', 'iq2_s', 'iq2_xs', 'iq2_xxs', 'iq1_m', 'iq1_s']] | None
     """Weight formats to try; the usual unless given."""
     kv_dtypes: list[Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4']] | None
     """Cache formats to try; the engine's unless given."""
@@ -609,7 +609,7 @@ class _BestServingRequest(_InferenceRequest, total=False):
 class _SizeServingRequest(_InferenceRequest, total=False):
     engines: list[Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc']] | None
     """Engines to try; all servers that run on it unless given."""
-    weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs']] | None
+    weight_dtypes: list[Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_1', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_m', 'iq3_s', 'iq3_xs', 'iq3_xxs', 'q2_k', 'iq2_m', 'iq2_s', 'iq2_xs', 'iq2_xxs', 'iq1_m', 'iq1_s']] | None
     """Weight formats to try; the usual unless given."""
     kv_dtypes: list[Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4']] | None
     """Cache formats to try; the engine's unless given."""
@@ -1024,7 +1024,7 @@ class _MlperfRequest(TypedDict, total=False):
     """Serving engine; that of most submissions unless given."""
     software_version: str | None
     """Version of the engine, where known."""
-    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_xxs', 'q2_k', 'iq2_xs'] | None
+    weight_dtype: Literal['bf16', 'fp16', 'fp32', 'fp8', 'int8', 'int4', 'awq', 'gptq', 'gguf', 'mxfp4', 'nvfp4', 'exl2', 'q8_0', 'q6_k', 'q5_k_m', 'q5_k_s', 'q5_1', 'q5_0', 'q4_k_m', 'q4_k_s', 'q4_0', 'q4_1', 'iq4_xs', 'iq4_nl', 'q3_k_l', 'q3_k_m', 'q3_k_s', 'iq3_m', 'iq3_s', 'iq3_xs', 'iq3_xxs', 'q2_k', 'iq2_m', 'iq2_s', 'iq2_xs', 'iq2_xxs', 'iq1_m', 'iq1_s'] | None
     """Weight format; the usual of submissions unless given."""
     kv_dtype: Literal['auto', 'bf16', 'fp16', 'fp8', 'int8', 'fp4'] | None
     """Format of the KV cache."""

@@ -39,8 +39,8 @@ Optimizer = Literal[
 Objective = Literal["throughput", "cost", "time", "memory"]
 WeightDtype = Literal[
     "bf16", "fp16", "fp32", "fp8", "int8", "int4", "awq", "gptq", "gguf", "mxfp4", "nvfp4", "exl2", "q8_0", "q6_k",
-    "q5_k_m", "q5_k_s", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m", "q3_k_s",
-    "iq3_xxs", "q2_k", "iq2_xs",
+    "q5_k_m", "q5_k_s", "q5_1", "q5_0", "q4_k_m", "q4_k_s", "q4_0", "q4_1", "iq4_xs", "iq4_nl", "q3_k_l", "q3_k_m",
+    "q3_k_s", "iq3_m", "iq3_s", "iq3_xs", "iq3_xxs", "q2_k", "iq2_m", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s",
 ]  # fmt: skip
 CacheDtype = Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"]
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "ollama", "mlx", "hf", "gpt-fast", "exllamav2", "mlc"]
@@ -258,15 +258,11 @@ class Inference(PlanPart):
         None, ge=1, le=1_000_000_000, description="Requests of the whole run, the first ones sent at once."
     )
     prefix_hit: float = Field(0.0, ge=0, lt=1, description="Part of the prompt tokens found in the prefix cache.")
-    weight_dtype: Annotated[WeightDtype, _named(_FORMAT_NAMES)] = Field(
-        "bf16", description="Format of the weights: 16 bits, fp8, 4 bits, or a GGUF kind such as q4_k_m."
-    )
+    weight_dtype: Annotated[WeightDtype, _named(_FORMAT_NAMES)] = Field("bf16", description="Format of the weights.")
     weight_bits: float | None = Field(
-        None, gt=0, le=32, description="Mean bits per weight, where known (gguf, exl2); the format's own unless given."
+        None, gt=0, le=32, description="Mean bits per weight (exl2, gguf); the format's own unless given."
     )
-    kv_dtype: CacheDtype = Field(
-        "auto", description="Format of the KV cache; auto is what the engine takes for these weights."
-    )
+    kv_dtype: CacheDtype = Field("auto", description="Format of the KV cache; auto is the engine's for these weights.")
     engine: Annotated[Engine, _named(_ENGINE_NAMES)] = Field("vllm", description="Serving engine.")
     software_version: str | None = Field(None, description="Version of the engine, where known.")
     scenario: Literal["offline", "server", "interactive", "single-stream", "static-batch"] = Field(

@@ -215,7 +215,15 @@ def _count(rule: str, layers: int) -> int:
     eighth = layers // 8
     if rule == "more":
         return sum(i < eighth or i >= 7 * layers // 8 or (i - eighth) % 3 == 2 for i in range(layers))
-    counts = {"all": layers, "first_eighth": eighth, "first_sixteenth": layers // 16, "first_4": 4, "first_2": 2}
+    outer = layers - max(0, 7 * layers // 8 - eighth)
+    counts = {
+        "all": layers,
+        "outer_eighths": outer,
+        "first_eighth": eighth,
+        "first_sixteenth": layers // 16,
+        "first_4": 4,
+        "first_2": 2,
+    }
     return min(layers, counts[rule])
 
 

@@ -12,6 +12,7 @@ from pages.answers.serving import CALLED, LATENCIES, SERVED
 from pages.blocks import Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
+from planner.serving.patience import beside, opening
 from planner.serving.results import BestServing, MlperfProjection, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
@@ -48,7 +49,7 @@ def best(search: BestServing, why: bool, asked: Sequence[str] = ()) -> list[Bloc
     binds = [text for text in search.why if text.startswith(_BINDS)] if "why" in asked and not more else []
     return [
         verdict(" ".join([*binds, head]), bool(not more), search.warnings, f"{more}." if more else ""),
-        Prose(" ".join(text for text in search.why if text not in binds)),
+        Prose(" ".join(text for text in beside(search.why, search.assumptions) if text not in binds)),
         *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
@@ -62,9 +63,11 @@ def _best(search: BestServing, model: str, asked: Sequence[str]) -> str:
     names = (CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked))
     wished = [told.pop(name) for name in dict.fromkeys(names) if name in told]
     if not wished:
-        return f"{capitalised(aim)} for {model} on {where}: {best.summary}, with {', '.join(told.values())}."
+        opened = opening(search.assumptions)
+        first = aim if opened else capitalised(aim)
+        return f"{opened}{first} for {model} on {where}: {best.summary}, with {', '.join(told.values())}."
     others = f"; {', '.join(told.values())}" if told else ""
-    return f"{', '.join(wished)}: {model} on {where} with {best.summary}, {aim}{others}."
+    return f"{opening(search.assumptions)}{', '.join(wished)}: {model} on {where} with {best.summary}, {aim}{others}."
 
 
 def _reached(search: BestServing) -> dict[str, str]:
@@ -86,26 +89,16 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
+    first = opening(sized.assumptions)
     if month_usd is not None and one.usd_per_hour is not None:
-        first, price = f"{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
-    else:
-        first = ""
+        first, price = f"{first}{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
     head = (
         f"{first}{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: "
         f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
     )
-    text = (
-        f"That is {figures.percent(one.utilisation)} of its capacity, limited by {_limit(one.limited_by)}."
-        f"{_assumed_limits(sized)}"
-    )
+    text = f"That is {figures.percent(one.utilisation)} of its capacity, limited by {_limit(one.limited_by)}."
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
     return [verdict(head, True, sized.warnings, text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
-
-
-def _assumed_limits(sized: SizedServing) -> str:
-    """What was assumed of a person's patience: the first reason, where limits of latency are among the assumptions."""
-    assumed = any(row.field in ("workload.tpot_slo_ms", "workload.ttft_slo_ms") for row in sized.assumptions)
-    return f" {sized.why[0]}" if assumed else ""
 
 
 def _limit(name: str) -> str:

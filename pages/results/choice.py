@@ -15,6 +15,7 @@ from pages.results.limits import in_doubt, untold
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
+from planner.serving.patience import beside, opening
 from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
 
 LAYOUTS: list[Column] = [
@@ -44,7 +45,7 @@ def best(result: BestParallelism | BestServing) -> list[Block]:
     return [
         _best_verdict(result),
         *plan_figures(result.plan),
-        *notes("Why", result.why),
+        *notes("Why", beside(result.why, result.assumptions)),
         *ranked([result.best, *result.alternatives], result.goal if isinstance(result, BestServing) else ""),
         *table(result.pareto[:_MOST], columns_of(result.best), "Nothing is better in every way (Pareto)"),
         *neighbours(result, _MOST),
@@ -79,7 +80,8 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
         return in_doubt(told, True, untold(result))
     misses = "" if result.meets_slo is not False else "; no deployment meets the latency limits"
     speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    return in_doubt(f"{result.best.summary}: {speed}{misses}.", result.meets_slo is not False, untold(result))
+    sentence = f"{opening(result.assumptions)}{result.best.summary}: {speed}{misses}."
+    return in_doubt(sentence, result.meets_slo is not False, untold(result))
 
 
 def limit(result: Limit) -> list[Block]:
@@ -107,12 +109,13 @@ def size(result: SizedServing) -> list[Block]:
     if best:
         price = f", {usd(best.usd_per_hour)} per hour" if best.usd_per_hour is not None else ""
         replicas = f"{best.replicas} replica{'s' if best.replicas != 1 else ''}"
-        sentence = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
+        size_words = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
+        sentence = f"{opening(result.assumptions)}{size_words}"
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
         in_doubt(sentence, bool(best), untold(result)),
         *plan_figures(result.plan),
-        *notes("Why", result.why),
+        *notes("Why", beside(result.why, result.assumptions)),
         *sizes(result.sizes),
         *table(result.offers[:_MOST], offers, "Where to rent"),
         *tail(result.warnings, result.assumptions, result.evidence),

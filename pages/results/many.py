@@ -280,7 +280,8 @@ def by_strategy(rows: Sequence[StrategyRow]) -> list[Block]:
 
 def peak(result: PeakThroughput) -> list[Block]:
     able = [row for row in result.rows if row.tokens_per_s_per_device is not None]
-    top = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0, default=None)
+    firsts = {row.model: row for row in reversed(able)}
+    top = max(firsts.values(), key=lambda row: row.tokens_per_s_per_device or 0.0, default=None)
     sentence = "None can be estimated."
     if top:
         speed = figures.shown("tokens_per_s_per_device", top.tokens_per_s_per_device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 from pydantic import Field
@@ -86,7 +86,9 @@ class PeakRow(Result):
 
 class PeakThroughput(Result):
     plan: dict[str, Any] = Field(description="The plan as given; a row's fields complete it.")
-    rows: list[PeakRow] = Field(description="By model, then tokens/s per device, the most first; errors last.")
+    rows: list[PeakRow] = Field(
+        description="By model, then tokens/s per device, the most first; announced devices, then errors last."
+    )
     assumptions: list[Assumption]
     plots: list[Plot]
     seconds: float
@@ -105,6 +107,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
     if number > _MOST_ROWS:
         problem = f"{len(models)} models x {len(kinds)} accelerators and precisions are {number} rows"
         raise PlanError("models", problem, [f"up to {_MOST_ROWS} rows"])
+    announced = {device.id for device in devices if device.announced}
     rows: list[PeakRow] = []
     shown: list[Planned] = []
     refusals: list[PlanError] = []
@@ -120,7 +123,7 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
                 added.append(row.model_copy(update={"error": " ".join(str(error).split())}))
                 continue
             shown.append(planned)
-        rows += sorted(added, key=lambda row: (not row.fits, -(row.tokens_per_s_per_device or 0.0)))
+        rows += sorted(added, key=lambda row: _place(row, announced))
     if not shown:
         raise refusals[0]
     return PeakThroughput(
@@ -132,6 +135,11 @@ def peak_throughput(request: PeakRequest) -> PeakThroughput:
         warnings=_warnings(shown, rows),
         evidence=union_evidence(planned.job for planned in shown),
     )
+
+
+def _place(row: PeakRow, announced: Collection[str]) -> tuple[bool, bool, float]:
+    """By which rows of a model are put in order: what nobody has yet comes behind what is sold."""
+    return not row.fits, row.accelerator in announced, -(row.tokens_per_s_per_device or 0.0)
 
 
 def _base(request: PeakRequest) -> tuple[Plan, list[Assumption]]:

@@ -63,6 +63,18 @@ def told(assumed: Assumed) -> list[str]:
     return [f"No limit on {named} was named; taken: {' and '.join(limits)}."] if limits else []
 
 
+def opening(assumptions: Iterable[Assumption]) -> str:
+    """The same as the beginning of an answer; empty where limits were named, or none was needed."""
+    limits = [_SHORT[field] for field, *_ in kept(assumptions)]
+    return f"With {' and '.join(limits)}, as no limit was named: " if limits else ""
+
+
+def beside(why: Iterable[str], assumptions: Iterable[Assumption]) -> list[str]:
+    """The reasons of an answer without that sentence."""
+    sentences = told(kept(assumptions))
+    return [text for text in why if text not in sentences]
+
+
 def alone(plan: Plan, accelerators: list[str] | None) -> bool:
     """Whether one person uses what is searched: one device of a kind that people have at home."""
     names = accelerators or ([plan.cluster.accelerator] if plan.cluster.accelerator else [])

@@ -159,8 +159,8 @@ def feasible(pool: Pool, slo: Slo) -> np.ndarray:
 
 
 def goal_order(pool: Pool, goal: Goal, slo: Slo) -> Ints:
-    """Indices: what fits and meets the limits first, the best of it by the goal, announced devices last; then what
-    misses the limits least, and what lacks the least memory."""
+    """Indices: what fits and meets the limits first, the best of it by the goal and the simplest of equals, announced
+    devices last; then what misses the limits least, and what lacks the least memory."""
     missed = pool.missed(slo)
     meets = missed <= 1.0
     able = pool.fits & meets if (pool.fits & meets).any() else pool.fits
@@ -174,7 +174,7 @@ def goal_order(pool: Pool, goal: Goal, slo: Slo) -> Ints:
             first, second = _steps(pool.usd_per_million, able), tokens
     misses = np.where(meets, 0.0, np.minimum(missed, 1e12))
     announced = np.array([job.machine.accelerator.announced for job in pool.jobs], dtype=bool)[pool.option]
-    return np.lexsort((pool.complexity, second, first, misses, announced, ~meets, pool.excess_bytes, ~pool.fits))
+    return np.lexsort((second, pool.complexity, first, misses, announced, ~meets, pool.excess_bytes, ~pool.fits))
 
 
 def _steps(values: Floats, able: np.ndarray) -> Floats:

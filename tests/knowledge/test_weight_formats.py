@@ -16,7 +16,7 @@ from estimator.model.weight_format import WeightFormat, weight_bytes
 from estimator.plan.schema import WeightDtype
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture, models
-from knowledge.models.weight_formats import matrix_bits, weight_format, weight_formats, weight_rules
+from knowledge.models.weight_formats import matrix_bits, plan_format, weight_format, weight_formats, weight_rules
 
 GIB = 2**30
 _SIZES = Path(__file__).parents[1] / "data" / "gguf_sizes.csv"
@@ -28,6 +28,7 @@ LLAMA_8B = {
     "f16": 16.0005, "q8_0": 8.5008, "q6_k": 6.5633, "q5_k_m": 5.7036, "q5_k_s": 5.5704, "q4_k_m": 4.8944,
     "q4_k_s": 4.6672, "iq4_nl": 4.6818, "iq4_xs": 4.4597, "q3_k_l": 4.2979, "q3_k_s": 3.6429, "iq3_m": 3.7628,
     "iq3_xxs": 3.2548, "q2_k": 3.1593, "iq2_xs": 2.5882, "iq2_xxs": 2.3824,
+    "iq3_s": 3.6606, "iq3_xs": 3.4977, "iq2_m": 2.9294, "iq2_s": 2.7403, "iq1_m": 2.1460, "iq1_s": 2.0042,
 }  # fmt: skip
 # GiB of Meta-Llama-3-70B (dranger003 in ggml-org/llama.cpp pull request 6745).
 LLAMA_70B = {
@@ -117,6 +118,11 @@ def test_tables_of_each_layer_are_held_as_the_embedding() -> None:
     assert tables * 8 == pytest.approx(model.layer_embedding_parameters * held.embedding_bits)
 
 
+def test_every_kind_of_file_can_be_planned_for() -> None:
+    kinds = {plan_format(name) for name in weight_formats() if name.startswith(("q", "iq"))}
+    assert kinds <= set(get_args(WeightDtype))
+
+
 def test_every_format_of_a_plan_is_known() -> None:
     for name in get_args(WeightDtype):
         assert weight_format(name).source
@@ -164,7 +170,7 @@ def test_every_format_is_complete(name: str) -> None:
         assert all(one.kind in get_args(Kind) for one in kernels)
         assert all(3.0 < one.activation_bits <= 32.0 for one in kernels)
     assert held.group >= 0
-    assert 2.0 < held.bits <= 32.0
+    assert 1.5 < held.bits <= 32.0
 
 
 def test_order_of_sizes() -> None:
