@@ -29,7 +29,8 @@ def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
         text += f", {figures.count(facts.active_parameters)} of them active for each token"
     text += f"; {facts.layers} layers of width {figures.whole(facts.hidden)}"
     text += f", a context of {figures.whole(facts.context)} tokens" if facts.context else ""
-    named, cache = named_figures([facts], asked), figures.shown("kv_bytes_per_token", facts.kv_bytes_per_token)
+    cache = figures.shown("kv_bytes_per_token", facts.kv_bytes_per_token)
+    named = named_figures([facts], asked).replace(f"**{cache}**", f"**{cache}** in 16 bits")
     text += "" if cache in named else f", {cache} of KV cache per token in 16 bits"
     return [Prose(f"{named} {text}.".strip()), *model_facts(facts), *_notes(facts)]
 

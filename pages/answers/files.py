@@ -39,7 +39,13 @@ def otherwise(configs: WrittenConfigs | RenderedConfigs) -> list[Block]:
 
 
 def written(configs: WrittenConfigs) -> list[Block]:
-    return [Prose(f"**Files written** to `{configs.folder}`:"), *_files(configs.files), *_start(configs)]
+    names = [f"{_below(file.path, configs.folder)} ({figures.file_size(file.bytes)})" for file in configs.files]
+    return [Prose(f"**Files written** to `{configs.folder}`: {', '.join(names)}."), *_start(configs)]
+
+
+def _below(path: str, folder: str) -> str:
+    """The path from the folder on, where it lies in it."""
+    return path.removeprefix(f"{folder.rstrip('/')}/")
 
 
 def rendered(configs: RenderedConfigs) -> list[Block]:

@@ -25,7 +25,7 @@ def explain(result: Explanation) -> list[Block]:
         *notes("", [formula, *numbers, *([result.note] if result.note else []), *_interval(result.interval)]),
         *table(made.terms, _TERMS, "Breakdown"),
         *notes("Breakdown of these", _in_turn(result, made)),
-        *table(result.operators, [("operator", "name"), "seconds", "share", ("bound by", "bound")], "Operators"),
+        *table(result.operators, [("operator", "name"), ("pass", "phase"), "seconds", "share", ("bound by", "bound")], "Operators"),
         *table(result.collectives, ["component", "what", "size_bytes", "link_bytes_per_s", "seconds", "exposed_s"],
                "Communication"),
         *table(result.nearest, nearest, "Nearest measured runs"),

@@ -79,7 +79,7 @@ _MODEL: tuple[Column, ...] = (
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),
     ("context", lambda row: f"{shown('context', row.context)} tokens" if row.context else NONE),
-    "vocab", ("TP sizes", "valid_tp"), "license", "source", ("read from the name", _reading),
+    "vocab", ("TP sizes", "valid_tp"), ("licence", "license"), "source", ("read from the name", _reading),
 )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_what_hurts_colours_the_first_line() -> None:
         assert not first.startswith("Assumed"), text
         # A search and a limit answer with what they found; what was refused beside a run, and files that are not of the
         # layout that was chosen, are told before it.
-        refused = first.startswith(("I cannot do that", "⚠ **The files are of another layout"))
+        refused = first.startswith(("I cannot do that", "⚠ **The files use another layout"))
         if (
             result is None
             or refused

@@ -119,7 +119,7 @@ def test_limits_curves_bills_and_mlperf_are_answered() -> None:
     users, other, longest, curve, bill, batch, mlperf = done
     assert names(users) == names(other) == names(longest) == ["find_limit"]
     assert arguments(other)["goal"] == "concurrency"
-    assert re.match(r"\*\*[\d,]+ users at once, with 4,096 tokens in and 500 out", verdict(users["answer"]))
+    assert re.match(r"\*\*At most [\d,]+ users at once with 4,096 tokens in and 500 out", verdict(users["answer"]))
     assert re.match(r"\*\*[\d,]+ tokens is the longest request", verdict(longest["answer"]))
     assert names(curve) == ["sweep"]
     assert "the most output tokens/s for" in curve["answer"]

@@ -444,7 +444,7 @@ class _Tries:
             return Refusal(name, self.beyond, f"cannot keep to the {limit} even at its peak rate")
         if self.error:
             return Refusal(name, "no_layout", " ".join(str(self.error).split()))
-        return Refusal(name, "not_offered", "no number of it that is rented out meets the limits")
+        return Refusal(name, "not_offered", "no number of them that is for rent meets the limits")
 
     def _least_hourly(self) -> float | None:
         """USD an hour of the cheapest that fits of those beyond the limit of an hour; inf where its price is not

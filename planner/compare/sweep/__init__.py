@@ -18,9 +18,12 @@ from planner.compare.sweep.grid import COUNT, Axes, Point
 from planner.compare.sweep.serving import ServingPoint
 from planner.compare.sweep.training import BATCH, SweepPoint
 from planner.compare.values import check_number, path_of, values_of
-from planner.estimates import common_assumptions, warnings_of
+from planner.estimates import PlanEstimate, common_assumptions, warning_kinds_of, warnings_of
 from planner.evidence import evidence_of
 from planner.result import Assumption, Evidence, Result
+
+# Kinds of warnings that are of the load of one point, which the figures of its row tell.
+_OF_A_LOAD = frozenset({"rate", "room", "latency"})
 
 
 class Sweep(Result):
@@ -62,11 +65,20 @@ def sweep(request: SweepRequest) -> Sweep:
         seconds=time.perf_counter() - started,
         # What does not fit says so itself.
         warnings=[
-            *dict.fromkeys(text for estimate in fitting for text in warnings_of(estimate)),
+            *_warnings(shown, fitting),
             *old_of(swept.points),
         ],
         evidence=evidence_of(shown.job),
     )
+
+
+def _warnings(shown: PlanEstimate, fitting: Sequence[PlanEstimate]) -> list[str]:
+    """Those of the best point, and of others what is not of their own load, which their rows tell."""
+    texts = warnings_of(shown) if shown.fits else []
+    for estimate in fitting:
+        kinds = warning_kinds_of(estimate)
+        texts += [text for text in warnings_of(estimate) if kinds.get(text) not in _OF_A_LOAD]
+    return list(dict.fromkeys(texts))
 
 
 def _axes(request: SweepRequest) -> dict[str, list[Any]]:
