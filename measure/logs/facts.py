@@ -41,6 +41,7 @@ _FRAMEWORKS = (
     ("unsloth", re.compile(r"Unsloth[: ]+20\d\d|Unsloth - \d|unsloth free finetuning|==\(\(====\)\)==", re.IGNORECASE)),
     ("axolotl", re.compile(r"\[axolotl\.|axolotl\.cli|memory/max_(?:mem_)?active ?\(GiB\)", re.IGNORECASE)),
     ("ms-swift", re.compile(r"\[INFO:swift\]|train_speed\(iter/s\)")),
+    ("mlx", re.compile(r"Iter \d+: Train loss .* It/sec")),
     ("litgpt", re.compile(r"\blitgpt\b|iter \d+ (?:\| )?step \d+.*iter time: ")),
     ("nanotron", re.compile(r"nanotron|hardware_tflops_per_gpu")),
     ("nemo-automodel", re.compile(r"nemo_automodel|\| tps [\d.]+\([\d.]+/gpu\)")),

@@ -23,7 +23,7 @@ _PAIR = re.compile(
     rf"(?![\w:.]*:\d){_UNIT}"
 )
 # `name number`, as programs have it that set their quantities apart by | or commas.
-_BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w-]*(?: [a-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
+_BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w/-]*(?: [A-Za-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
 # The rate of a device behind that of all of them, and the rate that names its unit alone.
 _EACH = re.compile(r"\(([\d.,]+)/gpu\)")
 _TFLOPS = re.compile(r"([\d.]+) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
@@ -131,7 +131,7 @@ def _clock_s(line: str) -> float | None:
 
 
 def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
-    """A number in SI. Memory that is printed with GiB or GB is GiB in all of these programs."""
+    """A number in SI. Memory that is printed with GiB or GB is GiB in all of these programs but those of `GB`."""
     name, factor = known
     try:
         value = float(number.replace(",", ""))
@@ -142,7 +142,7 @@ def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
             factor = MIB
         elif factor == 1.0:
             factor = _MANY.get(unit, 1.0)
-        elif unit or (factor in (GIB, GB) and value > 1e6):
+        elif (unit and factor != GB) or (factor in (GIB, GB) and value > 1e6):
             # So large a number is of bytes.
             factor = GIB if unit else 1.0
     elif unit in _SECONDS and name.endswith("_s") and factor == 1.0:

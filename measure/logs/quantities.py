@@ -29,7 +29,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     # Of a program that may accumulate gradients over several of them: a step where it names no other.
     "pass": ("iter",),
     "pass_s": ("iter time",),
-    "steps_per_s": ("throughput/batches_per_sec", "throughput/device/batches_per_second"),
+    "steps_per_s": ("it/sec", "throughput/batches_per_sec", "throughput/device/batches_per_second"),
     "step_s": ("train_step_timing in s", "seconds", "iter time (s)", "timing_s/step", "perf/time_per_step",
                "time_metrics/end_to_end(s)", "perf/step_time_seconds", "train_step_time", "step_time", "step_time_s",
                "train/step_time", "iteration_time"),
@@ -57,7 +57,7 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "global_batch": ("global batch size", "global_batch_size", "batch-size"),
     "consumed_samples": ("consumed samples", "consumed_samples"),
     "consumed_tokens": ("consumed tokens", "consumed_tokens", "num_input_tokens_seen", "num_tokens",
-                        "total_tokens"),
+                        "total_tokens", "trained tokens"),
     "step_tokens": ("total_weights", "perf/total_num_tokens"),
     "seq_len": ("actual seqlen", "actual_seqlen"),
     "epoch": ("epoch", "train/epoch"),
@@ -79,8 +79,11 @@ _GIB: dict[str, tuple[str, ...]] = {
                   "memory/max_allocated (gib)", "memory/max_mem_allocated(gib)", "perf/max_memory_allocated_gb",
                   "peak memory allocated (gib)", "memory/max_mem_active(gib)", "memory/max_memory_allocated", "mem"),
 }  # fmt: skip
-# Composer's MemoryMonitor, in bytes before it had GB of 1e9.
-_GB = {"reserved": ("memory/peak_reserved_mem", "memory/reserved_mem"), "allocated": ("memory/peak_allocated_mem",)}
+# Composer's MemoryMonitor, in bytes before it had GB of 1e9, and mlx_lm.lora (mlx_lm/tuner/trainer.py).
+_GB = {
+    "reserved": ("memory/peak_reserved_mem", "memory/reserved_mem"),
+    "allocated": ("memory/peak_allocated_mem", "peak mem"),
+}
 _BYTES = {"allocated": ("peak_memory_usage", "memory/peak_memory_usage", "gpu_resources"),
           "reserved": ("cuda_max_memory_reserved",)}  # fmt: skip
 _MIB = {"allocated": ("max allocated", "total_peak_memory_allocated_mb", "system/peak gpu memory (mb)"),

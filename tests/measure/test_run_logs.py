@@ -281,6 +281,17 @@ def test_the_table_of_a_notebook_is_a_log() -> None:
     assert run.figures["step_s"] == pytest.approx(115 / 90)
 
 
+def test_a_mac_counts_memory_in_decimal_units() -> None:
+    """mlx_lm 0.20's lines, which set names and numbers apart by a space."""
+    form = (
+        "Iter {}: Train loss 0.4, Learning Rate 1.000e-06, It/sec 0.25, Tokens/sec 150.0, Trained Tokens {}, "
+        "Peak mem 100.7 GB"
+    )
+    run = read_text("\n".join(form.format(step, step * 600) for step in (860, 870, 880)))
+    assert run.plan["workload"]["framework"] == "mlx"
+    assert run.figures | {"step_s": 4.0, "tokens_per_s": 150.0, "peak_bytes": 100.7e9} == pytest.approx(run.figures)
+
+
 def test_lines_of_older_and_newer_programs_are_read_alike() -> None:
     """DeepSpeed of 2022 counts its steps behind a stroke, with learning rates on a line apart; verl prints numpy's
     numbers by their type."""
