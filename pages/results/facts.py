@@ -190,7 +190,9 @@ def _rented(row: ProviderCost, devices: int, device: str, span: str) -> str:
     """'8 x h200-sxm for 7.0 days cost $5,363 at Hyperstack, on demand ($31.92 an hour); $2,000 on spot.'"""
     text = f"**{whole(devices)} x {device} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
     text += f" ({known(row.usd_per_hour, usd)} an hour)" if row.usd != row.usd_per_hour else ""
-    ways = [f"{usd(paid)} {how}" for paid, how in ((row.spot_usd, "on spot"), (row.reserved_usd, "reserved")) if paid]
+    reserved = f"reserved ({row.reserved_term})" if row.reserved_term else "reserved"
+    kinds = ((row.spot_usd, "on spot"), (row.reserved_usd, reserved), (row.reserved_3y_usd, "reserved for 3 years"))
+    ways = [f"{usd(paid)} {how}" for paid, how in kinds if paid]
     age = "date unknown" if row.price_date is None else f"dated {row.price_date}"
     doubts = [f"{doubt}." for doubt in apart(row, devices)] + ([f"Price {age}."] if row.stale else [])
     return " ".join([f"{'; '.join([text, *ways])}.", *doubts])

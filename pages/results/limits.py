@@ -21,6 +21,7 @@ _WORDS = {"hours": ("Late", "In time", "deadline"), "usd": ("Over budget", "With
 
 CENT = 0.01
 _MOST_WARNINGS = 2
+_DAYS_OF_A_WEEK = 7
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
             kept.append(f"{within} by {by} ({name} {limit}).")
     if goal.free and (row := next((row for row in rows if getattr(row, "elapsed_hours", None) is not None), None)):
         each, days = figures.number(goal.free.hours_per_day), goal.free.days_per_week
-        done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day, {days} days a week"
+        done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day"
+        free += f", {days} days a week" if days < _DAYS_OF_A_WEEK else ""
         kept.append(f"Done {done} after the start, with machines free {free}.")
     if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept

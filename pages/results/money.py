@@ -122,7 +122,8 @@ def beside_api(api: ApiComparison) -> str:
     if load > 1.0:
         return f"An API is cheaper at any load: {other} costs less than this deployment kept busy."
     volume = f"{whole(tokens / 1e6)} million output tokens a month"
-    return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load."
+    month = f"{shown('usd_per_month', api.usd_per_month)} a month{' to own' if api.owned else ''}"
+    return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {month}."
 
 
 def dated(row: ProviderCost) -> str:

@@ -14,12 +14,13 @@ _MOST = 8
 
 def compared(
     model: str, inference: Inference, usd_per_month: float | None, output_tokens_per_month: float,
-    named_usd: float | None = None,
+    owned: bool, named_usd: float | None = None,
 ) -> ApiComparison | None:  # fmt: skip
     """Offers of the model's own checkpoints for requests of this shape, cheapest first; None where nobody has any.
 
-    `usd_per_month` and `output_tokens_per_month` are those of the deployment, kept busy; `named_usd` is what a million
-    tokens of prompts and outputs alike cost over an API of the person's own, which goes before the offers.
+    `usd_per_month` and `output_tokens_per_month` are those of the deployment, kept busy, on hardware that is bought
+    where it is `owned`; `named_usd` is what a million tokens of prompts and outputs alike cost over an API of the
+    person's own, which goes before the offers.
     """
     try:
         listed = api_prices(model)
@@ -37,6 +38,8 @@ def compared(
     return ApiComparison(
         offers=offers[:_MOST],
         provider_count=len({offer.provider for offer in offers}),
+        usd_per_month=usd_per_month,
+        owned=owned,
         named_usd_per_million_tokens=named_usd,
         median_usd_per_million_output_tokens=middle,
         break_even_output_tokens_per_month=breaks_even,

@@ -143,6 +143,8 @@ class ApiComparison(Result):
 
     offers: list[ApiOffer] = Field(description="Cheapest first.")
     provider_count: int
+    usd_per_month: float | None = Field(description="What this deployment costs, whatever it serves.")
+    owned: bool = Field(description="Whether that is on hardware that is bought.")
     named_usd_per_million_tokens: float | None = Field(
         default=None, description="An API's price that was named, of prompts and outputs alike."
     )

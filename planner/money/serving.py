@@ -59,7 +59,9 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     cost.credits = credit_use(served.job.plan.goal, cost)
     month_tokens = output / slower * month_h * 3600.0
     inference = served.job.inference
-    cost.api = compared(served.job.architecture.id, inference, cost.usd_per_month, month_tokens, api_usd)
+    cost.api = compared(
+        served.job.architecture.id, inference, cost.usd_per_month, month_tokens, payment.chosen.kind == "owned", api_usd
+    )
     cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
     cost.not_included = not_included(payment.chosen)
     return cost

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from samples import examples
 
 from estimator.errors import PlanError
+from knowledge.figures import usd
 from knowledge.machines.catalogue import find_accelerator
+from pages.blocks import Prose
+from pages.results.facts import billed
 from planner.facts import HardwareQuestion, describe_hardware
 from planner.money.results import HardwareBill
 
@@ -47,3 +50,18 @@ def test_without_a_number_or_a_time_there_is_no_bill() -> None:
     assert describe_hardware(HardwareQuestion.model_validate({"accelerator": "h100-sxm"})).bill is None
     with pytest.raises(PlanError, match="region"):
         bill("h100-sxm", count=8, region="Atlantis")
+
+
+def test_owning_is_told_by_the_hour_of_use_and_by_part() -> None:
+    told = describe_hardware(
+        HardwareQuestion.model_validate({"accelerator": "h100", "count": 8, "hours_per_year": 4380})
+    )
+    assert told.bill is not None
+    assert told.bill.owned is not None
+    (text,) = [
+        block.markdown for block in billed(told) if isinstance(block, Prose) and "an hour of use" in block.markdown
+    ]
+    # 285,000 USD over 5 years of 4,380 hours, of which 12 % come back; electricity: 10.2 kW x 1.2 x 0.161 USD.
+    assert f"hardware {usd(285_000 * 0.88 / 5 / 4380)}" in text
+    assert f"power {usd(10.2 * 1.2 * 0.161)}" in text
+    assert usd(told.bill.owned.usd_per_hour) in text
