@@ -10,6 +10,7 @@ from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation,
 from planner.explain.text import arithmetic, ends, opened
 
 _MOST_DIFFERENCES = 4
+_OPERATORS: list[Column] = [("operator", "name"), ("pass", "phase"), "seconds", "share", ("bound by", "bound")]
 
 
 def explain(result: Explanation) -> list[Block]:
@@ -25,7 +26,7 @@ def explain(result: Explanation) -> list[Block]:
         *notes("", [formula, *numbers, *([result.note] if result.note else []), *_interval(result.interval)]),
         *table(made.terms, _TERMS, "Breakdown"),
         *notes("Breakdown of these", _in_turn(result, made)),
-        *table(result.operators, [("operator", "name"), ("pass", "phase"), "seconds", "share", ("bound by", "bound")], "Operators"),
+        *table(result.operators, _OPERATORS, "Operators"),
         *table(result.collectives, ["component", "what", "size_bytes", "link_bytes_per_s", "seconds", "exposed_s"],
                "Communication"),
         *table(result.nearest, nearest, "Nearest measured runs"),
