@@ -217,7 +217,7 @@ def _axes(
         plotext.ylim(ticks[0], ticks[-1])
     if max(xs) - min(xs) <= _NEAR:
         plotext.xlim(min(xs) - 1.0, max(xs) + 1.0)
-    plotext.yticks(ticks, [_short(tick) for tick in ticks])
+    plotext.yticks(ticks, [_tick(tick) for tick in ticks])
 
 
 def _spans(values: Sequence[float]) -> bool:
@@ -291,6 +291,11 @@ def _interval(value: float | None, low: float | None, high: float | None) -> str
     if value is None:
         return "–"
     return _short(value) if low is None or high is None else f"{_short(value)} ({_short(low)}–{_short(high)})"
+
+
+def _tick(value: float) -> str:
+    """Ticks of small values (learning rates) are told apart."""
+    return f"{value:.1g}" if 0.0 < abs(value) < _LEAST else _short(value)
 
 
 def _short(value: float) -> str:

@@ -146,6 +146,14 @@ def drawn(plot: dict[str, Any], width: int) -> str:
     return draw(Plot.model_validate(plot), width)
 
 
+def test_ticks_of_small_values_are_told_apart() -> None:
+    """A learning rate had the same '<0.001' at every one of them."""
+    series = [{"name": "lr", "x": [1, 2, 3], "y": [0.0, 1e-5, 3e-5]}]
+    text = drawn({"title": "Learning rate", "kind": "line", "x_label": "step", "y_label": "lr", "series": series}, 80)
+    assert "<0.001" not in text
+    assert "1e-05┤" in text
+
+
 def test_bars_show_values_and_intervals_in_proportion() -> None:
     series = [{"name": "s", "x": ["a", "b", "c"], "y": [10.0, 5.0, None], "low": [9.0, 4.0, None],
                "high": [11.0, 6.0, None]}]  # fmt: skip
