@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from screen_driving import settle
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from knowledge import figures
 from tui.app import ShardwiseApp
@@ -129,3 +130,11 @@ async def test_after_every_kind_of_turn_the_pane_has_what_the_answer_says(texts:
                 assert shown.get("usd", "") in heard, text
             for key, value in shown.items():
                 assert value in heard or not re.search(_NAMED[key], answer.partition("<details>")[0]), (text, key)
+
+
+async def test_a_timer_that_rings_late_does_not_say_that_it_still_estimates() -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await asked(pilot, "LoRA of Llama-3.1-8B on one A100")
+        app.pane._tell_working()  # pyright: ignore[reportPrivateUsage]
+        assert app.pane.query_one("#pane-title", Static).content == "Plan"

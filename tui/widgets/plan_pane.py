@@ -226,7 +226,7 @@ class PlanPane(Vertical):
 
     async def _estimates(self) -> None:
         title = self.query_one("#pane-title", Static)
-        timer = self.set_timer(_SHOW_PROGRESS_S, lambda: title.update("Plan   estimating…", layout=False))
+        timer = self.set_timer(_SHOW_PROGRESS_S, self._tell_working)
         try:
             while self._wanted is not None:
                 wanted, self._wanted = self._wanted, None
@@ -243,6 +243,11 @@ class PlanPane(Vertical):
             timer.stop()
             if title.content != "Plan":
                 title.update("Plan", layout=False)
+
+    def _tell_working(self) -> None:
+        # A timer that is stopped may have rung already, and is heard afterwards.
+        if self._working:
+            self.query_one("#pane-title", Static).update("Plan   estimating…", layout=False)
 
     def _come_to(self, data: Data, edited: bool) -> tuple[dict[str, Any], list[BaseModel]]:
         """In a thread. What comes from the session is whole; what was typed is checked first."""
