@@ -293,10 +293,13 @@ def _with_plan(
     """The arguments with the plan that --plan or --scenario name, and what --set (`settings`, by flat names and by
     dotted ones) and --serving change of it."""
     scenario = arguments.get("scenario")
-    if isinstance(scenario, str) and scenario not in valid_values(fields["scenario"].annotation):
+    if isinstance(scenario, str) and scenario not in (own := valid_values(fields["scenario"].annotation)):
         if parsed.plan is not None:
             raise PlanError("--scenario", f"{scenario!r} is a saved plan, and --plan names another")
-        saved_plan(scenario, "--scenario")
+        try:
+            saved_plan(scenario, "--scenario")
+        except PlanError as error:
+            raise PlanError("--scenario", error.problem, [*own, *error.valid]) from None
         del arguments["scenario"]
         parsed.plan = scenario
     plan = None if parsed.plan is None else read_plan(parsed.plan)

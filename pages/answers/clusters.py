@@ -84,7 +84,9 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
 def _why_none(clusters: RecommendedCluster) -> str:
     """Why the accelerators that were tried fell out, or else those that were asked about."""
     tried = [row for row in clusters.rejected if row.reason not in _NOT_TRIED]
-    told = [f"{', '.join(row.accelerators[:_MOST_NAMES])}: {row.why}." for row in tried or clusters.rejected]
+    asked = [row for row in clusters.rejected if row.reason not in ("filtered", "no_framework")]
+    rows = tried or asked or clusters.rejected
+    told = [f"{', '.join(row.accelerators[:_MOST_NAMES])}: {row.why}." for row in rows]
     return " ".join(told[:_MOST_WHYS])
 
 

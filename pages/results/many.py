@@ -253,9 +253,9 @@ def fastest(result: AppliedStrategies) -> str:
         return "No strategy fits."
     best = max(able, key=lambda row: row.tokens_per_s_per_device or 0.0)
     speed = figures.shown("tokens_per_s_per_device", best.tokens_per_s_per_device)
+    leads = " is the fastest per device" if len(result.rows) > 1 else ""
     return (
-        f"{capitalised(strategy_words(best.strategy))} on {best.accelerator} is the fastest per device: "
-        f"{best.summary}, {speed} "
+        f"{capitalised(strategy_words(best.strategy))} on {best.accelerator}{leads}: {best.summary}, {speed} "
         f"tokens/s per device at {figures.shown('mfu', best.mfu)} MFU."
     )
 
