@@ -104,6 +104,7 @@ def _result(
         fixed_usd_per_year=yearly,
         power_usd_per_hour=owned.power_usd_per_hour * count,
         parts={part: usd * run for part, usd in hourly.items()},
+        hourly_parts=hourly,
         source=source,
         assumptions=assumptions,
     )
