@@ -19,7 +19,6 @@ from statistics import fmean, median
 import knowledge
 from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
-from knowledge.jobs.serving import serving_job
 from measure.fit.serving import held_out as serving_held_out
 from measure.fit.serving.factors import everything, figures
 from measure.history.scores import (
@@ -32,7 +31,7 @@ from measure.history.scores import (
     over_sources,
     worst,
 )
-from measure.history.serving import METRICS, OUT_OF_MEMORY, Metric, ServingCase, serving_cases
+from measure.history.serving import METRICS, OUT_OF_MEMORY, Metric, ServingCase, case_job, serving_cases
 
 TITLES: dict[Metric, str] = {
     "throughput": "output tokens/s",
@@ -99,8 +98,7 @@ def memory_verdicts() -> CacheMemory:
 
 
 def _fits(case: ServingCase) -> bool:
-    assert case.plan is not None
-    job = serving_job(case.plan)
+    job = case_job(case)
     return bool(estimate(job, deployments(job)).memory.fits.any())
 
 

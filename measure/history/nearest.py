@@ -22,12 +22,11 @@ from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
 from knowledge.engines import engine_lineage
 from knowledge.fitted.training import device_lineage, framework_lineage
-from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import architecture, architecture_row
 from measure.fit.serving.factors import best, figures
 from measure.history.scores import estimated
-from measure.history.serving import serving_case, serving_rows
+from measure.history.serving import case_job, serving_case, serving_rows
 from measure.history.training import architectures, case_of, rows_of
 
 File = Literal["training", "memory", "serving"]
@@ -369,7 +368,7 @@ def _served(row: dict[str, str]) -> tuple[RunFigure, ...]:
     if case.reason_unscored is not None or case.plan is None:
         return ()
     assert isinstance(case.plan.workload, Inference)
-    job = serving_job(case.plan)
+    job = case_job(case)
     estimates = estimate(job, deployments(job))
     entry, values = best(estimates), figures(estimates)
     pairs = [(metric, value, float(values[metric][entry])) for metric, value in case.observed.items()]

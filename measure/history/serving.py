@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import knowledge
 from estimator.plan.schema import Plan
+from estimator.plan.serving.job import ServingJob
+from knowledge.jobs.serving import serving_job
 
 _FILE = Path(knowledge.__file__).parent / "measurements" / "serving.csv"
 Metric = Literal["throughput", "tpot", "ttft"]
@@ -18,6 +20,8 @@ METRICS: tuple[Metric, ...] = ("throughput", "tpot", "ttft")
 OUT_OF_MEMORY = "ran out of memory: there is no speed to score, only whether it fits"
 # A prompt alone, a generation alone: of how many tokens, where the other part was not timed.
 _PROMPT_ONLY, _GENERATION_ONLY = "prefill", "decode"
+# Tag of runs without the option that has the lanes of attention read prompts at once.
+_UNBALANCED = "prompts not balanced over ranks"
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class ServingCase:
     harness: str
     tags: tuple[str, ...]
     reference: str
+
+    @property
+    def balanced(self) -> bool:
+        """Whether lanes of attention read their prompts at once, where the engine's recipes have them do so."""
+        return _UNBALANCED not in self.tags
 
 
 @cache
@@ -88,6 +97,13 @@ def _case(row: Mapping[str, str]) -> ServingCase:
         tags=tuple(tag.strip() for tag in row.get("tags", "").split(";")),
         reference=row.get("source_ref", ""),
     )
+
+
+def case_job(case: ServingCase) -> ServingJob:
+    """The job of a run that can be said as a Plan, with the options of its engine that its tags tell."""
+    assert case.plan is not None
+    job = serving_job(case.plan)
+    return job if case.balanced else replace(job, engine=replace(job.engine, balance_steps=0.0))
 
 
 def _inexpressible(row: Mapping[str, str]) -> str | None:

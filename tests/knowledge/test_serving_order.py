@@ -69,3 +69,24 @@ def test_experts_over_more_of_a_rack_serve_as_much_per_device(accelerator: str, 
     # Flat or rising: no step down, nor all of them together, is more than what counts as equal.
     assert all(more >= (1.0 - SLACK) * max(rates[: place + 1]) for place, more in enumerate(rates))
     assert max(rates) > rates[0]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("accelerator", ["h200-sxm", "b200-sxm"])
+@pytest.mark.parametrize(("input_len", "output_len"), [(1024, 1024), (8192, 1024), (804, 3886)])
+def test_no_server_answers_more_than_all_requests_at_once(
+    accelerator: str, engine: str, input_len: int, output_len: int
+) -> None:
+    workload = {
+        "kind": "inference", "engine": engine, "weight_dtype": "fp8", "input_len": input_len, "output_len": output_len,
+    }  # fmt: skip
+    loads = {"offline": {}, "server": {"request_rate": 1e5}, "interactive": {"concurrency": 8192}}
+    rates: dict[str, float] = {}
+    for scenario, load in loads.items():
+        plan = {
+            "model": "qwen3-235b-a22b", "cluster": {"accelerator": accelerator, "count": 8},
+            "layout": {"tp": 1, "pp": 1, "ep": 8, "dp": 8}, "workload": workload | load | {"scenario": scenario},
+        }  # fmt: skip
+        job = serving_job(Plan.parse(plan))
+        rates[scenario] = float(estimate(job, deployments(job)).output_tokens_per_s[0])
+    assert max(rates.values()) <= 1.01 * rates["offline"]

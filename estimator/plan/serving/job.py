@@ -66,9 +66,8 @@ class ServingJob:
 
     @property
     def balances_lanes(self) -> bool:
-        """Whether prompts are held back so that all lanes that share experts read at once: recipes of servers ask for
-        it, programs that call the engine as a library do not."""
-        return self.engine.balance_steps > 0 and self.inference.scenario in ("server", "interactive")
+        """Whether prompts are held back so that all lanes that share experts read at once."""
+        return self.engine.balance_steps > 0
 
     @cached_property
     def request_s(self) -> Floats | float:

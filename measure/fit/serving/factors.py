@@ -22,9 +22,8 @@ from estimator.serving.space import deployments
 from knowledge.engines import engine_lineage, kernels_of
 from knowledge.fitted.serving import ENGINE, SHARED
 from knowledge.fitted.training import device_lineage
-from knowledge.jobs.serving import serving_job
 from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
-from measure.history.serving import METRICS, Metric, ServingCase, serving_cases
+from measure.history.serving import METRICS, Metric, ServingCase, case_job, serving_cases
 
 ENGINE_FACTORS = (
     Factor("decode", 0.2, 5.0, 1.1, 0.15),
@@ -50,7 +49,7 @@ _NOISE: dict[Metric, float] = {"tpot": 0.1, "ttft": 0.35, "throughput": 0.1}
 _HUBER = 2.5
 _SOURCE_POWER = 0.5
 # Estimates are made anew in every round, and taken to be straight lines in its steps, which cost next to nothing.
-_ROUNDS, _STEPS = 5, 5
+_ROUNDS, _STEPS = 9, 5
 
 
 Responses = Mapping[int, Mapping[Metric, Floats]]
@@ -93,8 +92,7 @@ def runs_of(cases: Iterable[ServingCase]) -> list[ServedRun]:
 
 def _placed(case: ServingCase) -> tuple[ServingJob, Deployments]:
     """The job of a case, and the deployment that it names or that the search would take."""
-    assert case.plan is not None
-    job = serving_job(case.plan)
+    job = case_job(case)
     these = deployments(job)
     if len(these) > 1:
         these = these.take(np.array([best(estimate(job, these))]))
@@ -114,7 +112,7 @@ def _key(case: ServingCase) -> str:
     load = ("input_len", "output_len", "concurrency", "request_rate", "requests", "prefix_hit", "max_batch")
     workload = {key: value for key, value in data["workload"].items() if key not in load}
     closed = case.plan.inference.request_rate is None
-    return repr((data | {"workload": workload}, closed))
+    return repr((data | {"workload": workload}, closed, case.balanced))
 
 
 def _joined(parts: Sequence[Deployments]) -> Deployments:
@@ -218,7 +216,6 @@ def fit(
     leaves = {node: factors for run in runs for node, factors in _leaves(run)}
     design = Design(leaves, lineage)
     parts = design.parts(start[0]) if start else np.zeros(len(design.columns))
-    values = design.values(parts)
     rows = Counter((observation.case.source, observation.metric) for observation in seen)
     weight = np.array(
         [rows[observation.case.source, observation.metric] ** (_SOURCE_POWER - 1.0) for observation in seen]
@@ -226,17 +223,29 @@ def fit(
     weight = weight / weight.mean()
     noise = np.array([_NOISE[observation.metric] for observation in seen])
     needed = sorted({observation.group for observation in seen})
-    responses = start[1] if start else {group: _responses(runs[group], values) for group in needed}
-    for turn in range(1 if start else _ROUNDS):
-        if turn:
-            responses = {group: _responses(runs[group], values) for group in needed}
-        misses, jacobian = _straight(design, runs, seen, responses)
-        misses, jacobian, made = misses / noise, jacobian / noise[:, None], parts
-        for _ in range(_STEPS):
-            parts = step(design, parts, misses + jacobian @ (parts - made), jacobian, weight, 1.0, _HUBER)
+    least, best = np.inf, parts
+    for _ in range(1 if start else _ROUNDS):
         values = design.values(parts)
         parts = design.parts(values)
-    return values
+        responses = start[1] if start else {group: _responses(runs[group], values) for group in needed}
+        misses, jacobian = _straight(design, runs, seen, responses)
+        misses, jacobian = misses / noise, jacobian / noise[:, None]
+        loss = _loss(design, parts, misses, weight)
+        if loss > least:
+            # The lines were not straight so far: half of the way from the best values.
+            parts = 0.5 * (parts + best)
+            continue
+        least, best = loss, parts
+        for _ in range(_STEPS):
+            parts = step(design, parts, misses + jacobian @ (parts - best), jacobian, weight, 1.0, _HUBER)
+    return design.values(parts if start else best)
+
+
+def _loss(design: Design, parts: Floats, misses: Floats, weight: Floats) -> float:
+    """What steps make less: Huber's loss of the misses, and how far the parts are from what is expected of them."""
+    size = np.abs(misses)
+    pulled = np.where(size <= _HUBER, 0.5 * size**2, _HUBER * (size - 0.5 * _HUBER))
+    return float(np.sum(weight * pulled) + 0.5 * np.sum((parts / design.sigma) ** 2))
 
 
 def _straight(
