@@ -27,7 +27,7 @@ def frameworks_started() -> list[str]:
 
 def usual_program(plan: Plan) -> str:
     """The target that starts the plan's framework or engine: the first of its list that can say all of the plan, or the
-    first of all; where none of them is for the plan's devices, any program that can. Raises PlanError where there is
+    first of all; where that is not for the plan's devices, any program that can. Raises PlanError where there is
     none."""
     programs = table("data/programs")
     if isinstance(plan.workload, Inference):
@@ -37,13 +37,13 @@ def usual_program(plan: Plan) -> str:
     if name not in known:
         raise not_started(plan, f"no launch target starts {name}", known)
     candidates: list[str] = known[name]
-    elsewhere = True
+    refusals: list[PlanError] = []
     for target in candidates:
         refused = _refusal(plan, target)
         if refused is None:
             return target
-        elsewhere = elsewhere and refused.field == FIELD
-    if elsewhere:
+        refusals.append(refused)
+    if refusals[0].field == FIELD:
         kind = "inference" if isinstance(plan.workload, Inference) else "training"
         others = (target for target, row in TARGETS.items() if row.role == "program" and kind in row.kinds)
         return next((target for target in others if _refusal(plan, target) is None), candidates[0])

@@ -68,13 +68,27 @@ def render(
 
 
 def is_written(plan: Plan) -> bool:
-    """Whether any target can write a complete plan."""
-    return any(True for _ in _able_programs(plan))
+    """Whether any program's files can say a complete plan."""
+    return any(TARGETS[name].role == "program" for name in _able_programs(plan))
+
+
+def unsaid(plan: Plan) -> str | None:
+    """Why no program's files say a complete plan, in words of its usual one; None where one does."""
+    if is_written(plan):
+        return None
+    try:
+        render(plan, [usual_program(plan)])
+    except PlanError as refused:
+        return f"{refused.field.rpartition('.')[2]}: {refused.problem}"
+    return None
 
 
 def able_targets(plan: Plan) -> list[str]:
     """The targets that can write a complete plan."""
     able = list(_able_programs(plan))
+    if not any(TARGETS[name].role == "program" for name in able):
+        # A config alone starts nothing.
+        return []
     with suppress(PlanError):
         # What starts a program starts the usual one.
         if usual_program(plan) in able:

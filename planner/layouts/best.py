@@ -8,14 +8,18 @@ from estimator.search.ranking import alternatives, neighbours, pareto
 from planner.asked.training import SearchRequest
 from planner.evidence import evidence_of
 from planner.results import BestParallelism, Rejected
+from planner.training.launchable import unwritten
 from planner.training.planned import Planned, choice, plan_training, warnings_of, why_chosen
 
 
 def best_parallelism(request: SearchRequest) -> BestParallelism:
     """Find the best layout."""
     started = time.perf_counter()
-    search = best_of(plan_training(request.to_plan(), every_framework=True), request.top)
-    return search.model_copy(update={"seconds": time.perf_counter() - started})
+    asked = request.to_plan()
+    chosen = plan_training(asked, every_framework=True)
+    search = best_of(chosen, request.top)
+    warnings = [*unwritten(asked, chosen), *search.warnings]
+    return search.model_copy(update={"warnings": warnings, "seconds": time.perf_counter() - started})
 
 
 def best_of(chosen: Planned, top: int) -> BestParallelism:

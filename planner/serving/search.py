@@ -19,6 +19,7 @@ from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
 from knowledge.evidence import served_before
 from knowledge.figures import gib, percent, rate, seconds
+from launchers.render import unsaid
 from planner.asked.serving import BestServingRequest
 from planner.evidence import evidence_of
 from planner.named import counted
@@ -83,10 +84,20 @@ def best_serving(request: BestServingRequest) -> BestServing:
         feasible=_different(pool, allowed),
         skipped=skipped,
         seconds=time.perf_counter() - started,
-        warnings=[*_beside_measured(pool, order, allowed), *warnings_of(chosen), *old_price(chosen)],
+        warnings=[
+            *_unwritten(chosen),
+            *_beside_measured(pool, order, allowed),
+            *warnings_of(chosen),
+            *old_price(chosen),
+        ],
         warning_kinds=kinds_of(chosen),
         evidence=evidence_of(chosen.job),
     )
+
+
+def _unwritten(chosen: Served) -> list[str]:
+    why = unsaid(chosen.plan)
+    return [f"no launch files say this deployment ({why})"] if why else []
 
 
 def _beside_measured(pool: Pool, order: Ints, allowed: np.ndarray) -> list[str]:

@@ -8,7 +8,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.offers import is_unstarted, runs_on
 from launchers.choice import frameworks_started, usual_program
-from launchers.render import render
+from launchers.render import render, unsaid
 from planner.fields import value_at
 from planner.training.planned import Planned
 
@@ -32,6 +32,15 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
             return []
     what = f"such a run on {device.name}: {first.field.rpartition('.')[2]}: {first.problem}"
     return [f"Shardwise writes no launch files for {what}"]
+
+
+def unwritten(asked: Plan, planned: Planned) -> list[str]:
+    """As `unlaunched`, and a warning where the very layout is one that no program's files can say."""
+    nothing = unlaunched(asked, planned)
+    if nothing or is_unstarted(planned.job.framework.name):
+        return nothing
+    why = unsaid(planned.settled_plan)
+    return [f"no launch files say this layout; those that are written have the nearest ({why})"] if why else []
 
 
 def _refused(plan: Plan, stated: dict[str, object]) -> PlanError | None:

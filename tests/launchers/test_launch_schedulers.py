@@ -292,6 +292,8 @@ def test_torchx_runs_any_program_by_a_script_and_torchrun_by_its_own_component()
     assert words[:6] == ["torchx", "run", "-s", "slurm", "-cfg", "partition=gpu,time=0-02:00:00"]
     assert words[6:] == [
         *("utils.sh", "--num_replicas", "2", "--cpu", "48", "--gpu", "8", "--memMB", "655360"),
+        # Another start goes on from the last checkpoint.
+        *("--max_retries", "3"),
         *("sh", "torchx-node.sh", "${replica_id}", "${rank0_env}"),
     ]
     torchrun = f"torchrun --nnodes 2 --nproc_per_node=8 --node_rank {NODE_RANK} --master_addr {MASTER_ADDR} "

@@ -11,8 +11,10 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from launchers.launch.duration import restarts
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
+from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.schedulers.slurm.write import slurm_time
@@ -40,6 +42,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         *("--cpu", cores),
         *("--gpu", launch.node_devices),
         *("--memMB", gib * 1024),
+        *(("--max_retries", restarts(launch)) if isinstance(launch, TrainingLaunch) and start.resumes else ()),
     ]
     image = []
     if on_kubernetes:

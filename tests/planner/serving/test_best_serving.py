@@ -246,3 +246,10 @@ def test_formats_of_the_cache_are_tried_together_where_they_are_listed() -> None
     assert any("keeps no fp4 cache" in text for text in found["skipped"])
     again = call("estimate_inference", {"plan": found["plan"]})
     assert again["throughput"]["output_tokens_per_s"] == pytest.approx(found["best"]["output_tokens_per_s"])
+
+
+@pytest.mark.parametrize(("device", "count", "said"), [("h100-sxm", 8, False), ("apple-m1-ultra", 8, True)])
+def test_a_deployment_that_no_files_say_says_so_first(device: str, count: int, said: bool) -> None:
+    asked = {"model": "Qwen/Qwen3-8B", "accelerator": device, "count": count, "input_len": 1000, "output_len": 200}
+    warnings = call("best_serving", asked)["warnings"]
+    assert bool(warnings and warnings[0].startswith("no launch files say this deployment")) == said
