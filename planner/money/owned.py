@@ -13,7 +13,7 @@ from knowledge.prices.energy import Fact, Place, energy_assumptions
 from knowledge.prices.ownership import ownership_assumptions, resale_share, years_kept
 from planner.asked.money import CostTerms
 from planner.money.purchase import OWNED, purchase
-from planner.money.results import OwnedCost
+from planner.money.results import CostPart, OwnedCost
 from planner.result import Assumption
 
 _YOURS = "as given"
@@ -104,7 +104,7 @@ def _result(
         fixed_usd_per_year=yearly,
         power_usd_per_hour=owned.power_usd_per_hour * count,
         parts={part: usd * run for part, usd in hourly.items()},
-        hourly_parts=hourly,
+        hourly_parts=[CostPart(part=part, usd=usd, what="an hour of use") for part, usd in hourly.items()],
         source=source,
         assumptions=assumptions,
     )

@@ -36,7 +36,7 @@ class OwnedCost(Result):
     fixed_usd_per_year: float = Field(description="Of usd_per_year what is paid whether they work or not.")
     power_usd_per_hour: float = Field(description="Of usd_per_hour what is paid for each hour of use.")
     parts: dict[str, float] = Field(description="USD for the hours of the run; they add up to usd.")
-    hourly_parts: dict[str, float] = Field(description="USD for an hour of use; they add up to usd_per_hour.")
+    hourly_parts: list[CostPart] = Field(description="Of an hour of use; they add up to usd_per_hour.")
     source: str
     assumptions: list[Assumption]
 
