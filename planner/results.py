@@ -292,6 +292,13 @@ class Limit(Result):
     warnings: list[str]
     evidence: list[Evidence]
 
+    @property
+    def tight(self) -> bool:
+        """Of what is bought for a limit, devices or a model: whether hardly anything is free there. The longest
+        sequence and the largest micro-batch are limits of what is free themselves."""
+        need = self.memory
+        return self.goal in ("devices", "model") and isinstance(need, MemoryEstimate) and need.tight
+
 
 class BestParallelism(Result):
     plan: dict[str, Any]

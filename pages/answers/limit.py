@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
@@ -12,7 +13,7 @@ from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
 from pages.blocks import Block, Folded, Prose, capitalised
 from pages.results.columns import Column, table
-from pages.results.estimate import component
+from pages.results.estimate import component, memory_words
 from pages.results.needs import hosted_words, switched_on
 from planner.results import LayoutChoice, Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import ServingChoice, ServingMemoryEstimate
@@ -48,7 +49,10 @@ def answer(limit: Limit) -> list[Block]:
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _takes(limit))
+    more = " ".join(filter(None, (_takes(limit), _room(limit))))
+    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, more)
+    if limit.tight:
+        head = replace(head, beware=True)
     blocks: list[Block] = [head, _bound(limit, by)]
     if limit.value is None:
         return blocks
@@ -118,8 +122,16 @@ def _verdict(limit: Limit) -> str:
             most = f"**{figures.shown('tokens', limit.value)} tokens**{span} is the most data"
             return f"{most} within {_OTHERS.get(limit.limited_by, 'the limits')}: {run} on {hardware}."
         case _ if limit.value == 1:
-            return f"**{hardware}** is enough: {run} fits on a single device{_in_host(limit)}."
-    return f"At least **{hardware}**{_in_host(limit)}: {run} does not fit on fewer."
+            return f"**{hardware}** is enough: {run} fits on a single device{_tightly(limit)}{_in_host(limit)}."
+    return f"At least **{hardware}**{_tightly(limit)}{_in_host(limit)}: {run} does not fit on fewer."
+
+
+def _tightly(limit: Limit) -> str:
+    return ", but tightly" * limit.tight
+
+
+def _room(limit: Limit) -> str:
+    return f"It takes {memory_words(limit.memory)}." if limit.tight else ""
 
 
 def _in_host(limit: Limit) -> str:
@@ -152,7 +164,7 @@ def _largest(limit: Limit) -> str:
     value, hosted = f"**{limit.value}** ({figures.count(limit.parameters)} parameters)", _hosted(limit)
     if hosted and limit.on_devices not in (None, limit.value):
         return f"**{limit.on_devices}** is the largest model that {does} on the devices, {value} with {hosted}"
-    return f"{value} is the largest model that {does}{_in_host(limit)}"
+    return f"{value} is the largest model that {does}{_tightly(limit)}{_in_host(limit)}"
 
 
 def more_devices(runs: Sequence[tuple[str, TrainingEstimate, float | None]]) -> list[Block]:

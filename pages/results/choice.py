@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from knowledge import figures
@@ -86,10 +87,14 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
 
 def limit(result: Limit) -> list[Block]:
     goal = result.goal.replace("_", " ")
-    largest = f"Largest {goal}: {figures.plain(result.value)}." if result.value is not None else f"No {goal} fits."
+    most = "Fewest" if goal == "devices" else "Largest"
+    told = f"No {goal} fits."
+    if result.value is not None:
+        told = f"{most} {goal}: {figures.plain(result.value)}{', but tightly' * result.tight}."
+    head = in_doubt(told, result.value is not None, untold(result))
     probes: list[Column] = [("value", _probed), "fits", "per_device_bytes", ("why not", "why")]
     return [
-        in_doubt(largest, result.value is not None, untold(result)),
+        replace(head, beware=head.beware or result.tight),
         *plan_figures(result.plan),
         *notes("Why not more", [result.why] if result.why else []),
         *table([result.chosen], columns_of(result.chosen), "With"),

@@ -161,8 +161,8 @@ def _of_the_best(
     if near:
         text += f", but {_listed(near)} {'is' if len(near) == 1 else 'are'} within its interval: the estimate cannot "
         text += "tell them apart"
-    yield f"{text}."
-    own = ", each in its own best layout" if _split_apart(rows, estimates) else ""
+    own, moved = _chosen_apart(rows, estimates)
+    yield f"{text}{own * moved}."
     for kind, words in (("cost", "costs the least per token"), ("memory", f"needs the least memory per device{own}")):
         if name := best[kind]:
             yield f"{name} {'also ' if name == fastest.name else ''}{words}."
@@ -189,10 +189,14 @@ def _requests_per_s(row: Row) -> float:
     return row.requests_per_s or 0.0 if isinstance(row, ComparedServing) else 0.0
 
 
-def _split_apart(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> bool:
-    """Whether the search chose other splits or frameworks for some of them: memory then tells of those, too."""
+def _chosen_apart(rows: Sequence[Row], estimates: Sequence[PlanEstimate | None]) -> tuple[str, bool]:
+    """(What to say where the search chose other splits or frameworks for some of them: memory then tells of those, too;
+    whether it is frameworks, of which speed tells as much)."""
     differing = [setting.field for setting in settings(rows, estimates) if setting.chosen]
-    return any(field.startswith(("layout.", "workload.framework", "workload.micro_batch")) for field in differing)
+    if "workload.framework" in differing:
+        return ", each in the framework that suits it", True
+    split = any(field.startswith(("layout.", "workload.micro_batch")) for field in differing)
+    return ", each in its own best layout" * split, False
 
 
 def _where_speed_is_alike(fitting: Sequence[Row], best: Mapping[str, str | None]) -> Iterator[str]:
@@ -270,7 +274,7 @@ def _memory(row: Row, first: Row, estimate: PlanEstimate, behind: PlanEstimate) 
     growth = {name: parts.get(name, 0.0) - others.get(name, 0.0) for name in {**parts, **others}}
     kind = (max if ratio > 1.0 else min)(growth, key=lambda name: growth[name])
     sizes = f"{gib(mine)} against {gib(other)} per device{_memory_doubt(row, first)}"
-    apart = _split_apart((row, first), (estimate, behind))
+    apart, _ = _chosen_apart((row, first), (estimate, behind))
     splits = f"; it is {row.summary}, not {first.summary}" if apart else ""
     yield (
         f"{row.name} needs {_times(ratio, 'more', 'less')} memory than {first.name} ({sizes}), "

@@ -219,7 +219,8 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
     probes = [trial.probe for trial in furthest.trials.tried.values()]
     beyond = None if furthest.beyond is None else furthest.trials.tried[furthest.beyond]
     nearest = beyond or Trial(furthest.first, at.fits, 0.0, None, lambda: at)
-    limited_by, why = furthest.bound or _decides(goal, nearest, bool(at.conceded) or at.has_host_memory)
+    hosted = at.job.plan.layout.offload != "none" and (bool(at.conceded) or at.has_host_memory)
+    limited_by, why = furthest.bound or _decides(goal, nearest, hosted)
     return Limit(
         goal=goal,
         value=value,
@@ -249,8 +250,7 @@ def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
 
 def _decides(goal: Goal, beyond: Trial, hosted: bool) -> tuple[str, str]:
     """(memory component, or the field that refuses, why) for the nearest value that does not fit. `hosted` says that
-    the value before it fits with host memory alone: of this one the devices alone are told, as host memory is no help
-    any more."""
+    host memory was tried for it, and is no help: the devices alone are told."""
     name = f"{beyond.value:,}{_UNITS[goal]}" if isinstance(beyond.value, int) else str(beyond.value)
     if goal == "devices" and beyond.value == 1:
         name = "1 device"

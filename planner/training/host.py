@@ -35,6 +35,8 @@ _WAYS_OUT = {
     "staged_copy": "spread the run over more nodes, so that each copies less",
     "serialisation": "spread the run over more nodes, so that each writes less",
 }
+# Of weights that a node loads whole, however many nodes there are.
+_WHOLE = "take a framework whose ranks load their own shards alone"
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,14 @@ def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: b
         checkpoint_bytes=size.weights,
         resumable_bytes=size.resumable,
     )
-    warnings = [*_host_warnings(host), *(_save_warnings(job, save, gathered) if trains else ())]
+    loads = facts.loads_sharded if int(layout.zero_stage[0]) == 3 else facts.loads
+    warnings = [*_host_warnings(host, loads), *(_save_warnings(job, save, gathered) if trains else ())]
     return HostNeeds(host, save, tuple(warnings), save_accounts(size, float(memory.resident[0]), gathered))
 
 
-def _host_warnings(host: HostMemoryEstimate) -> list[str]:
-    """Of the phases that need more than a node has, each with its bytes, and what makes the worst of them smaller."""
+def _host_warnings(host: HostMemoryEstimate, loads: str) -> list[str]:
+    """Of the phases that need more than a node has, each with its bytes, and what makes the worst of them smaller.
+    `loads` is who holds whole weights while they are loaded (estimator.training.node, HostFacts)."""
     have, least = host.capacity_bytes, host.capacity_low_bytes
     if have is None or least is None or host.per_node_bytes <= least:
         return []
@@ -125,7 +129,10 @@ def _host_warnings(host: HostMemoryEstimate) -> list[str]:
         whose = "of a node" if host.is_named else "that a node of this kind usually has"
         text = f"host memory runs out: {takes} of the {gib(have)} {whose}"
     largest = max(host.components, key=lambda name: host.components[name])
-    return [f"{text}; {_WAYS_OUT[largest]}, or use machines with more host memory"]
+    way = _WAYS_OUT[largest]
+    if host.phase == "loading" and largest == "weights" and loads != "own_shard":
+        way = _WHOLE
+    return [f"{text}; {way}, or use machines with more host memory"]
 
 
 def _save_warnings(job: Job, save: SaveEstimate, gathered_bytes: float) -> list[str]:

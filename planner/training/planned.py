@@ -21,10 +21,12 @@ from estimator.search.fastest import fastest
 from estimator.search.layouts import SearchResult, search_whole
 from estimator.training.bottleneck import Diagnosis, diagnosis
 from estimator.training.estimates import Estimates, at_own_mfu, warnings
+from estimator.training.schedule import step_time
 from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
+from knowledge.fitted.training import timed_framework
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices, is_unstarted
+from knowledge.offers import check_offered, choices, is_unstarted, movable_to
 from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
@@ -41,6 +43,8 @@ from planner.training.lightest import Lightest, lightest, usual_names
 
 # The first ZeRO stage that shards more than optimizer states.
 _SHARDS = 2
+# The usual framework is left for one that is so many times as fast: that is another kind of run, not a matter of taste.
+_FAR = 2.0
 _SEARCHED = "the best of the layouts searched"
 
 
@@ -305,7 +309,25 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
                 continue
             if best is None or _is_better(other, best):
                 best = other
+        if best and best.fits_on_device and not every_framework:
+            best = next((_choose(job, offload) for job in _far_ahead(plan, best.job, best.score)), best)
     return best, refusal
+
+
+def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[Job]:
+    """The plan on those frameworks of its choices that were timed, have the model, and are far faster than the `usual`
+    one, which takes `seconds` a step; none on a device that nobody timed."""
+    if plan.goal.objective == "memory" or not usual.calibration.device_measured:
+        return
+    for choice in choices(plan, usual.machine.accelerator, usual.machine.count)[1:]:
+        name, _ = choice
+        if name == usual.framework.name or timed_framework(name)[0] != name or name not in movable_to(usual):
+            continue
+        with suppress(PlanError):
+            job = job_of(plan, choice)
+            check_offered(job)
+            if fastest(job, seconds / _FAR, offload=False) is not None:
+                yield job
 
 
 def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | None:
@@ -367,6 +389,10 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
         job = job_of(plan)
         check_offered(job)
         if (layout := fastest(job, offload=False)) is not None:
+            if plan.training.framework == "auto":
+                seconds = float(step_time(job, layout).seconds[0])
+                job = next(_far_ahead(plan, job, seconds), job)
+                layout = fastest(job, offload=False) or layout
             return job, layout
     planned = plan_training(plan, offload=False)
     return planned.job, planned.estimates.layouts.take(np.array([planned.index]))

@@ -36,6 +36,8 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "perhaps late": ("estimate_training", RUN | {"deadline_h": 50}, "Probably in time by", "beware"),
     "over budget": ("estimate_cost", RUN | {"budget_usd": 10}, "Over budget by", "bad"),
     "tight": ("estimate_training", TIGHT, "tightly", "beware"),
+    "tight at a limit": ("find_limit", {"model": "yi-34b", "accelerator": "a100-sxm-80gb", "method": "full",
+                                        "offload": "none", "goal": "devices"}, "tightly", "beware"),
     "extrapolated": ("estimate_training", GRPO, "timing is less certain", "beware"),
     "extrapolated cost": ("estimate_cost", GRPO | {"dataset_tokens": "1B"}, "timing is less certain", "beware"),
     "extrapolated range": ("sweep", GRPO | {"field": "seq_len", "values": [2048, 4096]}, "timing is less certain",

@@ -447,13 +447,13 @@ def test_a_limit_of_power_holds_at_the_meter():
 
 
 def test_the_first_can_be_launched_and_what_cannot_is_offered_after_it():
-    """Of Google's TPUs the cheapest is one that no target writes a plan for."""
+    """Of AWS's devices the cheapest are more than the files of any target take."""
     found = find("recommend_cluster")(
-        {"model": LLAMA, "stage": "pretrain", "dataset_tokens": "10B", "vendors": ["Google"], "sort": "cost"}
+        {"model": "llama-2-13b", "stage": "pretrain", "dataset_tokens": "10B", "vendors": ["AWS"], "sort": "cost"}
     )
     first, *others = found["options"]
     assert first["launch_targets"]
-    ahead = [row for row in others if row["usd"] < first["usd"]]
+    ahead = [row for row in others if row["usd"] and row["usd"] < first["usd"]]
     assert ahead
     assert not any(row["launch_targets"] for row in ahead[:1])
     assert "fits and has launch files" in found["why"][0]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from samples import part
 
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan
 from planner.compare.scenarios import CompareRequest, compare
+from planner.training.planned import plan_to_fit
 
 LLAMA = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 8, "stage": "sft"}
 
@@ -61,3 +67,55 @@ def test_memory_that_goes_with_another_split_is_told_with_it() -> None:
     said = [text for text in result.conclusions if "memory" in text and "speed" not in text]
     assert said
     assert all("in its own best layout" in text or "; it is DP" in text for text in said)
+
+
+_MODELS = ("gpt2", "qwen2.5-0.5b", "llama-3-8b", "mistral-7b", "llama-3-70b", "qwen3-30b-a3b", "gemma-2-9b")
+_DEVICES = ("h100-sxm", "a100-sxm-80gb", "rtx-4090", "l4", "mi300x", "b200-sxm", "tpu-v5p", "gaudi3")
+_SWITCHES: dict[str, list[Any]] = {
+    "optimizer": ["adamw", "adafactor", "muon", "adamw_8bit"],
+    "precision": ["bf16", "fp8"],
+    "compile": [False, True],
+    "fused_loss": [False, True],
+    "attention": ["flash", "sdpa"],
+    "tiled_mlp": [False, True],
+    "optimizer_in_backward": [False, True],
+    "stage": ["dpo", "simpo"],
+    "seq_len": [2048, 8192],
+    "count": [4, 8],
+    "method": ["full", "lora"],
+    "recompute": ["none", "full"],
+}
+
+
+def chosen_of(plan: dict[str, Any]) -> dict[str, Any]:
+    """Framework and layout by dotted names."""
+    layout = {f"layout.{name}": value for name, value in plan["layout"].items()}
+    return layout | {"workload.framework": plan["workload"]["framework"]}
+
+
+def test_framework_and_layout_are_held_or_the_change_is_shown() -> None:
+    draw, compared, moved = random.Random(11), 0, 0
+    while compared < part(20, 200):
+        asked = {"model": draw.choice(_MODELS), "accelerator": draw.choice(_DEVICES),
+                 "count": draw.choice([1, 2, 4, 8, 16, 64]), "stage": draw.choice(["sft", "pretrain", "dpo"]),
+                 "method": draw.choice(["full", "lora", "qlora"])}  # fmt: skip
+        field = draw.choice(list(_SWITCHES))
+        asked.pop(field, None)
+        try:
+            found = compare(CompareRequest.model_validate(asked | {"over": {field: _SWITCHES[field]}}))
+        except PlanError:
+            continue
+        first, *others = [row.plan for row in found.rows if row.plan] or [None]
+        compared += bool(first and others)
+        shown = {setting.field for setting in found.differences}
+        for plan in others:
+            apart = {name: value for name, value in chosen_of(first).items() if chosen_of(plan)[name] != value}
+            assert apart.keys() <= shown, (asked, field)
+            moved += bool(apart)
+            if apart and field in list(_SWITCHES)[:7]:
+                # A switch leaves nothing as it was only where that cannot be, or has no room.
+                same = {name: first["workload"][name] for name in ("framework", "micro_batch")}
+                held = plan | {"layout": first["layout"], "workload": plan["workload"] | same}
+                with suppress(PlanError):
+                    assert not plan_to_fit(Plan.parse(held)).fits, (asked, field)
+    assert moved

@@ -128,3 +128,12 @@ def test_what_grows_is_told_as_if_it_were_asked_for_alone() -> None:
             assert not alone.fits or known.bytes == pytest.approx(alone.bytes)
             told += known.least.fitting is not alone.least.fitting
     assert told
+
+
+@pytest.mark.parametrize(("framework", "way"), [("fsdp2", "load their own shards"), ("torchtitan", "over more nodes")])
+def test_more_nodes_help_only_ranks_that_load_their_shards(framework: str, way: str) -> None:
+    """accelerate casts the whole model on every rank (fsdp2_prepare_model); torchtitan reads shards."""
+    asked = plan_of("llama-3.1-405b", "h100-sxm", 256, framework=framework, stage="pretrain").given()
+    planned = plan_training(Plan.parse(asked | {"overrides": {"host_gib": 40}}))
+    assert planned.host_needs.host.phase == "loading"
+    assert way in planned.host_needs.warnings[0]
