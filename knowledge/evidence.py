@@ -51,7 +51,7 @@ def time_backing(job: Job) -> list[Backing]:
     """The parts of a step's time: framework, device, matmuls, attention or scans, and links."""
     device, blocks = job.calibration.device, job.architecture.blocks
     kernels = _cores(device, blocks, job.training.attention != "eager")
-    matmul = _matmul(job.machine.accelerator, job.matmul_kind)
+    matmul = _matmul(job.machine.accelerator, job.matmul_kind, trains=True)
     return [*_own(job), _framework(job), _device(job), matmul, *kernels, *_links(job.machine)]
 
 
@@ -143,9 +143,9 @@ def _device(job: Job) -> Backing:
     return Backing("device", measured, _other(family, measured), runs, sources=_sources_on(measured))
 
 
-def _matmul(accelerator: Accelerator, kind: Kind, kin: str = "") -> Backing:
+def _matmul(accelerator: Accelerator, kind: Kind, kin: str = "", trains: bool = False) -> Backing:
     """The surface of the blocks' matmuls; its error is that of as many rows as training and prompts have."""
-    name, kinds = surface_rows(accelerator.timed_as, kin)
+    name, kinds = surface_rows(accelerator.timed_as, kin, trains)
     row = kinds[kind]
     return Backing(
         part="matmul",

@@ -18,6 +18,7 @@ from estimator.kernels.adapters import is_tiled
 from estimator.kernels.attention import CoreTime, attention_time, no_core, scan_time
 from estimator.kernels.elementwise import (
     Operators,
+    copied_out,
     dequantise_operators,
     embedding_operators,
     head_operators,
@@ -37,7 +38,8 @@ from estimator.units import FP32_BYTES
 
 @dataclass(frozen=True)
 class BlockTime:
-    """Seconds of one block and micro-batch on one device, its model FLOP (forward), and the kernels it launches."""
+    """Seconds of one block and micro-batch on one device, its model FLOP (forward), and the kernels it launches.
+    `copied` is the part of `memory_forward` that copies gathered weights."""
 
     matmul_forward: Floats
     matmul_backward: Floats
@@ -45,6 +47,7 @@ class BlockTime:
     attention_backward: Floats
     memory_forward: Floats
     memory_backward: Floats
+    copied: Floats
     forward_flop: Floats
     recompute: Floats
     recompute_flop: Floats
@@ -116,6 +119,8 @@ class _Passes(NamedTuple):
     memory_backward: Floats
     kernels: Floats | float
     kernels_back: Floats | float
+    copied: Floats
+    """Of memory_forward, what copies gathered weights: what is recomputed has those of the backward pass."""
 
 
 # Fields of a layout on which these depend; pipelines, sharding and recompute do not matter to one layer.
@@ -133,7 +138,7 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     matmul_share, core_share = repeated(job, block, layouts)
     # What is computed in tiles runs forward once more, in the backward pass of each tile (DeepSpeed, TiledMLP).
     tiled = _mlp_share(block) * job.trained_layer_share if is_tiled(job, block) else 0.0
-    again = passes.forward + passes.memory_forward
+    again = passes.forward + passes.memory_forward - passes.copied
     return BlockTime(
         matmul_forward=passes.forward,
         matmul_backward=passes.backward,
@@ -141,6 +146,7 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
         attention_backward=passes.attention_back,
         memory_forward=passes.memory_forward,
         memory_backward=passes.memory_backward,
+        copied=passes.copied,
         forward_flop=passes.flop + passes.core_flop,
         recompute=matmul_share * again + core_share * passes.attention + tiled * passes.forward,
         recompute_flop=(matmul_share + tiled) * passes.flop + core_share * passes.core_flop,
@@ -150,7 +156,7 @@ def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
     )
 
 
-_FORWARD = ("forward", "attention", "memory_forward", "kernels", "core_kernels")
+_FORWARD = ("forward", "attention", "memory_forward", "copied", "kernels", "core_kernels")
 _BACKWARD = ("backward", "attention_back", "memory_backward", "kernels_back")
 
 
@@ -196,6 +202,7 @@ def _block_passes(job: Job, block: Block, layouts: Layouts) -> _Passes:
         memory_backward,
         kernels,
         kernels_back,
+        memory_time(job, copied_out(job, block, layouts), 0.0),
     )
 
 

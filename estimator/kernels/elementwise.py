@@ -415,7 +415,7 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     """What one micro-batch moves per weight of a block: casts of autocast, copies of FSDP, sums of gradients.
 
     Autocast casts every fp32 weight down, and its gradient up. Sharded weights (ZeRO-3) are copied out of the gathered
-    buffer forward and backward, their gradients into the buffer that is reduced (FSDP2, foreach_all_gather_copy_out).
+    buffer forward and backward, their gradients into the buffer that is reduced, unless they are views of these.
     Otherwise gradients are added to what earlier micro-batches left: Megatron's matmul kernel does so in fp32
     (gradient_accumulation_fusion), autograd by a kernel of its own where there is more than one micro-batch.
     """
@@ -425,19 +425,31 @@ def weight_operators(job: Job, block: Block, layouts: Layouts, style: Style) -> 
     cast = (
         FP32_BYTES + job.activation_bytes if framework.weights.cast_cache and job.activation_bytes < FP32_BYTES else 0.0
     )
-    forward = cast + sharded * (2.0 * framework.weights.compute_bytes)
+    copied = copied_out(job, block, layouts)
+    forward = held * cast + copied
     if not job.trains_blocks:
-        return Operators(held * forward, held * (sharded * (2.0 * framework.weights.compute_bytes)), 0.0, 0.0)
+        return Operators(forward, copied, 0.0, 0.0)
     gradient = framework.gradients.held_bytes
     if style == "fused" and framework.gradients.stay:
         summed = 2.0 * gradient - job.activation_bytes
     else:
         summed = (layouts.grad_accum > 1) * (job.activation_bytes + 2.0 * gradient)
-    reduced = 2.0 * framework.weights.compute_bytes + job.activation_bytes + framework.gradients.reduce_bytes
-    backward = cast + np.where(sharded, reduced, summed)
+    # Where nothing is copied the matmul writes the wider gradient itself.
+    read = job.activation_bytes if framework.gathering.copies_gradients else -job.activation_bytes
+    reduced = framework.gradients.reduce_bytes + read
+    backward = held * (cast + np.where(sharded, reduced, summed)) * job.weight_gradient_share + copied
     tensors = float(len(block.matrices))
     kernels = tensors if cast else 0.0
-    return Operators(held * forward, held * backward * job.weight_gradient_share, kernels, kernels + tensors)
+    return Operators(forward, backward, kernels, kernels + tensors)
+
+
+def copied_out(job: Job, block: Block, layouts: Layouts) -> Floats:
+    """Bytes that copying a block's weights out of what was gathered for one pass moves; what is recomputed has those of
+    the backward pass."""
+    if not job.framework.gathering.copies_weights:
+        return layouts.zeros()
+    dense, experts = block_parameters(block, layouts)
+    return (layouts.zero_stage >= 3) * (2.0 * job.framework.weights.compute_bytes) * (dense + experts)
 
 
 # Bytes per 16-bit logit, forward and backward, and kernels. Chunked: each chunk's gradient replaces its logits (Liger);

@@ -20,7 +20,7 @@ from estimator.kernels.compute import (
     products,
     repeated,
 )
-from estimator.kernels.elementwise import embedding_operators, head_operators
+from estimator.kernels.elementwise import copied_out, embedding_operators, head_operators
 from estimator.machine.matmul import matmul_limits
 from estimator.model.architecture import Block
 from estimator.plan.layouts import Floats, Layouts
@@ -30,6 +30,7 @@ from estimator.training.schedule import Passes
 
 # Of what takes longer to start than to run, starting is what binds.
 _STARTS = "kernel launch"
+_COPIES = "copies of gathered weights"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def _runs(job: Job, layout: Layouts, shape: StageShape) -> Iterator[tuple[float,
         matmuls_again, core_again = (float(part[0]) for part in repeated(job, block, layout))
         for run in _block(job, block, layout):
             yield layers, run
-            if run.phase == "forward":
+            # What is recomputed has the gathered weights of the backward pass.
+            if run.phase == "forward" and run.name != _COPIES:
                 again = (core_again if run.name == "attention core" else matmuls_again) + share
                 if again:
                     yield layers * again, _again(run)
@@ -134,11 +136,13 @@ def _block(job: Job, block: Block, layout: Layouts) -> Iterator[_One]:
         yield _One("attention core", "forward", float(core.flop[0]), None, forward, bound)
         yield _One("attention core", "backward", 2.0 * share * float(core.flop[0]), None, backward, bound)
     moving, fixed = memory_bound(job, block, layout, tokens)
+    copied = copied_out(job, block, layout)
     for phase, size, kernels in (
         ("forward", moving.forward_bytes + fixed.forward_bytes, moving.forward_kernels),
         ("backward", share * moving.backward_bytes + fixed.backward_bytes, moving.backward_kernels),
     ):
-        yield _moving(job, "norms, activations, sums and casts", phase, size, kernels)
+        yield _moving(job, "norms, activations, sums and casts", phase, size - copied, kernels)
+        yield _moving(job, _COPIES, phase, copied, 0.0)
 
 
 def _names(block: Block, kind: tuple[bool, str, int, int, int]) -> str:

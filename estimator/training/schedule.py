@@ -256,7 +256,7 @@ def _stage(
         count = number if shape.visited is layouts.ones() else number * shape.visited
         parts = {"forward": time.forward, "backward": time.backward, **layer}
         if layouts.recomputes or job.training.tiled_mlp:
-            parts["recompute"] = time.recompute + share * time.forward
+            parts["recompute"] = time.recompute + share * (time.forward - time.copied)
         for name, seconds in parts.items():
             out[name] = out[name] + count * seconds if name in out else count * seconds
     headed, (looked_up, scattered) = shape.has_head * shape.visited, embedding

@@ -247,11 +247,12 @@ def calibration(
     if own:
         device = device | {name: value for name, value in own.device.items() if name in device or name == "step"}
         factors |= {name: value for name, value in of_own.items() if name in factors}
-    _, matmuls = surface_rows(accelerator.timed_as if accelerator else "")
+    timed_as, trains = accelerator.timed_as if accelerator else "", bool(framework_name)
+    _, matmuls = surface_rows(timed_as)
     return Calibration(
         device=DeviceFactors(
             family=family,
-            surfaces=surfaces(accelerator.timed_as if accelerator else ""),
+            surfaces=surfaces(timed_as, trains=trains),
             attention_kernel=attention_kernel(family, framework_name, attention, eight_bits),
             scans=scan_kernels(),
             network=network_factors(accelerator),
@@ -280,15 +281,15 @@ def _unmeasured_spread(family: str) -> float:
 
 
 @cache
-def surfaces(accelerator: str, kin: str = "") -> dict[Kind, MatmulSurface]:
-    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own, and
-    those of the family `kin` where that is named."""
-    _, rows = surface_rows(accelerator, kin)
+def surfaces(accelerator: str, kin: str = "", trains: bool = False) -> dict[Kind, MatmulSurface]:
+    """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own,
+    those of the family `kin` where that is named, and of the library that training calls where it `trains`."""
+    _, rows = surface_rows(accelerator, kin, trains)
     names = [field.name for field in fields(MatmulSurface)]
     return {kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()}
 
 
-def surface_rows(accelerator: str, kin: str = "") -> tuple[str, dict[Kind, dict[str, Any]]]:
+def surface_rows(accelerator: str, kin: str = "", trains: bool = False) -> tuple[str, dict[Kind, dict[str, Any]]]:
     """(The surfaces' name, by kind of operand their numbers and what these were fitted on or borrowed from).
 
     Units for 4 bits that nothing was timed on reach the same part of their peak as those for 8 bits.
@@ -298,7 +299,7 @@ def surface_rows(accelerator: str, kin: str = "") -> tuple[str, dict[Kind, dict[
     kinds = fitted["surfaces"][name]
     if "fp8" in kinds and "nvfp4" not in kinds:
         kinds = kinds | {"nvfp4": kinds["fp8"] | {"points": 0, "shapes": 0, "borrowed": f"fp8 of {name}"}}
-    return name, kinds
+    return name, kinds | (fitted["library"].get(accelerator, {}) if trains else {})
 
 
 @cache

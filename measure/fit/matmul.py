@@ -8,7 +8,7 @@ the higher clock of a device that rests between short runs, and the cast of the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ _HEADER = """\
 # `points` are the timings behind a surface and `shapes` their distinct (n, k); `errors` are the medians of |estimated /
 # measured
 # - 1| in percent at up to 16 rows, at 17 to 512 and at more. `borrowed` says what a surface without timings is made of.
-# Surfaces are those of families, and of single devices whose best rate is known and not their family's.
+# Surfaces are those of families, and of single devices whose best rate is known and not their family's. `library` are
+# those of devices on which the library that training calls was timed beside engines' own kernels.
 """
 # A kernel of fewer FLOP ends before the clocks of a cool device have come down.
 _SHORT_FLOP = 1e12
@@ -36,8 +37,8 @@ _HUBER = 0.1
 # What the prior weighs against the timings: they scatter by 8 %, and about ten in a row err alike.
 _PRIOR = 10 * 0.08**2
 _STEPS = 40
-# Sources that time kernels inside running layers, so on a warm device and without casts.
-_IN_LAYERS = ("vidur",)
+# Sources that time kernels inside running layers or after 10,000 of them, so on a warm device, and without casts.
+_IN_LAYERS = ("vidur", "azure")
 # Kinds whose timings hold the cast of 16-bit activations.
 _CAST_KINDS: tuple[Kind, ...] = ("fp8", "fp8_block", "nvfp4")
 
@@ -193,7 +194,7 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
             lasting = _lasting(surfaces)
     _borrow(surfaces, lasting)
     _single_out(surfaces, lasting)
-    _limited(surfaces)
+    lend(surfaces, timed() | set(best_rates(timings("bf16"))))
     return surfaces
 
 
@@ -279,13 +280,12 @@ _POWER = 0.6
 _CLOCKS = 1.5
 
 
-def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Adds surfaces of devices that have the cores of one that was timed or searched, but not its power.
+def lend(surfaces: dict[str, dict[str, dict[str, Any]]], known: Collection[str]) -> None:
+    """Adds surfaces of devices that have the cores of one that is `known`, timed or searched, but not its power.
 
     What is printed as their peak is of another clock at times: what they sustain follows from the device with no less
     power, the nearest of these, and is no more of their own peak than of its. A peak that is far off is of other units.
     """
-    known = timed() | set(best_rates(timings("bf16")))
     measured = [entry for entry in accelerators() if entry.id in known and entry.tdp_w and entry.cores]
     for device in accelerators():
         watts = device.tdp_w or np.inf
@@ -300,16 +300,37 @@ def _limited(surfaces: dict[str, dict[str, dict[str, Any]]]) -> None:
             continue
         twin = min(twins, key=lambda twin: twin.tdp_w or 0.0)
         most, lent = twin.tdp_w or 0.0, surfaces[surface_name(twin.id, surfaces)]
-        scale = (watts / most) ** _POWER * peak_of(twin, "bf16") / peak_of(device, "bf16")
-        if watts >= most or scale >= 1.0:
+        scale = (watts / most) ** _POWER
+        if watts >= most or scale * peak_of(twin, "bf16") >= peak_of(device, "bf16"):
             continue
         why = f"{twin.id}; height by the power limit, {watts:g} of {most:g} W"
         for kind in KINDS:
             if kind in lent and peak_of(device, kind) > 0.0:
-                height = _rounded(lent[kind]["numbers"]["height"] * scale)
+                share = scale * peak_of(twin, kind) / peak_of(device, kind)
+                height = _rounded(lent[kind]["numbers"]["height"] * share)
                 numbers = lent[kind]["numbers"] | {"height": height}
                 row = {"numbers": numbers, "points": 0, "shapes": 0, "borrowed": why}
                 surfaces.setdefault(device.id, {})[kind] = row
+
+
+def library(surfaces: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By device and kind of operand, the surface of the library that training calls: that of engines' kernels in
+    `surfaces`, moved as far as its timings go, and of devices with the same cores and less power."""
+    fits: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind in KINDS:
+        everything = timings(kind, library=True)
+        for device in map(str, np.unique(everything.accelerator)):
+            points = everything.take(everything.accelerator == device)
+            values = fitted(points, kind, surfaces[surface_name(device, surfaces)][kind]["numbers"])
+            fits.setdefault(device, {})[kind] = {
+                "numbers": {name: _rounded(values[name]) for name in _SURFACE},
+                "points": len(points),
+                "shapes": len(set(zip(points.n, points.k, strict=True))),
+                "errors": errors(points, kind, values),
+                "source": _sources(points),
+            }
+    lend(fits, list(fits))
+    return fits
 
 
 def surface_name(accelerator: str, surfaces: Mapping[str, Any]) -> str:
@@ -336,14 +357,21 @@ def _rounded(value: float) -> float:
 
 def document(fits: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """The contents of the surfaces' file."""
-    surfaces = {
-        family: {
+    names = {id: surface_name(id, fits) for id in families()}
+    return {
+        "accelerators": {id: name for id, name in names.items() if name != "default"},
+        "surfaces": _flat(fits),
+        "library": _flat(library(fits)),
+    }
+
+
+def _flat(fits: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {
+        name: {
             kind: dict(row["numbers"]) | {k: v for k, v in row.items() if k != "numbers"} for kind, row in rows.items()
         }
-        for family, rows in fits.items()
+        for name, rows in fits.items()
     }
-    names = {id: surface_name(id, fits) for id in families()}
-    return {"accelerators": {id: name for id, name in names.items() if name != "default"}, "surfaces": surfaces}
 
 
 def main() -> int:

@@ -20,6 +20,9 @@ from knowledge.machines.catalogue import accelerators
 _TIMINGS = "../measurements/matmul.csv"
 # Sources that print the best rate they found on a device.
 _SEARCHES = ("mamf", "maf", "alcf", "nki", "tpu-recipes", "torch-test")
+# What training calls (Transformer Engine, common/gemm/cublaslt_gemm.cu; torch, ATen/cuda/CUDABlas.cpp) where engines
+# have kernels of their own.
+_LIBRARY = "cublaslt"
 # Timings that took over twice as long as the fastest software for the same product waited for the host, not the device.
 _SLOWEST = 2.0
 
@@ -75,10 +78,10 @@ def families() -> dict[str, str]:
 
 
 @cache
-def timings(kind: Kind) -> MatmulTimings:
-    """All measured kernels of one kind of operand."""
+def timings(kind: Kind, library: bool = False) -> MatmulTimings:
+    """All measured kernels of a kind of operand; with `library` those that training calls where engines call others."""
     known = {device.id: device for device in accelerators()}
-    of_kind = [row for row in rows(_TIMINGS) if row["dtype"] == kind]
+    of_kind = [row for row in rows(_TIMINGS) if row["dtype"] == kind and library == (row["software"] == _LIBRARY)]
     devices = [known[row["accelerator"]] for row in of_kind]
 
     def text(name: str) -> np.ndarray:

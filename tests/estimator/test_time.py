@@ -440,3 +440,48 @@ def test_a_layer_takes_what_was_profiled(
     assert float(block.forward[0]) * compute + each_way == pytest.approx(forward / 1e3, rel=0.12)
     assert float(block.backward[0]) * compute + each_way == pytest.approx(backward / 1e3, rel=0.12)
     assert float(np.broadcast_to(block.recompute, 1)[0]) * compute + whole == pytest.approx(again / 1e3, rel=0.15)
+
+
+# "LLaMA3-70B MFSDP vs Automodel FSDP2", an Nsight profile of 2026-04-14 (public report): kernels of one step in
+# milliseconds, 64 H100, ZeRO-3, all recomputed, two micro-batches of 4096. Of memory-bound ones: norms, copies of FSDP
+# and what is left of the total.
+PROFILED_KERNELS_MS = [
+    ("nemo-automodel", 6503.0, 190.0 + 269.0, 83.0 + 878.0 + 526.0),
+    ("megatron-lm", 7226.0, 199.0 + 283.0, 73.0 + 9.0 + 483.0),
+]
+
+
+@pytest.mark.parametrize(("framework", "matmul", "attention", "memory"), PROFILED_KERNELS_MS)
+def test_a_sharded_step_spends_its_kernels_where_a_profile_did(
+    framework: str, matmul: float, attention: float, memory: float
+) -> None:
+    """Megatron-FSDP's weights are views of what it gathers; FSDP2 copies them out, once for the forward pass and once
+    for the backward one with what it recomputes."""
+    asked = {
+        "model": "meta-llama/Llama-3.1-70B",
+        "workload": {
+            "framework": framework,
+            "stage": "pretrain",
+            "seq_len": 4096,
+            "micro_batch": 1,
+            "global_batch": 128,
+        },
+        "cluster": {"accelerator": "h100-sxm", "count": 64},
+        "layout": {"tp": 1, "pp": 1, "cp": 1, "dp": 64, "zero_stage": 3, "shard_group": 64, "recompute": "full"},
+    }
+    job = job_of(Plan.parse(asked))
+    block = passes(job, candidates(job)).blocks[0]
+    times = 80 * 2 * job.calibration.framework.compute * 1e3
+
+    def spent(kind: str) -> float:
+        forward, backward = (
+            float(np.broadcast_to(getattr(block, f"{kind}_{way}"), 1)[0]) for way in ("forward", "backward")
+        )
+        return times * (2.0 * forward + backward)
+
+    again = float(np.broadcast_to(block.recompute, 1)[0]) * times
+    twice = times * float(np.broadcast_to(block.matmul_forward + block.attention_forward, 1)[0])
+    moved = times * float(np.broadcast_to(block.memory_forward + block.memory_backward, 1)[0]) + again - twice
+    assert spent("matmul") == pytest.approx(matmul, rel=0.12)
+    assert spent("attention") == pytest.approx(attention, rel=0.12)
+    assert moved == pytest.approx(memory, rel=0.25)

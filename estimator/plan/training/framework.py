@@ -94,6 +94,11 @@ class Gathering:
     _fully_shard/_fsdp_collectives.py)."""
     reduced_copies: float
     """The same in the dtype of the reduction."""
+    copies_weights: bool
+    """Whether weights are copied out of what was gathered, where others are views of it (torch.distributed.fsdp,
+    _fully_shard/_fsdp_collectives.py foreach_all_gather_copy_out)."""
+    copies_gradients: bool
+    """Whether gradients are copied into what is reduced (the same file, foreach_reduce_scatter_copy_in)."""
     gathers_keys: bool
     """Whether context parallelism gathers keys and values of the whole sequence, where others pass them on
     (torch.distributed.tensor.experimental, set_rotate_method)."""

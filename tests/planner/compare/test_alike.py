@@ -105,10 +105,10 @@ def test_framework_and_layout_are_held_or_the_change_is_shown() -> None:
             found = compare(CompareRequest.model_validate(asked | {"over": {field: _SWITCHES[field]}}))
         except PlanError:
             continue
-        first, *others = [row.plan for row in found.rows if row.plan] or [None]
-        compared += bool(first and others)
+        made = [row.plan for row in found.rows if row.plan]
+        compared += len(made) > 1
         shown = {setting.field for setting in found.differences}
-        for plan in others:
+        for first, plan in zip(made[:1] * len(made), made[1:], strict=False):
             apart = {name: value for name, value in chosen_of(first).items() if chosen_of(plan)[name] != value}
             assert apart.keys() <= shown, (asked, field)
             moved += bool(apart)
