@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -126,9 +126,9 @@ def _fullest(parts: Sequence[ServingMemory], hosted: Sequence[int]) -> ServingMe
     tightest = parts[min(range(len(parts)), key=by_room.__getitem__)]
     return replace(
         tightest,
-        fits=np.logical_and.reduce([together, *(part.fits for part in parts)]),
-        max_concurrency=np.minimum.reduce([part.max_concurrency for part in parts]),
-        longest=np.minimum.reduce([part.longest for part in parts]),
+        fits=reduce(np.logical_and, (part.fits for part in parts), together),
+        max_concurrency=reduce(np.minimum, (part.max_concurrency for part in parts)),
+        longest=reduce(np.minimum, (part.longest for part in parts)),
     )
 
 

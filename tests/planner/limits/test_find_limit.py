@@ -354,3 +354,14 @@ def test_lengths_are_kept_by_room_where_without_limits_of_latency_they_end_at_th
     same = limited["value"] == free["value"]
     assert (limited["limited_by"] in ("ttft_slo_ms", "tpot_slo_ms", "max_batch")) is not same
     assert limited["why"].startswith(f"with more than {limited['value']:,} tokens") or same
+
+
+@pytest.mark.parametrize("goal", ["context", "input_len", "concurrency"])
+def test_limits_of_unlike_cards_grow_with_a_card_more(goal: str) -> None:
+    """What cards of unlike sizes hold together, some of them beside others, is searched as of equal ones."""
+    cards = {"model": "qwen3-14b", "accelerator": "rtx-3090", "engine": "llama.cpp", "weight_dtype": "q4_k_m"}
+    alone, beside = (
+        call("find_limit", {**cards, "count": 1, "goal": goal, "plan": {"cluster": {"beside": names}}})["value"]
+        for names in ([], ["rtx-3060-12gb"])
+    )
+    assert 0 < alone <= beside
