@@ -15,7 +15,12 @@ from planner.serving.results import ServingEstimate
 
 # Figures that answer the same question, each where there is one.
 _TOGETHER = {
-    "memory.components.kv_cache": ("memory.kv_bytes_per_token", "memory.request_bytes", "kv_bytes_per_token"),
+    "memory.components.kv_cache": (
+        "memory.request_model_bytes",
+        "memory.request_bytes",
+        "memory.kv_bytes_per_token",
+        "kv_bytes_per_token",
+    ),
     "run.goodput.share": tuple(
         f"run.goodput.{name}"
         for name in ("share", "interruptions", "redone_hours", "restart_hours", "checkpoint_hours")

@@ -260,6 +260,7 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
     components = {name: float(values[entry]) for name, values in memory.components.items()}
     per_token, state = cache_bytes(job, candidates)
     request = float(request_bytes(job, per_token, state, candidates.input_len + candidates.output_len)[entry])
+    model_per_token, part = job.architecture.cache_bytes_per_token(job.kv_bytes), float(per_token[entry])
     clients = job.inference.concurrency
     of_clients = request * math.ceil(clients / float(candidates.lanes[entry])) if clients else None
     others = sum(components.values()) - components["kv_cache"]
@@ -271,9 +272,10 @@ def memory_of(served: Served) -> ServingMemoryEstimate:
         components=components,
         decided_by=max(components, key=lambda name: components[name]),
         kv_tokens=whole(memory.room_tokens[entry] * candidates.lanes[entry]),
-        kv_bytes_per_token=job.architecture.cache_bytes_per_token(job.kv_bytes),
-        kv_bytes_per_token_per_device=float(per_token[entry]),
+        kv_bytes_per_token=model_per_token,
+        kv_bytes_per_token_per_device=part,
         request_bytes=request,
+        request_model_bytes=request * model_per_token / part if part else request,
         clients_bytes=None if of_clients is None else others + of_clients,
         clients_cache_bytes=of_clients,
         max_concurrency=most_requests(served.estimates, entry),

@@ -23,6 +23,7 @@ class ServingMemoryEstimate(Result):
     kv_bytes_per_token: float = Field(description="Of the whole model, over the devices that hold a sequence.")
     kv_bytes_per_token_per_device: float
     request_bytes: float = Field(description="Cache of one whole request, prompt and output, on one device.")
+    request_model_bytes: float = Field(description="That of the whole model, over the devices that hold a sequence.")
     clients_bytes: float | None = Field(
         default=None, description="Per device, with one whole request of every client at once."
     )

@@ -19,6 +19,7 @@ ASKED = [
     ("how many samples per second does full fine-tuning of llama 3.1 8b do on 8 h100?", "throughput.samples_per_s"),
     ("how much host memory does qlora of llama 3.1 70b take on one a100?", "memory.host.per_node_bytes"),
     ("kv cache of llama 3.1 70b at 128k on 8 h100?", "memory.request_bytes"),
+    ("how big is the kv cache of qwen3 32b at 32k?", "memory.request_model_bytes"),
 ]
 
 
