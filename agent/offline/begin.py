@@ -3,7 +3,8 @@
 `topic` is what the session remembers between turns, plain data. Of the plan: `plans` (earlier ones), `supposed` (a
 plan that was only supposed), `pending` (what a turn that failed or asked had in mind), `failed` (nothing could be
 worked out of it), `nodes` (a node count still without a node size), `refused` (values by flat name), `recent` (the
-path that changed last), `followed` (whether a turn changed it that began with a plan).
+path that changed last), `solved` (the path that
+a limit was asked of, or a sweep went over), `followed` (whether a turn changed it that began with a plan).
 Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the wish was
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
@@ -92,6 +93,7 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     base = _base(turn.plan, topic, reading)
     plan, notes = _of_kind(turn, base, reading)
     plan = _without_taken(plan, base.topic, reading)
+    plan = _with_the_offer(plan, base.topic, reading)
     before = _before(turn, base, reading)
 
     def laid(plan: Mapping[str, Any], edits: Sequence[Edit]) -> Patched:
@@ -231,6 +233,29 @@ def _without_taken(plan: dict[str, Any], topic: dict[str, Any], reading: Reading
     return merge(plan, {path: None for path, value in brought.items() if get(plan, path) == value})
 
 
+def _with_the_offer(plan: dict[str, Any], topic: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """The plan with the offer that a turn takes and changes in one breath: 'take the second and double the nodes'."""
+    places = [reference.place for reference in reading.refs if reference.to == "offer"]
+    offers = _offers(topic)
+    return merge(plan, _offer_at(topic, offers, places[0])) if offers and places and _relative(reading) else plan
+
+
+def _offers(topic: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was offered to choose from, by path."""
+    return topic.get("offers") or []
+
+
+def _offer_at(topic: Mapping[str, Any], offers: list[dict[str, Any]], place: int | None) -> dict[str, Any]:
+    """The offer at a place, the best where none is said."""
+    return offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
+
+
+def _relative(reading: Reading) -> set[str]:
+    """The paths that edits change by what is there."""
+    edits = [edit for edit in reading.edits if edit.op in ("times", "plus")]
+    return {ALL_PATHS[name] for edit in edits for name in MEANT.get(edit.field, (edit.field,)) if name in ALL_PATHS}
+
+
 def _before(turn: Turn, base: _Base, reading: Reading) -> Before:
     """What edits may be relative to."""
     plans = [result.get("plan") for result in earlier(turn.messages)]
@@ -283,13 +308,13 @@ def _offered(
     """What a cluster that was recommended, or an option that was compared, gives the plan: the one that is referred to,
     else the best, where the plan lacks what it brings."""
     refused = topic.get("refused", {}).get("accelerator", [])
-    offers = [offer for offer in topic.get("offers") or [] if offer.get("cluster.accelerator") not in refused]
+    offers = [offer for offer in _offers(topic) if offer.get("cluster.accelerator") not in refused]
     taken = [reference.place for reference in reading.refs if reference.to == "offer"]
     place = taken[0] if taken and taken[0] is not None else _named_offer(reading, offers, bool(taken))
     open_again = question.wish is not None and question.wish[0] in REPEATED and not taken
     if not offers or open_again or reading.options:
         return {}
-    offer = offers[min(topic.get("best", 0) if place is None else place, len(offers) - 1)]
+    offer = _offer_at(topic, offers, place)
     lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
     # What a search found is what is asked about next, unless it is to look again.
     searches = {"best", "size", "cheaper"} & set(question.intents) or question.choices
@@ -299,6 +324,7 @@ def _offered(
     # Files are for a program of their own, and what is named now goes before.
     named = {ALL_PATHS.get(edit.field, edit.field) for edit in _apart(reading)}
     named |= {"workload.framework"} if reading.own.get("targets") else set()
+    named |= _relative(reading) if taken else set()
     return {path: value for path, value in offer.items() if path not in named and get(plan, path) != value}
 
 
@@ -344,7 +370,7 @@ def _remembered(
     else:
         topic.pop("wish", None)
     topic |= {"intents": question.intents, "limit": question.limit, "sweep": question.sweep}
-    topic["recent"] = change.patch.recent or topic.get("recent")
+    topic |= {"recent": change.patch.recent or topic.get("recent"), "solved": question.solved}
     # Of all that a first turn says no one thing is what was changed last.
     topic |= {"followed": bool(turn.plan) and bool(change.patch.recent or topic.get("followed"))}
     topic |= {"nodes": change.patch.nodes} if change.patch.nodes else {}

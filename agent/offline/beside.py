@@ -187,8 +187,11 @@ def _prefix_tokens(patch: Patch, value: float, words: str) -> None:
 
 
 def _replicas(patch: Patch, value: int, words: str) -> None:
-    layout = patch.plan.get("layout") or {}
+    layout, count = patch.plan.get("layout") or {}, get(patch.plan, "cluster.count")
     if "tp" not in layout and "pp" not in layout:
+        if count and count % value == 0:
+            patch.put({"layout.dp": value})
+            return
         patch.ask("layout.tp", f"over how many devices is each of {words} (tensor parallel)?")
         return
     each = math.prod(layout.get(name) or 1 for name in ("tp", "pp", "dp"))

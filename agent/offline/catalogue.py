@@ -80,6 +80,7 @@ def known() -> Catalogue:
 @lru_cache(maxsize=1)
 def _known(_: tuple[Any, ...]) -> Catalogue:
     """The same while the user's files stay as they are."""
+    tails = [(row.id, _squeezed(row.id.rpartition("/")[2].lower().removeprefix("meta-"))) for row in models()]
 
     def model(name: str) -> tuple[str, str | None]:
         row = find_model(name)
@@ -92,7 +93,6 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
     def family(name: str) -> list[str]:
         """The models whose names begin with a word, where it is a family's."""
         head = _squeezed(name)
-        tails = ((row.id, _squeezed(row.id.rpartition("/")[2].lower().removeprefix("meta-"))) for row in models())
         return [id for id, tail in tails if tail.startswith(head)]
 
     def per_rack(id: str) -> int | None:

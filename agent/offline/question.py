@@ -53,13 +53,15 @@ _SPAN, _NODE, _MOST_NODES = 16, 8, 64
 @dataclass(frozen=True)
 class TurnQuestion:
     """`intents` of a chain of calls; or the one call of a `limit`, a `sweep` or a `wish` (tool, own arguments);
-    `choices` are the alternatives of a search for a deployment."""
+    `choices` are the alternatives of a search for a deployment, `solved` is the path that a limit is asked of, or a
+    sweep goes over."""
 
     intents: list[str] = field(default_factory=list)
     limit: dict[str, Any] | None = None
     sweep: dict[str, Any] | None = None
     wish: tuple[str, dict[str, Any]] | None = None
     choices: dict[str, list[Any]] = field(default_factory=dict)
+    solved: str | None = None
 
 
 def asked(
@@ -76,16 +78,17 @@ def asked(
     serving = is_serving(plan)
     intents = _said(reading)
     limit = _limit(reading, topic, intents, serving)
-    if serving and limit and limit["goal"] == "devices" and has_load(plan):
+    solved = SOLVED[limit["goal"]] if limit else None
+    if serving and solved == SOLVED["devices"] and has_load(plan):
         # How many serve a load is another question than how many hold the model.
-        limit, intents = None, ["size", *intents]
+        limit, solved, intents = None, None, ["size", *intents]
     choices = _choices(reading, topic, options, intents) if serving else {}
     wish = _wish(reading, topic, plan, options, intents, limit, bool(choices), tools)
     if wish:
         return TurnQuestion(["why"] if reading.act == "why" else [], wish=wish)
     sweep = _sweep(reading, topic, intents, plan, catalogue)
     intents = _asked_again(reading, topic, plan, intents, limit, sweep)
-    return TurnQuestion(intents, limit, sweep, None, choices)
+    return TurnQuestion(intents, limit, sweep, None, choices, sweep["field"] if sweep else solved)
 
 
 def _takes(reading: Reading) -> bool:
@@ -151,7 +154,8 @@ def _sweep(
     before = topic.get("sweep")
     if reading.tool == "sweep":
         own = dict(reading.own)
-        own["field"] = ALL_PATHS.get(own.get("field", "count"), own.get("field", "count"))
+        name = own.get("field", "count")
+        own["field"] = ALL_PATHS.get(name, name)
         if "second_field" in own:
             own["second_field"] = ALL_PATHS.get(own["second_field"], own["second_field"])
         if own.pop("scales", False):
@@ -258,7 +262,7 @@ def _wish(
         return before, _extended(kept, [added])
     if tool is None and reading.tool in _CHAIN and not before and _wants_hardware(reading, plan, topic, limit):
         tool = "recommend_cluster"
-    if limit and limit["goal"] == "devices" and (searched := _for_devices(plan, options)):
+    if limit == {"goal": "devices"} and (searched := _for_devices(plan, options)):
         return searched
     if tool is not None:
         own = _own(tool, reading, plan, options, tools)
@@ -333,8 +337,8 @@ def _for_devices(plan: Mapping[str, Any], options: Sequence[Changed]) -> tuple[s
 
 def _ends(reading: Reading, tool: str, own: Mapping[str, Any]) -> bool:
     """Whether what is said settles what the wish of the turn before left open."""
-    if tool == "compare" and any(reference.to == "offer" for reference in reading.refs):
-        # 'Go with the second one.'
+    if tool in (*SEARCHES_HARDWARE, "compare") and any(reference.to == "offer" for reference in reading.refs):
+        # 'Go with the second one', 'take the cheapest and double the nodes'
         return True
     fields = {edit.field for edit in reading.edits}
     swept = _swept(own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.answers.outcomes import last_answered, result_of
@@ -95,8 +95,16 @@ def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
 def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:
     """What recommended clusters give the plan when the next question takes one up; the first unless it says which."""
     if isinstance(result, RecommendedCluster):
-        return {"offers": [_offer(option, None) for option in result.options[:_MOST_OFFERS]], "best": 0}
+        options = result.options[:_MOST_OFFERS]
+        return {"offers": [_offer(option, None) for option in options], "best": 0, "best_by": _best_by(options)}
     return {"offers": [_offer(result.option, result.plan)] if result.option else [], "best": 0}
+
+
+def _best_by(options: Sequence[ClusterOption]) -> dict[str, int]:
+    """Which of some clusters is the fastest and which the cheapest, as far as all of them tell."""
+    told = {"time": [option.hours for option in options], "cost": [option.usd for option in options]}
+    known = {name: [value for value in values if value is not None] for name, values in told.items()}
+    return {name: values.index(min(values)) for name, values in known.items() if values and len(values) == len(options)}
 
 
 def _offer(option: ClusterOption, plan: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def example_of(plan: Mapping[str, Any], question: TurnQuestion) -> dict[str, Any
     if tool != "explain" or get(plan, "model") or get(plan, DEVICE):
         return {}
     # One without a pipeline has no bubble.
-    return _EXAMPLE_RUN | ({"layout.pp": 4} if "time.components.bubble" in own.values() else {})
+    piped = "time.components.bubble" in own.values() and get(plan, "layout.pp") is None
+    return _EXAMPLE_RUN | ({"layout.pp": 4} if piped else {})
 
 
 def as_spoken_of(
@@ -139,7 +140,8 @@ def on_usual(
         settled, plan = settled - {COUNT}, merge(plan, {COUNT: max(numbers)})
     if compared := _usual_of_each(plan, reading):
         return compared
-    if left or settled & {DEVICE, COUNT} or not (devices := usual(plan, "model" in settled)):
+    devices = {} if left or settled & {DEVICE, COUNT} else usual(plan, "model" in settled, _is_said_of_one(reading))
+    if not devices:
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
@@ -149,8 +151,15 @@ def on_usual(
         fewest = usual(merge(plan, {COUNT: None, _DEVICE_HOURS: None, "workload.stage": "sft"}))
         lasts = "they last about a month" if timed else "they pretrain it in about two months"
         why = "fewer have no room" if devices == fewest else lasts
+        why = "it is spoken of as one" if devices == {COUNT: 1} else why
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
+
+
+def _is_said_of_one(reading: Reading) -> bool:
+    """Whether the device is named once, and not as several: 'my 4070', not '4070s'."""
+    spans = [edit.span for edit in reading.edits if edit.field == "accelerator" and edit.op == "set"]
+    return len(spans) == 1 and not reading.text[slice(*spans[0])].endswith("s")
 
 
 def _usual_of_each(plan: Mapping[str, Any], reading: Reading) -> tuple[dict[str, Any], list[str]] | None:

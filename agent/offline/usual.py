@@ -49,10 +49,10 @@ def card_of(memory_gb: float, apple: bool = False) -> str | None:
     return cards[near] if abs(near - memory_gb) <= _NEAR * memory_gb else None
 
 
-def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
+def usual(plan: Mapping[str, Any], searched: bool = False, alone: bool = False) -> dict[str, Any]:
     """{path: value} of the devices, and of their number where none was said and one has no room; empty where they are
     named or the model is not known. `searched`: the model is what is asked for, so that only a number of devices is
-    missing their kind."""
+    missing their kind. `alone`: it is spoken of as a single one."""
     named, count = get(plan, DEVICE), get(plan, COUNT)
     if named is None and get(plan, "model") is None and searched and count:
         return {DEVICE: _SIZES[-1][0]}
@@ -61,6 +61,9 @@ def usual(plan: Mapping[str, Any], searched: bool = False) -> dict[str, Any]:
     try:
         device = None if named is None else find_accelerator(str(named)).value
         need = _need_bytes(plan, device)
+        if device is not None and device.personal and alone and not is_serving(plan):
+            # 'Fine-tune a 7B on my 4070'
+            return {COUNT: 1}
         if device is not None:
             shared = is_serving(plan) and device.personal and get(plan, "overrides.host_gib") is not None
             counts = (

@@ -151,7 +151,10 @@ def _limits_set(reading: Reading) -> list[str]:
 def _methods(turn: Turn, plan: Mapping[str, Any], reading: Reading, refused: Sequence[str]) -> list[str]:
     """Adapters that a first question about fine-tuning is answered for where all weights have no room: who names no
     method asks what works. What is asked later keeps the method that was told."""
-    tuned = get(plan, "workload.stage") == "sft" and get(plan, "workload.method") is None
+    # On a card of one's own nobody trains a model from nothing.
+    at_home = _is_personal((), plan) and not is_serving(plan)
+    stage = get(plan, "workload.stage") or ("sft" if at_home else None)
+    tuned = stage == "sft" and get(plan, "workload.method") is None
     if not (_is_first(turn) and tuned) or _named(reading) & {"method", "offload", "optimizer_in_backward"}:
         return []
     return [method for method in _METHODS[1:] if method not in refused]

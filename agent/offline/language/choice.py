@@ -13,12 +13,13 @@ from agent.offline.language.features.tool import listed, of_tool, only_changes
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import saved_plans
 from agent.offline.language.own.limits import asked_outright, asks_for_data, asks_what_fits, has_model, limit_goal
-from agent.offline.language.own.measured import RATES, is_judged
+from agent.offline.language.own.measured import RATES, is_judged, measured
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
 from agent.offline.language.own.searches import asks_how_accurate, explained
 from agent.offline.language.own.tool import is_outside
 from agent.offline.language.own.weighed import weighed
+from agent.offline.language.reading.observed import is_observed
 from planner.partial import get
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ _REPEATED = ("find_limit", "sweep", "size_serving", "recommend_cluster", "auto_c
              "estimate_cost")  # fmt: skip
 _SURE = 0.6
 _CHAIN = ("estimate_training", "estimate_inference", "check_fit")
+_OF_ONE_RUN = (*_CHAIN, "estimate_cost", "best_parallelism")
 # So many numbers of one thing are a range of it.
 _RANGE = 4
 # Tools that a change alone asks for nowhere.
 _OF_THINGS = ("list_catalogue", "explain")
 _OF_SCENARIOS = ("delete_scenario", "load_scenario", "list_scenarios", "schedule_runs")
+# What a cache is for.
+_OF_A_CACHE = ("length", "max_context", "input_len", "concurrency")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
@@ -137,6 +141,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool == "compare" and "describe" in page.read.asked("wish") and _is_of_a_model_alone(page):
         # 'Which has more active parameters, GLM-4.5-Air or gpt-oss-120b?'
         return "describe_model"
+    if tool == "describe_model" and page.mode == SERVING and any(map(page.values, _OF_A_CACHE)):
+        # 'KV cache of Llama-3.1-70B at 128k' is asked of requests of that length.
+        return "estimate_inference"
     if tool == "find_limit" and limit_goal(page) in ("context", "seq_len") and _is_of_a_model_alone(page):
         # 'What is the longest context of Qwen3-8B?'
         return "describe_model"
@@ -157,13 +164,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool in _CHAIN and page.mode == SERVING and "layout" in focus and not (page.filled or page.kept):
         # 'Best layout then'
         return "best_serving"
-    fixed = len(page.values("count")) == 1 and get(page.plan, "cluster.accelerator") and not page.devices
-    if tool == "recommend_cluster" and page.mode == SERVING and weighs_an_api(page):
-        # 'A month of 3B tokens: an API, or devices of our own?' is asked of a deployment that has its bill beside it.
-        return "size_serving"
-    if tool == "recommend_cluster" and fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
-        # 'And if I rent four of them?'
-        return _estimate(page)
+    if tool == "recommend_cluster" and (instead := _instead_of_a_search(page, before)):
+        return instead
     if tool == "advise" and page.plan and "cheaper" in focus:
         # 'Too expensive, what are my options?'
         return "estimate_cost"
@@ -171,6 +173,34 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
         fits = page.mode != SERVING and {"fit", "need"} & set(focus)
         return "check_fit" if fits else _estimate(page)
     return shown_or_written(page, tool)
+
+
+def _instead_of_a_search(page: Page, before: str | None) -> str | None:
+    """The tool of what seems to be a search for machines, and is about those that there are."""
+    focus, device = page.read.asked("focus"), get(page.plan, "cluster.accelerator")
+    if page.mode == SERVING and weighs_an_api(page):
+        # 'A month of 3B tokens: an API, or devices of our own?' is asked of a deployment that has its bill beside it.
+        return "size_serving"
+    if "device_hours" in focus and has_model(page) and page.mode != SERVING:
+        # 'How many GPU-hours does it take?' is a figure of the run, whatever it runs on.
+        return _estimate(page)
+    fixed = len(page.values("count")) == 1 and device and not page.devices
+    if fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
+        # 'And if I rent four of them?'
+        return _estimate(page)
+    if before in _OF_ONE_RUN and device and _is_of_what_there_is(page):
+        # 'Is it under 400 bucks?'
+        return "estimate_cost" if page.asks_money or page.values("budget_usd") else _estimate(page)
+    return None
+
+
+def _is_of_what_there_is(page: Page) -> bool:
+    """Whether a question is whether the plan, to which it points, keeps a limit that it names."""
+    read = page.read
+    limited = page.values("budget_usd") or page.values("deadline_h")
+    points = any(read.tokens[at].norm in _POINTS for at in range(len(read.tokens)))
+    seeks = asks_which(read.found) or {"best", "cheaper"} & set(read.asked("focus")) or "rent" in read.asked("wish")
+    return bool(limited and points and not seeks and asks(read.found, []))
 
 
 def _is_of_a_model_alone(page: Page) -> bool:
@@ -189,6 +219,9 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
         if not (page.plan or page.devices):
             # 'Get 30 tokens/s from gpt-oss-120b': of no hardware no speed is good or bad.
             return True
+        if (speed := measured(page)) and is_observed(read, speed.row) and not asks_which(read.found):
+            # 'I get 2100 tokens/s, should I be happy?'
+            return False
         # 'Can I hit 30 tok/s?', 'what would 3 cards give?', 'I need 30 tok/s'
         wished = any(read.found.sense(at, "wants") for at in range(len(read.tokens)))
         return (wished or "fit" in focus or bool(read.does("suppose"))) and not read.asked("judged")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.rows import Row
-from agent.offline.language.tokens import Glyphs, folded
+from agent.offline.language.tokens import Glyphs, folded, tokens
 
 _LETTERS, _NUMBERS = "abcdef", "123456"
-_CLOSES = (")", "]", "）")
+_OPENS, _CLOSES = ("(", "[", "（"), (")", "]", "）")
 _DEFINES = (":", "=", "–", "—", "：", *_CLOSES)
 _FEWEST = 2
 _AROUND = " ,;.-–—:\n"
@@ -33,6 +33,27 @@ def choices(text: str, read: Sequence[Glyphs]) -> LabelledChoices | None:
     rows = [text[read[behind - 1].end : stop] for (_, behind), stop in zip(labels, starts, strict=True)]
     common = f"{text[: read[labels[0][0]].start]} {text[starts[-1] :].lstrip(_AROUND)}"
     return LabelledChoices(common.strip(), tuple(map(_without_joints, rows)))
+
+
+def without_labels_behind(text: str) -> str:
+    """A text without the letters of its choices where these stand behind them: 'tp 8 (plan A) or tp 4 pp 2 (plan B)'.
+    What stands between says the choices."""
+    read = tokens(text)
+    spans = [
+        (start - 1, behind)
+        for order in (_LETTERS, _NUMBERS)
+        for at in range(1, len(read) - 1)
+        if read[at].norm in order and read[at + 1].text in _CLOSES
+        for start in [at - (read[at - 1].norm in lexicon().labels)]
+        for behind in [at + 2]
+        if start > 1 and read[start - 1].text in _OPENS and (start < at or order is _LETTERS)
+    ]
+    ends = bool(spans) and (spans[-1][1] == len(read) or read[spans[-1][1]].ends_clause)
+    if len(spans) < _FEWEST or not ends:
+        return text
+    for start, behind in reversed(spans):
+        text = text[: read[start - 1].end] + text[read[behind - 1].end :]
+    return text
 
 
 def called(read: Sequence[Glyphs]) -> dict[int, int]:
@@ -67,7 +88,7 @@ def _label(read: Sequence[Glyphs], at: int, goes_on: bool) -> tuple[int, int] | 
     is'; one that `goes_on` may stand anywhere."""
     named = at > 0 and read[at - 1].norm in lexicon().labels
     start, behind = at - named, at + 1
-    opened = start > 0 and read[start - 1].text in ("(", "[", "（")
+    opened = start > 0 and read[start - 1].text in _OPENS
     while behind < len(read) and read[behind].text in _DEFINES:
         behind += 1
     signs = [token.text for token in read[at + 1 : behind]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -186,25 +186,44 @@ class Mentions:
         return list(dict.fromkeys(name for _, _, name in self.asked_at(group)))
 
     def asked_at(self, group: str) -> list[tuple[int, int, str]]:
-        hits = [
-            (at, end, name)
-            for at, end, name, place in self._asking[group]
-            if at not in self.named_tokens and at not in self.asides
-            if group not in _OF_QUESTIONS or at not in self.telling
-            if at not in self.data or group not in _OF_PROSE
+        """(Token, token behind, name) of what is asked for by the words of a group of asked.yaml."""
+        if group not in self._asked_at:
+            self._asked_at[group] = self._longest(self._heard_as_asked(group))
+        return self._asked_at[group]
+
+    @cached_property
+    def _asked_at(self) -> dict[str, list[tuple[int, int, str]]]:
+        return {}
+
+    def _heard_as_asked(self, group: str) -> Iterator[tuple[int, int, str]]:
+        for at, end, name, place in self._asking[group]:
+            if at in self.named_tokens or at in self.asides or self._in_limit(at, end):
+                continue
+            if (group in _OF_QUESTIONS and at in self.telling) or (at in self.data and group in _OF_PROSE):
+                continue
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
-            if place == 0 or not (group in ("mode", "figure") or (name == "write" and self._names_a_field(at)))
+            if place and (group in ("mode", "figure") or (name == "write" and self._names_a_field(at))):
+                continue
             # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
-            if group != "focus" or not any(row.start < at < row.end for row in self.rows)
-        ]
-        hits = [one for one in hits if not self._in_limit(one[0], one[1])]
-        shortest = min((end - start for start, end, _ in hits), default=0)
-        wide = [one for one in hits if one[1] - one[0] > shortest]
+            if group != "focus" or at not in self._inside_rows:
+                yield at, end, name
+
+    @staticmethod
+    def _longest(hits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+        """Hits but those that a longer one holds."""
+        found = list(hits)
+        shortest = min((end - start for start, end, _ in found), default=0)
+        wide = [(start, end) for start, end, _ in found if end - start > shortest]
         return [
             one
-            for one in hits
-            if not any(o[0] <= one[0] and one[1] <= o[1] and (o[1] - o[0]) > (one[1] - one[0]) for o in wide)
+            for one in found
+            if not any(start <= one[0] and one[1] <= end and end - start > one[1] - one[0] for start, end in wide)
         ]
+
+    @cached_property
+    def _inside_rows(self) -> frozenset[int]:
+        """Tokens of amounts behind their first."""
+        return frozenset(at for row in self.rows for at in range(row.start + 1, row.end))
 
     def _names_a_field(self, at: int) -> bool:
         """Whether the longest words at a token name a field."""

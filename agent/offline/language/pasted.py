@@ -219,6 +219,20 @@ def _without_blocks(text: str) -> tuple[str, list[str]]:
     return "\n".join(part.strip() for part in (*parts[0:-1:2], parts[-1])), [block for block in blocks if block]
 
 
+# How the sentences of torch's error begin (c10/cuda/CUDACachingAllocator.cpp).
+_OF_THE_ERROR = ("Tried to", "GPU ", "Process ", "Including ", "Of the allocated", "If reserved", "See documentation")
+
+
+def _behind_error(line: str) -> str:
+    """A person's own words behind an error on the same line."""
+    for stop in (" -- ", " — ", " – "):
+        if stop in line:
+            return line[line.find(stop) :]
+    _, *sentences = line.split(". ")
+    own = itertools.dropwhile(lambda sentence: sentence.strip().startswith(_OF_THE_ERROR), sentences)
+    return ". ".join(own)
+
+
 def _before_log(line: str) -> str | None:
     """What of a line is no log: all of it, its beginning, or None."""
     bare = line.strip()
@@ -240,8 +254,7 @@ def _before_log(line: str) -> str | None:
     ):
         at = line.find(mark)
         if at >= 0:
-            end = next((line.find(stop, at) for stop in (" -- ", " — ", " – ") if line.find(stop, at) > 0), len(line))
-            return f"{line[:at]} out of memory {line[end:]}".strip()
+            return f"{line[:at]} out of memory {_behind_error(line[at:])}".strip()
     return line
 
 

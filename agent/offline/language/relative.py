@@ -16,6 +16,7 @@ from agent.offline.language.measures import TIMES, Amount, Unit
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.rows import Row, counts_copies
 from agent.offline.language.scope import FACTORS
+from agent.offline.language.stepped import part_of, steps
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
@@ -55,6 +56,8 @@ class Mark:
     """What is added `factor` times."""
     field: str | None = None
     """The field, where the amount's unit says it."""
+    fields: tuple[str, ...] = ()
+    """The fields that it may be of, where they stand right beside it."""
 
 
 def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]]:
@@ -70,6 +73,15 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     taken = {at for mark in changes for at in range(mark.start, mark.end)} | read.found.inside
     taken |= {at for row in numbers for at in range(row.start, row.end)}
     changes += [mark for mark in _worded(read) if taken.isdisjoint(range(mark.start, mark.end))]
+    # The 'more' of 'a quarter more tp' is a part of that, the 'reduce' of 'double the batch and reduce tp' is not.
+    joints = [at for mark in changes for at in read.does("and") if at in part_of(read, mark.start)]
+    taken |= {
+        at
+        for mark in changes
+        for at in part_of(read, mark.start)
+        if not any(min(at, mark.start) < joint < max(at, mark.start) for joint in joints)
+    }
+    changes += [Mark(at, end, factor, fields=fields) for at, end, factor, fields in steps(read) if at not in taken]
     taken = {at for mark in changes for at in range(mark.start, mark.end)}
     return sorted(changes, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 
@@ -118,7 +130,9 @@ def _worded(read: Mentions) -> Iterator[Mark]:
         counted |= counts_copies(read.found, at + 1)
         # 'And a third card?'
         counted |= read.found.has_unit(end, "devices", "nodes") and read.tokens[end - 1].norm in ORDINALS
-        if at < behind or counted:
+        longest = read.found.words[at][0]
+        if at < behind or counted or (longest.end > end and longest.get("stop")):
+            # 'Double check that'
             continue
         behind = end
         by = _way(read, at) if at and read.found.sense(at - 1, "by_amount") and factor != 0.5 else None
@@ -216,7 +230,7 @@ def factors(page: Page) -> list[Edit]:
     """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
     edits: list[Edit] = []
     for mark in page.marks:
-        if _of_a_figure(page, mark):
+        if not mark.fields and _of_a_figure(page, mark):
             continue
         others = [other for other in page.marks if other is not mark]
         # 'By a third... no, by half'
@@ -224,7 +238,8 @@ def factors(page: Page) -> list[Edit]:
             edits[-1].span[1] <= page.read.tokens[at].start < page.read.tokens[mark.start].start
             for at in page.read.does("correct")
         )
-        target = mark.field or (edits[-1].field if corrected and not mark.field else _target(page, mark, others))
+        meant = mark.field or next((name for name in mark.fields if _of_kind(page, name)), None)
+        target = meant or (edits[-1].field if corrected else _target(page, mark, others))
         span = page.read.span(mark.start, mark.end)
         if (share := _share_of(page, mark)) and share != target:
             edits.append(Edit(share, "set", mark.factor, span))
@@ -235,8 +250,14 @@ def factors(page: Page) -> list[Edit]:
             edits.append(Edit(target, "set", mark.factor, span))
         elif corrected or not any(edit.field == target for edit in edits):
             edits = [edit for edit in edits if not (corrected and edit.field == target)]
-            edits.append(Edit(target, *_operation(target, mark), span))
+            edits.append(Edit(target, *_operation(target, mark), span, _guessed(page, mark)))
     return edits or another(page)
+
+
+def _guessed(page: Page, mark: Mark) -> str | None:
+    """What is said of a change whose size nobody said."""
+    size = "twice" if mark.factor > 1 else "half"
+    return f"{page.read.said(mark.start, mark.end)!r} taken as {size} as much" if mark.fields else None
 
 
 def _is_a_share(page: Page, name: str) -> bool:
@@ -296,13 +317,16 @@ def _target(page: Page, mark: Mark, others: Sequence[Mark]) -> str | None:
     named = dict(_named(page))
     ahead = range(mark.end, min(mark.end + _REACH, len(page.read.tokens)))
     back = range(mark.start - 1, max(mark.start - _REACH, -1), -1)
-    for steps in (back, ahead) if _stands_by(page.read, mark.start) else (ahead, back):
-        for at in steps:
+    for way in (back, ahead) if _stands_by(page.read, mark.start) else (ahead, back):
+        for at in way:
             if at in taken or (page.read.tokens[at].ends_clause and at not in page.read.named_tokens):
                 break
             if target := next((name for name in named.get(at, ()) if _takes(name, mark.amount)), None):
                 return target
     recent = page.topic.get("recent") if page.topic.get("followed", True) else None
+    if str(recent).startswith("cluster.") and mark.amount is None:
+        # 'Use B200 instead', 'half as many'
+        return "count"
     changed = next((name for name, path in ALL_PATHS.items() if path == recent and _takes(name, mark.amount)), None)
     return changed or (_load_meant(page) if mark.amount is None else None)
 

@@ -35,7 +35,7 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
     """Amounts with those that are alternatives of one another put together."""
     found: list[Row] = []
     group: list[Amount] = []
-    for amount in amounts:
+    for amount in _after_changes(heard, amounts):
         # 'Between 9 and 5, 20k chats a day'
         ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
         joined = {one.before for one in group[1:]} | {amount.before}
@@ -50,6 +50,20 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
         found += _closed(group)
         group = [amount]
     return found + _closed(group)
+
+
+def _after_changes(heard: Found, amounts: Sequence[Amount]) -> list[Amount]:
+    """Amounts with what something was before it went down as a part of what it is now: 'from 40k to 25k tok/s'."""
+    now: list[Amount] = []
+    for amount in amounts:
+        before = now[-1] if now else None
+        bare = before is not None and not (before.units or before.names or before.per)
+        if before and bare and amount.before == "to" and amount.per and amount.value < before.value:
+            begins = before.start > 0 and heard.sense(before.start - 1, "onto") is not None
+            now[-1:] = [replace(amount, start=before.start, before=before.before)] if begins else [before, amount]
+        else:
+            now.append(amount)
+    return now
 
 
 def _goes_with(first: Amount, second: Amount) -> bool:

@@ -144,7 +144,7 @@ def _refuses_nothing(found: Found, at: int, end: int) -> bool:
     """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can)."""
     longest = found.words[at][0]
     # 'Never mind'
-    whole = longest.end > end and (longest.get("stop") is not None or found.does(at, "back") == longest.end)
+    whole = longest.end > end and (longest.get("stop") is not None or found.does(at, "back", "new") == longest.end)
     again = 0 < at < len(found.text) - 1 and found.text[at - 1].norm == found.text[at + 1].norm
     return whole or (again and found.text[at].kind == "single")
 

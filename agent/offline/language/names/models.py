@@ -22,6 +22,7 @@ from agent.offline.language.names.known import (
     walked,
 )
 from agent.offline.language.tokens import Glyphs, folded
+from knowledge.models.naming import refused_models
 
 _MOST_WORDS = 9
 # Tokens of a format's name from which on it is no part of a checkpoint's: 'q4_K_M', not 'FP8'.
@@ -109,10 +110,27 @@ def _says_format(text: Sequence[Glyphs], at: int) -> bool:
     return any(sense.name == "weight_dtype" for word in words for sense in word.all("value"))
 
 
+def _says_other_kind(text: Sequence[Glyphs], at: int, goes_on: bool) -> bool:
+    """Whether a word of a name says that it is no language model's: 'qwen3-embedding-8b', 'qwen3 reranker'. One that
+    stands apart, where the name is not over, says so if it means nothing else."""
+    if text[at].norm not in refused_models():
+        return False
+    apart = text[at].space and not text[at - 1].joins
+    means = {sense.kind for word in lexicon().at(text, at) for sense in word.senses}
+    return not apart or (goes_on and means <= {"asked"})
+
+
+def _says_stage(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a word says how a model is trained: 'sft', 'dpo'."""
+    return any(sense.name == "stage" for word in lexicon().at(text, at) for sense in word.all("value"))
+
+
 def _is_another(text: Sequence[Glyphs], start: int, end: int) -> bool:
     """Whether what a name is joined to, and no such model has, makes it another one: a number, a word behind a
     hyphen."""
     if any(token.kind == "number" and not token.space for token in text[start:end]):
+        return True
+    if any(token.norm in refused_models() for token in text[start:end]):
         return True
     glued = text[start].text == "-" and not text[start].space and start + 1 < end and not text[start + 1].space
     words = [token.norm for token in text[start:end] if token.kind == "word"]
@@ -187,9 +205,13 @@ def _extent(text: Sequence[Glyphs], start: int, heads: Mapping[str, frozenset[st
         following = text[at + 1] if at + 1 < len(text) else None
         versioned = bool(following and following.kind == "number" and not following.space)
         glued = versioned and joined and not token.space
-        if token.norm not in known and not (versioned and token.norm in ("v", "a", "e")) and not glued:
+        other = _says_other_kind(text, at, goes_on=not sized)
+        if token.norm not in known and not (versioned and token.norm in ("v", "a", "e")) and not (glued or other):
             break
         if token.space and not joined and token.norm in ("a", "v", "e", "it", "base", "with", "on") and not versioned:
+            break
+        if token.space and not joined and sized and _says_stage(text, at):
+            # 'Llama-3.1-8B SFT' says what is done with it, unless a checkpoint is called so.
             break
         at += 1
         end = at

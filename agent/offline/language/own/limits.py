@@ -217,6 +217,10 @@ def _scaled(page: Page) -> dict[str, Any]:
     sizes = [number for number in page.filled if number.field in ("count", "nodes")]
     ends = [int(value) for one in sizes for value in one.values][:2]
     names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
+    before = page.topic.get("sweep") or {}
+    if before and not (sizes or names or "scaling" in page.read.asked("wish") or page.read.asked("scaling")):
+        # 'Plot the throughput'
+        return dict(before)
     of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
     if of_a_run and names and names[0] not in ("count", "nodes") and "scaling" not in page.read.asked("wish"):
         return {"field": names[0]} | ({"values": _USERS} if names[0] == "concurrency" else {})

@@ -172,28 +172,28 @@ def _of_device(page: Page, row: Row) -> dict[str, Any]:
 
 def _has_flops_behind(page: Page, row: Row) -> bool:
     """Whether a number format stands between a rate and its unit: '700 bf16 tflops'."""
-    named, heard = row.end in _dtypes(page), page.read.found
-    return named and any(heard.has_unit(at, "flops") for at in range(row.end + 1, row.end + 3))
+    named, heard = _dtypes(page, range(row.end, row.end + 1)), page.read.found
+    return bool(named) and any(heard.has_unit(at, "flops") for at in range(row.end + 1, row.end + 3))
 
 
-def _dtypes(page: Page) -> dict[int, str]:
-    """Number formats by the token where they begin."""
-    norms = [token.norm for token in page.read.tokens]
-    pairs = enumerate(f"{before}{behind}" for before, behind in pairwise(norms))
-    return {at: name for at, name in (*enumerate(norms), *pairs) if name in _DTYPES}
+def _dtypes(page: Page, within: range) -> dict[int, str]:
+    """Number formats by the token where they begin: 'fp8', and 'fp' with its '8' behind it."""
+    norms = [token.norm for token in page.read.tokens[within.start : within.stop + 1]]
+    spelled = [*zip(within, norms, strict=False), *zip(within, map("".join, pairwise(norms)), strict=False)]
+    return {at: name for at, name in spelled if name in _DTYPES}
 
 
 def _dtype(page: Page, row: Row) -> str:
     """The number format of a rate: the nearest that is named; bf16 where none is."""
-    near = range(row.start - _NEAR, row.end + _NEAR)
-    places = {min(abs(at - row.end), abs(row.start - at)): name for at, name in _dtypes(page).items() if at in near}
+    near = _dtypes(page, range(max(row.start - _NEAR, 0), row.end + _NEAR))
+    places = {min(abs(at - row.end), abs(row.start - at)): name for at, name in near.items()}
     return places[min(places)] if places else "bf16"
 
 
 def _same_rates(page: Page, row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """'bf16 same': of a format without a number the rate of the one before it."""
     last = None
-    for at, dtype in sorted(_dtypes(page).items()):
+    for at, dtype in sorted(_dtypes(page, range(len(page.read.tokens))).items()):
         name = f"{dtype}_tflops"
         if name in row:
             last = row[name]

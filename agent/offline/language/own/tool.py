@@ -52,6 +52,10 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
     return found
 
 
+# Percentiles of a latency that are read as its tail.
+_OTHER_TAILS = ("90", "95")
+
+
 def is_outside(page: Page) -> bool:
     """Whether a kind of model is named that is not planned here, and nothing of a run that is."""
     said = page.read.of("model") or (page.plan and (page.filled or page.kept))
@@ -67,12 +71,15 @@ def _limits_of_serving(page: Page) -> dict[str, Any]:
             found[name] = values[-1]
     # 'p50 prompt 1,800 tokens' is no statistic of a latency.
     statistic = [
-        str(value.value)
+        value
         for value in page.kept
         if value.field == "slo_statistic" and not any(one.start == value.end for one in lengths)
     ]
     if statistic and page.mode == SERVING:
-        found["slo_statistic"] = statistic[0]
+        found["slo_statistic"] = str(statistic[0].value)
+        words = page.read.said(statistic[0].start, statistic[0].end)
+        if any(part in words for part in _OTHER_TAILS):
+            page.assumed.append(f"{words!r} taken as p99, the tail that is modelled")
     return found
 
 

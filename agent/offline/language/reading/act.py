@@ -9,11 +9,13 @@ from typing import Any
 from agent.offline.form import Edit, Reference
 from agent.offline.language.asking import asks, supposing
 from agent.offline.language.labelled import called
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
 from agent.offline.language.scope import supposes
 from knowledge.machines.catalogue import find_accelerator
 from planner.partial import DATA_SIZES, knows_length
+from planner.requests import ALL_PATHS
 
 # What a run is of: a question that brings it first says it.
 _NEW = (*DATA_SIZES, "sample_tokens", "epochs")
@@ -43,7 +45,7 @@ def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
 
 def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     found: list[Reference] = []
-    said, named = {edit.span[0] for edit in edits}, {edit.field for edit in edits}
+    said = {edit.span[0] for edit in edits}
     for at in page.read.does("back")[:1]:
         end = page.read.found.does(at, "back") or at + 1
         onto = page.read.found.sense(end, "onto")
@@ -62,11 +64,13 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         page.taken |= {page.read.tokens[at].start for at in range(*ranked[1:])}
     if place is None and not page.read.names:
         place = _of_a_vendor(page)
-    for at in page.read.does("take")[:1]:
+    if page.read.does("turn_on", "turn_off"):
+        place = _switched(page, bool(page.read.does("turn_on")))
+    for at in page.read.does("take", "turn_on")[:1]:
         found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place))
     picks = any(reference.to == "offer" for reference in found)
-    marked = page.marks and not ranked
-    if offers and place is not None and not (marked or picks) and not {"model", *_OF_DEVICES} & named:
+    brought = {edit.field for edit in edits if edit.op == "set"} & {"model", *_OF_DEVICES}
+    if offers and place is not None and not (picks or brought):
         found.append(Reference("offer", place=place))
     return found
 
@@ -74,6 +78,7 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")
 # What the best of a comparison is called, and its figure.
 _BEST_BY = {"faster": "time", "cheaper": "cost"}
+_OFF = (None, False, 0, "none")
 _PLACES = ("first", "second", "third", "fourth")
 
 
@@ -99,6 +104,13 @@ def _objectives(page: Page) -> list[tuple[int, int, str]]:
     return [(value.start, value.end, names[str(value.value)]) for value in told]
 
 
+def _switched(page: Page, on: bool) -> int | None:
+    """Which of two that were set side by side, with and without something, has it: 'turn it on'."""
+    off = {ALL_PATHS[name]: value for name, value in lexicon().refused.items() if name in ALL_PATHS}
+    without = [all(value in (off.get(path), *_OFF) for path, value in offer.items()) for offer in page.offers]
+    return without.index(not on) if sorted(without) == [False, True] else None
+
+
 def _picked(page: Page) -> int | None:
     """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
     goes before much else, only where nothing else is said."""
@@ -106,14 +118,17 @@ def _picked(page: Page) -> int | None:
     for place in called(read.tokens).values():
         if place < len(page.offers):
             return place
+    # 'A third more'
+    marked = {at for mark in page.marks for at in range(mark.start, mark.end)}
     for place, name in enumerate(_PLACES):
-        for at in read.does(name):
+        for at in sorted({*read.does(name)} - marked):
             end = heard.does(at, name) or at + 1
             others = [index for index in range(len(read.tokens)) if not at <= index < end]
             alone = all(_is_aside(page, index) for index in others)
             opens = at == 0 or heard.sense(at - 1, "stop") or heard.does(at - 1, "and", "and_then")
             behind = bool(opens) and read.tokens[at - 1].norm != "per"
-            named = end - at > 1 or alone or bool(read.does("take"))
+            closes = bool(opens) and end < len(read.tokens) and heard.does(end, "and", "and_then")
+            named = end - at > 1 or alone or closes or bool(read.does("take"))
             if alone if place == 0 else behind and named:
                 return place
     offers = page.offers

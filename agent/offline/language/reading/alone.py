@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
-from agent.offline.language.asking import clauses
+from agent.offline.language.asking import asks, clauses
 from agent.offline.language.assign import Filled, single, strange, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
@@ -128,11 +128,16 @@ def _stands_for(
 ) -> str | None:
     """The field that a number alone is another value of, in a sentence of a few words."""
     quantities = lexicon().quantities
-    recent = next(
-        (name for name, path in ALL_PATHS.items() if path == topic.get("recent") and name in quantities), None
-    )
+
+    def named(key: str) -> str | None:
+        return next((name for name, path in ALL_PATHS.items() if path == topic.get(key) and name in quantities), None)
+
+    recent, solved = named("recent"), named("solved")
     if offered := _offered(topic, row):
         return offered
+    if solved and strange(quantities[solved], row) <= _UNUSUAL and not ("?" in read.text or asks(read.found, [])):
+        # 'Then set it to 2', but not 'and with 4?', which asks it again
+        return solved
     if is_serving(plan) and read.found.sense(row.end, "act") and strange(quantities[_PEOPLE], row) <= _UNUSUAL:
         # 'When 40 are talking at it'
         return _PEOPLE
@@ -217,12 +222,26 @@ def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
 
 
 def value_alone(page: Page) -> list[Edit]:
-    """A value alone as another one of what was changed last: 'none then'."""
+    """A value alone as another one of what was changed last: 'none then', 'turn it off'."""
     recent = next((name for name, path in ALL_PATHS.items() if path == page.topic.get("recent")), None)
     if not page.plan or recent is None or len(page.read.tokens) > _FEW_WORDS:
         return []
+    if switched := _switched(page, recent):
+        return [switched]
     meant = {*lexicon().values.get(recent, ()), lexicon().refused.get(recent)}
     for at, token in enumerate(page.read.tokens):
         if token.norm in meant:
             return [Edit(recent, "set", token.norm, page.read.span(at, at + 1))]
     return []
+
+
+def _switched(page: Page, recent: str) -> Edit | None:
+    """'Turn it off' and 'turn it on' of a setting that was changed last."""
+    off, on = page.read.does("turn_off"), page.read.does("turn_on")
+    if not (off or on) or recent not in lexicon().values:
+        return None
+    span = page.read.span(*((off or on)[0] + step for step in (0, 1)))
+    if off:
+        value = lexicon().refused.get(recent)
+        return Edit(recent, "drop" if value is None else "set", value, span)
+    return Edit(recent, "set", True, span) if get(page.plan, ALL_PATHS[recent]) is False else None

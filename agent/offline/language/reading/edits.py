@@ -247,9 +247,16 @@ def _beside_it(page: Page, thing: scope.Thing, sizes: Mapping[int, scope.Thing])
     signed = before and before.key in _COPIES and page.read.tokens[thing.start - 1].norm in TIMES
     sizes_beside = [before] if before and signed else []
     size = thing
-    while size := sizes.get(size.end + (size.key in _COPIES)):
+    while size := _size_behind(page, size, sizes):
         sizes_beside.append(size)
     return sizes_beside
+
+
+def _size_behind(page: Page, size: scope.Thing, sizes: Mapping[int, scope.Thing]) -> scope.Thing | None:
+    """The size right behind another, or behind it and 'with'."""
+    end = size.end + (size.key in _COPIES)
+    joined = end < len(page.read.tokens) and page.read.tokens[end].norm in page.read.found.lexicon.apiece
+    return sizes.get(end) or (sizes.get(end + 1) if joined else None)
 
 
 def _is_layout(thing: scope.Thing) -> bool:

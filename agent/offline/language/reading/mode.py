@@ -21,6 +21,7 @@ _BATCHES = ("batch", "micro_batch", "global_batch")
 _MINUTE_S = 60
 # From so many devices on a run is a training.
 _LARGE_CLUSTER = 64
+_CACHE = "memory.components.kv_cache"
 # How weights are kept: of a training it is the base that adapters are trained on.
 _FORMATS = ("weight_dtype", "weight_bits")
 # Bytes a parameter of weights, gradients and Adam's states in mixed precision without a master copy.
@@ -51,6 +52,9 @@ def mode_of(read: Mentions, context: Context) -> str:
     # 'fp8' and 'mlx' are said of either.
     shown = {value.mode for value in read.values if both.count(value.start) < 2}
     if not context.plan and served and TRAINING not in shown:
+        return SERVING
+    if not context.plan and _CACHE in read.asked("figure") and TRAINING not in shown:
+        # 'KV cache of Llama-3.1-70B at 128k': a training has none.
         return SERVING
     bare = all(row.amounts[-1].is_size for row in read.rows) and not shows(read, TRAINING)
     if not context.plan and bare and "need" in read.asked("focus"):

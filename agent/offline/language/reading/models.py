@@ -21,6 +21,8 @@ from planner.partial import get
 _NEW = "2024"
 _USUAL_SIZE = 8e9
 _GENERATION_MONTHS = 12
+# How far a size in words may be from a model's parameters (as a logarithm).
+_ABOUT = 0.35
 
 
 def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -195,12 +197,19 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
         near = page.catalogue.models_of_size(size) if size > 0 else []
         near = [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
         span = page.read.span(one.row.start, one.row.end)
+        model = str(page.plan.get("model") or "")
+        if one.name is None and not named and _counts_tokens(page, model, size, near):
+            note = f"{page.read.said(one.row.start, one.row.end)!r} read as tokens, as those of before"
+            edits.append((one.row.start, [Edit("dataset_tokens", "set", size, span, note)]))
+            continue
         compared = (page.topic.get("alternatives") or {}).get("model") or []
-        kin = _kin(near, named or [str(page.plan.get("model") or ""), *map(str, compared)])
+        kin = _kin(near, named or [model, *map(str, compared)])
         if kin:
             edits.append((one.row.start, [Edit("model", "set", kin, span)]))
         elif named:
-            continue
+            if not any(_is_about(id, size) for id in named):
+                # 'A 1.3B, GPT-NeoX style' is no GPT-NeoX-20B.
+                page.lost.append((one.row.start, one.row.end))
         elif near:
             chosen = _usual_model(near)
             others = [id.rpartition("/")[2] for id in near if id != chosen][:3]
@@ -212,6 +221,22 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
             )
     return edits
+
+
+def _is_about(model: str, size: float) -> bool:
+    """Whether a model has about so many parameters, of which its active ones may be told."""
+    facts = find_model(model).value
+    told = [count for count in (facts.parameters, facts.active_parameters) if count]
+    return not told or any(abs(math.log(count / size)) < _ABOUT for count in told)
+
+
+def _counts_tokens(page: Page, model: str, size: float, near: Sequence[str]) -> bool:
+    """Whether so many billions are tokens again: the run has some, and its model none of that size beside it: 'and
+    200B?' of Llama-3.1-8B on 100B tokens."""
+    if "dataset_tokens" not in page.known or not model:
+        return False
+    exact = [id for id in near if f"{size / 1e9:g}b" in id.lower().rpartition("/")[2].split("-")]
+    return _kin(exact, [model]) is None
 
 
 def _kin(near: Sequence[str], named: Sequence[str]) -> str | None:

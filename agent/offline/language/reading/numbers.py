@@ -192,7 +192,9 @@ def _is_of_credits(page: Page, start: int) -> bool:
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:
     """The edits with the part of every week that machines are free in."""
     due = [edit for _, each in edits for edit in each if edit.field == "deadline_h" and edit.op == "set"]
-    if (page.mode == "serving" and not page.asks_money) or (due and all(edit.value <= DAY_H for edit in due)):
+    if (page.mode == "serving" and not (page.asks_money or page.plan)) or (
+        due and all(edit.value <= DAY_H for edit in due)
+    ):
         # 'We nightly summarise …, must be through in six hours'
         return edits
     said, span = page.read.said(free.start, free.end), page.read.span(free.start, free.end)

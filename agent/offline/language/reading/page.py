@@ -218,7 +218,7 @@ def understood(
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
-    filled = _as_requests([_as_its_memory(read, number) for number in filled])
+    filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
@@ -274,6 +274,14 @@ def _as_requests(filled: Sequence[Filled]) -> list[Filled]:
     ]
     counts = counts if len(counts) < len(lengths) else []
     return [replace(number, field="requests") if number in counts else number for number in filled]
+
+
+def _of_each_copy(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
+    """'2 replicas of 4 GPUs': devices right behind a number of copies are those of each."""
+    behind = {number.name[1] for number in filled if number.field == "replicas" and number.name}
+    of = {at + 1 for at in behind if at < len(read.tokens) and read.tokens[at].norm in read.found.lexicon.apiece}
+    each = (number.field == "count" and number.row.start in of for number in filled)
+    return [replace(number, field="tp") if copy else number for number, copy in zip(filled, each, strict=True)]
 
 
 def _has_lasted(read: Mentions, time: Filled) -> bool:

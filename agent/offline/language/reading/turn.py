@@ -14,7 +14,7 @@ from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
 from agent.offline.language.choice import about_the_answer, chosen, control_of
 from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
-from agent.offline.language.labelled import choices
+from agent.offline.language.labelled import choices, without_labels_behind
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
@@ -50,7 +50,7 @@ def read(
     """The form of one turn, said in a conversation that has a partial plan and a topic."""
     now = now or datetime.now().astimezone()
     parts = apart_(text)
-    said, data = parts.said[:_LONGEST], parts.data[:_LONGEST]
+    said, data = without_labels_behind(parts.said[:_LONGEST]), parts.data[:_LONGEST]
     mode = {True: TRAINING, False: SERVING, None: None}[parts.trains]
     page = understood(said, catalogue, plan or {}, topic or {}, now, mode, data=data)
     page.pasted = parts.config
@@ -181,6 +181,13 @@ def _asked_for(page: Page) -> list[str]:
     return list(dict.fromkeys(name for at, _, name in asked if at not in told))
 
 
+def _begins_anew(page: Page) -> bool:
+    """Whether what was spoken of is set aside, which nothing behind points to: not 'forget it, serve it instead'."""
+    begun = [page.read.found.does(at, "new") or at for at in page.read.does("new")]
+    points = any(at >= begun[-1] for at in page.read.does("it")) if begun else False
+    return bool(begun) and not (points and page.plan and not page.read.of("model"))
+
+
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_of(page, tool)
     if page.rows:
@@ -208,7 +215,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         refs=refs,
         assumed=page.assumed,
         needs=page.needs,
-        new=bool(page.read.does("new")) and not refs,
+        new=_begins_anew(page) and not refs,
     )
     if tool == "project_mlperf" and not any(edit.field == "scenario" for edit in edits):
         named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
