@@ -710,7 +710,7 @@ class _Where(_EitherRequest, total=False):
 
 class _ClusterRequest(_Where, total=False):
     sort: Literal['cost', 'time', 'balanced'] | None
-    """cost, time or balanced (geometric mean of both); the plan's objective decides unless given."""
+    """cost, time or balanced (geometric mean of both); else objective, deadline and budget decide."""
     limit: int
     """Most options to return."""
 

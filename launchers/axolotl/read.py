@@ -130,7 +130,9 @@ def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
         else:
             findings.default("workload.lora.quantisation", "nf4", "scales are quantised too unless told otherwise")
     elif packed and model is not None:
-        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block(
+            "workload.method", model, "the checkpoint's name says packed weights of a kind that is not modelled"
+        )
     elif is_set(dora) and dora:
         findings.put("workload.method", "dora", dora)
     elif init is not None and str(init.value).startswith("pissa"):
@@ -189,7 +191,7 @@ def _precision(keys: Keys, findings: Findings) -> None:
         findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", single)
     elif bf16 is not None and as_truth(bf16.value) is False:
         if (half := keys.take("float16")) is not None and is_set(half):
-            findings.block("workload.precision", half, "a Plan does not hold all weights in fp16")
+            findings.block("workload.precision", half, "all weights in fp16 are not modelled")
         else:
             findings.put("workload.precision", "tf32" if is_set(tf32) else "fp32", bf16)
     else:
@@ -217,7 +219,7 @@ def _memory(keys: Keys, findings: Findings) -> None:
     elif checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
         findings.recomputes.append((on, checkpoints))
     elif checkpoints is not None:
-        findings.block("layout.recompute", checkpoints, "is no way of checkpointing that a Plan has")
+        findings.block("layout.recompute", checkpoints, "is a way of checkpointing that is not modelled")
     findings.default("layout.recompute", "none", "gradient_checkpointing is off unless given")
     if host is not None and (is_set(host) or host.value == "legacy"):
         findings.imply("layout.offload", "activations", host)

@@ -118,7 +118,9 @@ def _method(keys: Keys, findings: Findings, model: Item | None) -> None:
         findings.put("workload.method", "qlora", model)
         findings.put("workload.lora.quantisation", "gptq", model)
     elif packed and model is not None:
-        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block(
+            "workload.method", model, "the checkpoint's name says packed weights of a kind that is not modelled"
+        )
     elif is_set(dora) and dora:
         findings.put("workload.method", "dora", dora)
     elif is_set(pissa) and pissa:

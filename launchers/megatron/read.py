@@ -253,7 +253,9 @@ def _memory(keys: Keys, findings: Findings, words: Mapping[str, Any]) -> None:
     elif method is not None and method.value == "uniform" and (layers is None or as_number(layers.value) == 1):
         findings.put("layout.recompute", "full", kind)
     else:
-        findings.block("layout.recompute", layers or kind, "keeps the inputs of groups of layers, which no Plan has")
+        findings.block(
+            "layout.recompute", layers or kind, "keeps the inputs of groups of layers, which is not modelled"
+        )
     host = keys.take("optimizer_cpu_offload")
     part = keys.take("optimizer_offload_fraction")
     if is_set(host) and host and (part is None or as_number(part.value) == 1):
@@ -300,7 +302,7 @@ def _precision(keys: Keys, findings: Findings) -> None:
     elif fp8 is not None:
         findings.put("workload.precision", "fp8", fp8)
         if recipe is not None and recipe.value not in ("tensorwise", "delayed"):
-            findings.warn(f"{recipe.origin}: a Plan has one kind of fp8")
+            findings.warn(f"{recipe.origin}: one kind of fp8 is modelled")
     elif "workload" in findings.blocked:
         # What is not known may say fp8.
         findings.block(

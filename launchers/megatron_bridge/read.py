@@ -115,7 +115,7 @@ def _adapter(items: dict[str, Item], findings: Findings, facts: dict[str, Any]) 
         if modules_named == set(names):
             findings.put("workload.lora.targets", group, modules)
             return
-    findings.leave(modules, "no group of layers that a Plan has")
+    findings.leave(modules, "is a group of layers that is not modelled")
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:

@@ -129,7 +129,7 @@ def _roles(keys: Keys, findings: Findings) -> None:
     beside = keys.take("train.colocate_actor_ref") or keys.take("colocate_actor_ref")
     reference = keys.items.get("ref.num_gpus_per_node") or keys.items.get("ref_num_gpus_per_node")
     if critic is not None and _estimator(keys) == "gae":
-        why = "gives the critic devices of its own, which no Plan has; the actor's alone are those of stage grpo"
+        why = "gives the critic devices of its own, which is not modelled; the actor's alone are those of stage grpo"
         findings.block("workload.stage", critic, why)
     elif reference is not None and not is_set(beside):
         findings.warn(f"{reference.origin}: the reference has devices of its own, and is counted beside the actor")

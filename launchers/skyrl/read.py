@@ -34,7 +34,7 @@ def _placed(keys: Keys, findings: Findings) -> None:
         return
     findings.put("workload.rollout", "separate", Item(keys.file, shared.key, "devices of their own", shared.line))
     if keys.look("trainer.algorithm.advantage_estimator") == "gae":
-        why = "gives the critic devices of its own, which no Plan has; the policy's alone are those of stage grpo"
+        why = "gives the critic devices of its own, which is not modelled; the policy's alone are those of stage grpo"
         findings.block("workload.stage", shared, why)
     beside = keys.take(f"{_PLACE}.colocate_policy_ref")
     if beside is not None and not is_set(beside):

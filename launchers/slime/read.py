@@ -71,7 +71,7 @@ def _batch(keys: Keys, findings: Findings) -> None:
         longest = "rows of as many tokens as go into a micro-step: time is no more than said"
         findings.default("workload.seq_len", length, f"{tokens.origin}: {longest}")
     if length is None or room is None:
-        findings.block("workload.micro_batch", tokens, "packs rows by tokens; give rows a device and micro-step")
+        findings.block("workload.micro_batch", tokens, "packs rows by tokens; give rows per device and micro-step")
         return
     rows = longest_rows(room * split, length, None)
     findings.default(

@@ -175,7 +175,7 @@ def _precision(keys: Keys, findings: Findings, words: dict) -> None:
     if any(told) and converters is not None:
         findings.put("workload.precision", next(name for name in told if name), converters)
     elif names and converters is not None:
-        findings.block("workload.precision", converters, "is a conversion that no Plan has")
+        findings.block("workload.precision", converters, "is a conversion that is not modelled")
     elif fixed is not None:
         findings.put("workload.precision", fixed.value, fixed)
     else:
@@ -254,9 +254,9 @@ def _checkpointing(keys: Keys, findings: Findings, preset: Item | None) -> None:
     elif kind == "selective" and every and every >= 1 and (layers := _layers(findings)) is not None:
         findings.put("layout.recompute", f"block:{int(layers // every)}", item)
     else:
-        findings.block("layout.recompute", item, "checkpoints layers in a pattern that no Plan has")
+        findings.block("layout.recompute", item, "checkpoints layers in a pattern that is not modelled")
     if (early := keys.take("optimizer.early_step_in_backward")) is not None and as_truth(early.value):
-        findings.block("workload.optimizer", early, "steps inside the backward pass, which no Plan has")
+        findings.block("workload.optimizer", early, "steps inside the backward pass, which is not modelled")
 
 
 def _layers(findings: Findings) -> int | None:

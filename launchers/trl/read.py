@@ -195,7 +195,9 @@ def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool
         findings.put("workload.method", "qlora", peft)
         findings.put("workload.lora.quantisation", "gptq", model)
     elif packed and model is not None:
-        findings.block("workload.method", model, "the checkpoint's name says packed weights of a kind that no Plan has")
+        findings.block(
+            "workload.method", model, "the checkpoint's name says packed weights of a kind that is not modelled"
+        )
     else:
         findings.put("workload.method", "dora" if is_set(dora) else "lora", dora if is_set(dora) and dora else peft)
     hf.adapters(keys, findings, rank=16, alpha=32.0, dropout=0.05, renamed=False)

@@ -219,7 +219,7 @@ def _packed(keys: Keys, findings: Findings, item: Item, longest: int | None) -> 
     room = as_number(tokens.value) if tokens is not None else 16384.0
     dp, batch = _replicas(keys), findings.values.get("workload.global_batch")
     if longest is None or room is None:
-        findings.block("workload.micro_batch", item, "packs rows by tokens; give rows a device and micro-step")
+        findings.block("workload.micro_batch", item, "packs rows by tokens; give rows per device and micro-step")
         return
     split = as_number(keys.look(f"{_ACTOR}.ulysses_sequence_parallel_size")) or 1
     rows = longest_rows(room * split, longest, batch // dp if dp and batch else None)

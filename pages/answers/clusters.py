@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Goal, Inference
 from knowledge import figures
 from pages.answers.assumptions import taken_data
 from pages.answers.change import ShortAnswer
@@ -13,6 +13,7 @@ from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
 from pages.results.limits import LimitWords, doubt_words, limit_words
 from pages.results.money import (
+    ORDERS,
     cluster_name,
     configured_doubts,
     considered,
@@ -33,6 +34,9 @@ _MOST_NAMES, _MOST_WHYS = 3, 2
 _NOT_TRIED = ("filtered", "not_offered", "not_tried", "no_framework")
 # What is told of the first choice beside what it was before.
 _TOLD = ("hours", "usd", "ttft_s", "tpot_s")
+# The figure of a run that each order goes by, and how the limits are said that it was taken within.
+_RANKED = {"cost": "usd", "time": "hours"}
+_WITHIN = {"deadline_h": "in time", "budget_usd": "within budget"}
 # What auto_configure's reasons are told of: the choices that matter most.
 _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload.precision", "workload.framework",
             "workload.seq_len", "workload.global_batch", "workload.engine", "workload.weight_dtype",
@@ -49,7 +53,8 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     bought = first.capex_usd is not None
     limits = LimitWords((), (), ()) if monthly and not bought else limit_words(goal, first)
     by_limits = " ".join((*limits.broken, *limits.doubtful))
-    told = _named(first) + (_per_month(first) if monthly else _price_and_time(first, by_limits))
+    best = _best_within(clusters, goal)
+    told = _named(first) + best + (_per_month(first) if monthly else _price_and_time(first, by_limits))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
     cheapest = "" if monthly or not clusters.satisfied else _cheapest(clusters)
@@ -197,6 +202,17 @@ def _price_and_time(option: ClusterOption, told: str = "") -> str:
     known = [figures.held(option, name) for name in ("hours", "usd") if getattr(option, name) is not None]
     left = ", ".join(text for text in known if text not in told)
     return f": {left}" if left else ""
+
+
+def _best_within(clusters: RecommendedCluster, goal: Goal | None) -> str:
+    """', the fastest within budget', where limits were given and no other that keeps them is better."""
+    figure, first = _RANKED.get(clusters.sort), clusters.options[0]
+    kept = [words for field, words in _WITHIN.items() if getattr(goal, field, None) is not None]
+    if not (kept and figure and clusters.satisfied):
+        return ""
+    value = getattr(first, figure)
+    known = [other for row in clusters.options if (other := getattr(row, figure)) is not None]
+    return f", the {ORDERS[clusters.sort]} {' and '.join(kept)}" if value is not None and value <= min(known) else ""
 
 
 def _cheapest(clusters: RecommendedCluster) -> str:

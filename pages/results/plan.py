@@ -25,7 +25,7 @@ _CALLED = {
     "max_context": "context {}", "max_batch": "batch {}", "objective": "{}", "deadline_h": "done in {} hours",
     "budget_usd": "at most ${}", "provider": "at {}", "count": "{} devices", "weight_dtype": "{} weights",
     "kv_dtype": "{} cache", "method": "{} fine-tuning", "framework": "{}", "engine": "{}", "stage": "{}",
-    "precision": "{}", "optimizer": "{}", "model": "{}",
+    "precision": "{}", "optimizer": "{}", "model": "{}", "dataset_tokens": "{} tokens",
 }  # fmt: skip
 
 
@@ -113,7 +113,8 @@ def set_words(name: str, value: Any) -> str:
     """'micro-batch 1', 'sequence parallel yes': a field by its own name, with its value."""
     if name == _LINKS:
         return f"PCIe at {value:g} GB/s" if isinstance(value, float) else str(value)
-    return _CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(plain(value))
+    counted = isinstance(value, int | float) and not isinstance(value, bool)
+    return _CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(count(value) if counted else plain(value))
 
 
 def _plain(value: Any) -> str:

@@ -43,7 +43,7 @@ class Where(EitherRequest):
 
 class ClusterRequest(Where):
     sort: Sort | None = Field(
-        None, description="cost, time or balanced (geometric mean of both); the plan's objective decides unless given."
+        None, description="cost, time or balanced (geometric mean of both); else objective, deadline and budget decide."
     )
     limit: int = Field(10, ge=1, le=100, description="Most options to return.")
 

@@ -127,14 +127,16 @@ def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
 
 
 def sort_of(ask: Asked) -> Sort:
-    """By the plan's objective where it names one. A deadline without a budget says how fast is fast enough, so that the
-    cheapest that meets it comes first. Of a run whose length is not known more devices always take less time for the
-    same money, so that cost alone decides."""
+    """By the plan's objective where it names one. A deadline says how fast is fast enough, so that the cheapest that
+    meets it comes first; a budget alone what may be spent, so that the fastest run within it does. Of a run whose
+    length is not known more devices always take less time for the same money, so that cost alone decides."""
     goal = ask.plan.goal
     if "objective" in goal.model_fields_set:
         return _SORTS[goal.objective]
-    if ask.deadline_h is not None and ask.max_usd is None:
+    if ask.deadline_h is not None:
         return "cost"
+    if ask.ends and ask.max_usd is not None:
+        return "time"
     return "balanced" if ask.ends or isinstance(ask.plan.workload, Inference) else "cost"
 
 
@@ -398,7 +400,9 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
         yield f"Nothing meets every limit. The closest is {described(options[0])}."
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
-    able = "fits and has launch files" if result.ahead else "fits"
+    limits = ask.limit_names
+    able = f"keeps to the {' and the '.join(limits)}" if limits else "fits"
+    able += " and has launch files" if result.ahead else ""
     yield f"First is {described(options[0])}: {words[sort]} of what {able}."
     yield from _never_measured(ask, options, sort)
     priced = [option for option in options if option.usd_per_hour is not None]

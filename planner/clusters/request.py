@@ -82,6 +82,12 @@ class Asked:
     def deadline_h(self) -> float | None:
         return self.plan.goal.free_h
 
+    @property
+    def limit_names(self) -> list[str]:
+        """Of the limits that the plan sets to the whole."""
+        limits = {"deadline": self.deadline_h, "budget": self.max_usd}
+        return [name for name, limit in limits.items() if limit is not None]
+
     def most(self, per_node: int, device: Accelerator) -> int | None:
         """Most devices of a kind in nodes of `per_node`."""
         limits = [self.max_devices, None if self.max_nodes is None else self.max_nodes * per_node]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
+from knowledge import figures
 from planner.asked.scenarios import CompareRequest, Scenario, changes_of
 from planner.compare.alike import as_the_first
 from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
@@ -167,7 +168,7 @@ def _grid(over: Mapping[str, Values] | None) -> list[Scenario]:
 
 
 def _in_words(path: str, value: Any) -> str:
-    """'lora' for a word, 'tp 4' for a number, 'without fused loss' for a switch."""
+    """'lora' for a word, 'tp 4' for a number, '500M tokens' for the data, 'without fused loss' for a switch."""
     name = path.rpartition(".")[2]
     if isinstance(value, str) and name not in ("recompute", "offload", "interconnect"):
         return value
@@ -178,6 +179,10 @@ def _in_words(path: str, value: Any) -> str:
         return f"{'with' if value else 'without'} {words}"
     if name == "zero_stage" and value is not None:
         return f"ZeRO-{value}"
+    if isinstance(value, int | float):
+        if name == "dataset_tokens":
+            return f"{figures.count(value)} tokens"
+        return f"{words} {figures.count(value) if abs(value) >= 1e6 else f'{value:g}'}"
     return f"{words} {'open' if value is None else value}"
 
 

@@ -72,7 +72,7 @@ def test_limits_are_told_beside_those_before() -> None:
     lead = folded(twice["answer"]).lead
     assert "Before → now: " in lead
     assert "hardware 1 → 2 x rtx-4090" in lead
-    assert "Nothing changes" in folded(same["answer"]).lead
+    assert "No change" in folded(same["answer"]).lead
 
 
 def test_what_a_search_found_is_what_is_asked_about_next() -> None:

@@ -71,7 +71,7 @@ def changes(outcomes: Sequence[Outcome], work: TurnWork) -> list[Block]:
         return []
     before = ShortAnswer(**work.earlier)
     if work.edited and before == now:
-        return [Prose("Nothing changes: the answer before had this already.")]
+        return [Prose("No change from the previous answer.")]
     return changed(before, now, _first(work))
 
 

@@ -54,7 +54,7 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
         findings.put("workload.max_context", int(length), context)
     values, cached = keys.take("cache_type_v"), keys.take("cache_type_k")
     if values is not None and cached is None:
-        findings.leave(values, "packs the values alone, and a Plan has one format for both")
+        findings.leave(values, "quantises the values only, and one format is modelled for both")
     elif values is not None and cached is not None and values.value != cached.value:
         findings.leave(values, "is another format than that of the keys, which is taken for both")
     findings.word("workload.kv_dtype", cached, inverted(words["kv"]))

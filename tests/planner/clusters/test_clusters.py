@@ -97,6 +97,38 @@ def test_options_come_in_the_order_asked_for(name, key):
         assert before["measured"] != after["measured"] or before[key] <= after[key] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("limits", "sort", "figure"),
+    [
+        ({"deadline_h": 24}, "cost", "usd"),
+        ({"deadline_h": 2, "budget_usd": 400}, "cost", "usd"),
+        ({"budget_usd": 60}, "time", "hours"),
+        ({"max_usd": 400}, "time", "hours"),
+    ],
+)
+@pytest.mark.parametrize("tokens", ["100M", "300M"])
+def test_limits_are_met_first_and_then_the_cheapest_in_time_or_the_fastest_within_budget(limits, sort, figure, tokens):
+    """Of a wide search no option that keeps the limits, was measured and has files is better than the first;
+    what keeps them is looked for in every order."""
+    plan = {"model": LLAMA, "dataset_tokens": tokens, "accelerators": FEW, "limit": 100}
+    found = find("recommend_cluster")(plan | limits)
+    assert found["sort"] == sort
+    assert found["satisfied"]
+    first = found["options"][0]
+    budget = limits.get("budget_usd", limits.get("max_usd", inf))
+    others = [
+        option
+        for other in ("cost", "time", "balanced")
+        for option in find("recommend_cluster")(plan | {"sort": other})["options"]
+        if option["usd"] is not None and option["usd"] <= budget
+        and option["high_hours"] <= limits.get("deadline_h", inf) and option["measured"] and option["launch_targets"]
+    ]  # fmt: skip
+    assert first["usd"] <= budget
+    assert first["hours"] <= limits.get("deadline_h", inf)
+    assert len(others) > 1
+    assert first[figure] <= min(option[figure] for option in others) * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("sort", ["cost", "time", "balanced"])
 @pytest.mark.parametrize(
     ("plan", "unmeasured"), [(PLANS["full"], "l40s"), (PLANS["lora"], "rtx-4090"), (PLANS["rate"], "tpu-v6e")]

@@ -146,6 +146,7 @@ def test_ratios_are_against_the_named_baseline() -> None:
         ({"compile": [False, True]}, "with compile", ["compile true", "workload.compile = True"]),
         ({"seq_len": [2048, 8192]}, "seq len 8192", ["seq_len=8192.0", "seq-len 8192"]),
         ({"method": ["full", "lora"], "tp": [1, 2]}, "lora, tp 2", ["tp=2, lora", "method lora, layout.tp 2"]),
+        ({"dataset_tokens": [5e8, 1e9]}, "1B tokens", ["dataset_tokens=1e9", "1b tokens"]),
     ],
 )
 def test_a_baseline_is_found_however_its_fields_are_spelled(
