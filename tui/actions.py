@@ -164,7 +164,8 @@ def every_action(app: ShardwiseApp) -> Iterable[SystemCommand]:
         action = row.action
         # Letters find what stands in the title: the command's name is to be there.
         title = f"{action.heading}   /{action.name}   {row.key}".rstrip()
-        yield SystemCommand(title, action.shown.replace("[", "\\["), partial(app.start_action, action))
+        words = action.shown.replace("[", "\\[") if action.usage else ""
+        yield SystemCommand(title, words, partial(app.start_action, action))
         for key, shown in row.others:
             line = f"{action.name} {key.words}"
             title = f"{key.meaning[:1].upper()}{key.meaning[1:]}   {shown}"

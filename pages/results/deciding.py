@@ -61,6 +61,7 @@ def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = T
     subject, _ = _SUBJECTS[row.field]
     value, other = _value(row.field, row.value), _value(row.field, row.other)
     assumed = f" ({value} assumed)" if value else ""
+    other = f"it {other}" if isinstance(row.other, bool) else other
     told = f"Most depends on {subject}{assumed}: with {other}, {_effect(row, fits, of_memory)}."
     much = [each for each in rows[1:] if each.fits != fits or abs(each.change(figure or each.figure)) >= _MUCH]
     if much:
@@ -75,7 +76,7 @@ def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
         return []
     told = [
         [_SUBJECTS[row.field][0].removeprefix("the "), _value(row.field, row.value) or figures.NONE,
-         _value(row.field, row.other).removeprefix("it "), _effect(row, fits), flags({row.field: row.other})]
+         _value(row.field, row.other), _effect(row, fits), flags({row.field: row.other})]
         for row in rows
     ]  # fmt: skip
     head = ("what was assumed", "as", "instead", "effect", "flags")
@@ -88,7 +89,7 @@ def _value(field: str, value: Any) -> str:
     if field == "workload.prefix_hit":
         return f"{figures.percent(value)} of each prompt cached" if value else "none"
     if field == "workload.compile":
-        return "it on" if value else "off"
+        return "on" if value else "off"
     return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)))
 
 

@@ -219,7 +219,7 @@ def _places(plot: Plot, known: Iterable[str]) -> list[int]:
     return [names.index(part) for part in parts] if set(parts) <= set(names) else []
 
 
-def _in_order(parts: Mapping[str, float]) -> dict[str, float]:
+def step_parts(parts: Mapping[str, float]) -> dict[str, float]:
     """The parts of a step under their names, as they come in it."""
     order = [name for name in _STEP_PARTS if name in parts]
     order += [name for name in parts if name not in _STEP_PARTS]
@@ -228,8 +228,7 @@ def _in_order(parts: Mapping[str, float]) -> dict[str, float]:
 
 def step_place(name: str, other: int) -> int:
     """Where a part of a step stands among those that keep their colour; `other` where it is none."""
-    label = _STEP_PARTS.get(name, name.replace("_", " "))
-    return _COLOURED.index(label) if label in _COLOURED else other
+    return _COLOURED.index(name) if name in _COLOURED else other
 
 
 def in_words(plot: Plot) -> Plot:
@@ -248,8 +247,8 @@ def time_plot(result: Estimate) -> list[Plot]:
         rows = {f"stage {stage.stage}": stage.components for stage in result.time.stages}
         rows = rows or {"step": result.time.components}
         title = "Step timeline, micro-batches added up"
-        return stacked(title, "", "s", list(rows), list(map(_in_order, rows.values())))
-    passes = {"generating": _split(result.time.generating), "reading prompts": _split(result.time.reading)}
+        return stacked(title, "", "s", list(rows), list(map(step_parts, rows.values())))
+    passes = {"decode": _split(result.time.generating), "prefill": _split(result.time.reading)}
     return stacked("One pass through the model", "", "ms", list(passes), list(passes.values()), 1e-3)
 
 

@@ -21,7 +21,7 @@ from textual.widgets import Static
 from estimator.errors import PlanError
 from knowledge.figures import gib, gib_range, label, seconds
 from pages.rendering.clean import clean
-from pages.results.estimate import component, step_place
+from pages.results.estimate import component, step_parts, step_place
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
 from planner.money.results import CostEstimate
@@ -326,7 +326,9 @@ class PlanPane(Vertical):
         memory, time = overview.memory, overview.time
         held = {component(name): size for name, size in memory.components.items()} if memory else {}
         self.query_one("#memory-bar", Stack).bar = Bar(parts_of(held), memory.capacity_bytes, gib) if memory else None
-        self.query_one("#time-bar", Stack).bar = Bar(_coloured(parts_of(time)), 0.0, seconds) if time else None
+        self.query_one("#time-bar", Stack).bar = (
+            Bar(_coloured(parts_of(step_parts(time))), 0.0, seconds) if time else None
+        )
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
         self._line("#latency-limits", "\n".join(overview.limits))
