@@ -188,7 +188,9 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     if "all" in to:
         topic |= {"supposed": supposed} if supposed else {}
         return _Base(here, topic, hypothetical)
+    # 'Plus gradient checkpointing' is beside what was supposed.
     goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES or _goes_on_asking(reading)
+    goes_on |= "also" in to
     if supposed and (goes_on or not plan):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)

@@ -253,9 +253,10 @@ def _rate(run: PaidRun, other: Planned) -> float | None:
 
 def _affordable(run: PaidRun, most: float, cost: float, beside: Saving | None = None) -> Saving | None:
     """As many tokens as that pays for, where all of them, with what else changes, come to `cost`."""
-    fewer = _tokens(run, most / cost, beside)
-    if fewer and fewer.usd > most:  # A longer run has more failures, and a shorter one a last step that is not full.
-        fewer = _tokens(run, most / cost * most / fewer.usd, beside)
+    fewer, tokens = _tokens(run, most / cost, beside), run.planned.job.training.dataset_tokens
+    if fewer and tokens and fewer.usd > most:
+        # A longer run has more failures, and a shorter one a last step that is not full.
+        fewer = _tokens(run, fewer.patch["workload.dataset_tokens"] / tokens * most / fewer.usd, beside)
     return fewer if fewer and fewer.usd <= most else None
 
 

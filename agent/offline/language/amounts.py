@@ -189,7 +189,7 @@ def _are_at_once(heard: Found, start: int, end: int) -> bool:
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
     start, end = amount.start, amount.end
-    units = units_at(heard, unit_place(heard, end))
+    units = [unit for unit in units_at(heard, unit_place(heard, end)) if not _labels_another(heard, unit.end)]
     asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
     if asked and any(unit.name in _OF_LENGTHS for unit in units):
         units = [Unit("tokens", 1.0, end, end)]
@@ -278,9 +278,19 @@ def _is_asked_for(heard: Found, start: int) -> bool:
     )
 
 
+def _labels_another(heard: Found, end: int) -> bool:
+    """Whether a unit is the label of the number behind it: 'on a 4090, epochs: 3'."""
+    signed = end + 1 < len(heard.text) and heard.text[end].text in ("=", ":")
+    return signed and heard.text[end + 1].kind == "number"
+
+
 def _is_labelled(heard: Found, start: int) -> bool:
     """Whether a number stands behind a label that begins a line or a clause."""
     if start < 2 or heard.text[start - 1].text not in ("=", ":"):
+        return False
+    words = heard.words.get(start - 2, ())
+    if any(sense.name == heard.text[start - 2].norm for word in words for sense in word.all("field")):
+        # 'ep = 64' has the field's own name.
         return False
     return start == 2 or heard.text[start - 3].ends_clause or heard.text[start - 3].text in ("-", "*", "|", "•")
 

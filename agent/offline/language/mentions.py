@@ -66,6 +66,11 @@ def mode_of_field(name: str) -> str | None:
     return SERVING if name in ONLY_SERVING else TRAINING if name in ONLY_TRAINING else None
 
 
+def _says_its_field(found: Found, value: Value) -> bool:
+    """Whether the words of a value say what it is of, too: 'fp8 weights'."""
+    return any(word.end < value.end and word.all("value") for word in found.words[value.start])
+
+
 @dataclass(frozen=True)
 class Mentions:
     """What stands in a text, before any of it is decided."""
@@ -172,8 +177,10 @@ class Mentions:
             after = next((other for other in starting.get(one.end + 1, ()) if other.field != one.field), None)
             if after is None or not self.found.does(one.end, "or", "and", "versus"):
                 continue
-            named = not any(word.end < after.end and word.all("value") for word in self.found.words[after.start])
-            if one.value in values_of(after.field) and after.end - after.start > one.end - one.start and not named:
+            if _says_its_field(self.found, one) or not _says_its_field(self.found, after):
+                # 'fp8 weights and fp8 KV cache'
+                continue
+            if one.value in values_of(after.field) and after.end - after.start > one.end - one.start:
                 found[index] = Value(one.start, one.end, after.field, one.value)
         return list(dict.fromkeys(found))
 
