@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
+from agent.offline.language.assign import fields_named
 from agent.offline.language.features.mode import Context
 from agent.offline.language.features.signs import LOADS, has_row, weighs_an_api
 from agent.offline.language.features.tool import listed, of_tool, only_changes
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import saved_plans
-from agent.offline.language.own.limits import asked_outright, asks_for_data, asks_what_fits, has_model, limit_goal
+from agent.offline.language.own.limits import (
+    any_goal,
+    asked_outright,
+    asks_for_data,
+    asks_what_fits,
+    has_model,
+    limit_goal,
+)
 from agent.offline.language.own.measured import RATES, is_judged, measured
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
@@ -21,6 +30,7 @@ from agent.offline.language.own.tool import is_outside
 from agent.offline.language.own.weighed import weighed
 from agent.offline.language.reading.observed import is_observed
 from planner.partial import get
+from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -144,9 +154,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool == "describe_model" and page.mode == SERVING and any(map(page.values, _OF_A_CACHE)):
         # 'KV cache of Llama-3.1-70B at 128k' is asked of requests of that length.
         return "estimate_inference"
-    if tool == "find_limit" and limit_goal(page) in ("context", "seq_len") and _is_of_a_model_alone(page):
-        # 'What is the longest context of Qwen3-8B?'
-        return "describe_model"
+    if tool == "find_limit" and (instead := _instead_of_a_limit(page)):
+        return instead
     counted = any(device.count for device in page.devices) or page.values("count") or page.values("nodes")
     if tool in ("estimate_training", "check_fit") and not (page.plan or counted) and limit_goal(page) == "devices":
         # 'It must finish by March 1st, how many H100s?'
@@ -173,6 +182,17 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
         fits = page.mode != SERVING and {"fit", "need"} & set(focus)
         return "check_fit" if fits else _estimate(page)
     return shown_or_written(page, tool)
+
+
+def _instead_of_a_limit(page: Page) -> str | None:
+    """The tool of what seems to ask for a limit, and is about a fact of a model, or about what has none of its own."""
+    goal = limit_goal(page)
+    if goal in ("context", "seq_len") and _is_of_a_model_alone(page):
+        # 'What is the longest context of Qwen3-8B?'
+        return "describe_model"
+    named = {name.field for name in fields_named(page.read.found)} & {*ALL_PATHS} & {*lexicon().quantities}
+    # 'What is the biggest rank I can use?'
+    return "sweep" if named and page.plan and not (goal or any_goal(page) or page.filled) else None
 
 
 def _instead_of_a_search(page: Page, before: str | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.form import Need, Reading
 from agent.offline.language.asking import asks_which
 from agent.offline.language.assign import fields_named
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
@@ -21,6 +22,8 @@ _MONEY_ALONE = (
 )
 _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+# Sizes of which each is twice the one before.
+_DOUBLINGS = 6
 _ENDING = ("deadline_h", "budget_usd", "budget_device_hours")
 # Of these 'what' asks how much there may be; of models and devices, which.
 _SIZES = ("seq_len", "context", "micro_batch", "concurrency", "input_len")
@@ -223,7 +226,7 @@ def _scaled(page: Page) -> dict[str, Any]:
         return dict(before)
     of_a_run = not any(one.field == "nodes" or len(one.values) > 1 for one in sizes)
     if of_a_run and names and names[0] not in ("count", "nodes") and "scaling" not in page.read.asked("wish"):
-        return {"field": names[0]} | ({"values": _USERS} if names[0] == "concurrency" else {})
+        return {"field": names[0], "values": _USERS if names[0] == "concurrency" else _around(page, names[0])}
     own: dict[str, Any] = {
         "field": "count",
         "scales": True,
@@ -231,6 +234,16 @@ def _scaled(page: Page) -> dict[str, Any]:
     }
     own |= {"nodes": True} if any(one.field == "nodes" for one in sizes) else {}
     return own | ({"scale_batch": True} if "weak" in page.read.asked("scaling") else {})
+
+
+def _around(page: Page, name: str) -> list[int]:
+    """Sizes of a field from a quarter of what it is, or of the least that is usual, to eight times that, doubled."""
+    quantity = lexicon().quantities.get(name)
+    least, most = quantity.usual if quantity else (1.0, float(_USERS[-1]))
+    held = get(page.plan, ALL_PATHS[name])
+    first = max(held / 4 if isinstance(held, int | float) else least, 1.0)
+    sizes = (int(first) * 2**step for step in range(_DOUBLINGS))
+    return [size for size in sizes if size <= most]
 
 
 def _ranges(page: Page) -> Iterator[tuple[str, list[Any]]]:
