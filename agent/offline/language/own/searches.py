@@ -172,13 +172,18 @@ def _hours(page: Page) -> float | None:
 def hours_of_use(page: Page) -> float | None:
     """The hours of a year that hardware works, where buying or a term is weighed: '10 hours a day', '6000 hours a
     year', '60 % utilisation'."""
-    term = any(value.field == "price" and str(value.value).startswith("reserved") for value in page.kept)
-    if "buying" not in page.read.asked("topic") and not term:
+    prices = {str(value.value) for value in page.kept if value.field == "price"}
+    term, owned = any(price.startswith("reserved") for price in prices), "owned" in prices
+    if "buying" not in page.read.asked("topic") and not (term or owned):
         return None
     if (shares := page.values("utilisation")) and 0.0 < shares[-1] <= 1.0:
         return shares[-1] * HOURS_PER_YEAR
     for row in page.left:
         amount = row.amounts[-1]
+        if (part := amount.unit("percent")) and 0.0 < amount.value * part.size <= 1.0:
+            # 'Owning 8 H100 at 50 %'
+            page.left = [other for other in page.left if other is not row]
+            return amount.value * part.size * HOURS_PER_YEAR
         each = next((unit.size for unit in amount.per if unit.name == "time"), None)
         if (unit := amount.unit("time")) and each and unit.size < each:
             page.left = [other for other in page.left if other is not row]
