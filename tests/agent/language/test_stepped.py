@@ -111,3 +111,23 @@ def test_what_was_solved_is_what_a_number_alone_sets_but_not_what_it_asks() -> N
     asked = {"limit": {"goal": "micro_batch"}, "solved": "workload.micro_batch", "recent": "cluster.count"}
     assert [edit.field for edit in reading("set it to 2", RUN, asked).edits] == ["micro_batch"]
     assert [edit.field for edit in reading("and with 4?", RUN, asked).edits] == ["count"]
+
+
+@pytest.mark.parametrize("words", ["2B input and 400M output tokens", "2B input tokens and 400M output tokens"])
+def test_tokens_in_and_out_of_a_month_go_together(words: str) -> None:
+    found = reading(f"serve llama 8b with {words} a month")
+    rate = next(edit.value for edit in found.edits if edit.field == "token_rate")
+    assert (rate[1], rate[2] / rate[0], found.lost) == ("both", pytest.approx(5.0), [])
+
+
+@pytest.mark.parametrize(("words", "share"), [("owning 8 H100 at 50%", 0.5), ("to own 8 h100 at 70% utilization", 0.7)])
+def test_the_share_of_use_is_read_where_owning_is_asked_about(words: str, share: float) -> None:
+    found = reading(f"what does it cost per hour {words}" if "own " in words else f"hourly cost of {words}")
+    assert found.tool == "describe_hardware"
+    assert found.own["paid_for"]["h100-sxm"] == {"count": 8, "hours_per_year": pytest.approx(share * 8760)}
+
+
+def test_what_has_no_limit_of_its_own_is_swept() -> None:
+    found = reading("what's the biggest rank i can use", RUN | {"workload": {"method": "lora"}})
+    assert (found.tool, found.own["field"]) == ("sweep", "lora_rank")
+    assert len(found.own["values"]) > 2

@@ -20,13 +20,16 @@ def token_rate(page: Page, rate: Filled, value: float) -> tuple[float, str] | tu
     for number in page.filled:
         if number.field == "token_rate" and number is not rate and _side(page, number.row) not in (side, "total"):
             beside = number.values[-1]
-    lengths = [number for number in page.filled if number.field in _SIDES and number.values[-1] >= _NO_LENGTH]
+    large = [number for number in page.filled if number.values[-1] >= _NO_LENGTH]
+    lengths = [number for number in large if number.field in (*_SIDES, "total_tokens", "model_size")]
     for row in [*page.left, *(number.row for number in lengths)]:
         apart = max(row.start - rate.row.end, rate.row.start - row.end)
-        if beside is None and row.bare and apart <= _BESIDE and _side(page, row) not in (side, "total"):
+        counted = {unit.name for unit in row.amounts[-1].units} <= {"tokens"} and not row.amounts[-1].per
+        if beside is None and counted and apart <= _BESIDE and _side(page, row) not in (side, "total"):
             beside = value * row.amounts[-1].value / rate.row.amounts[-1].value
             page.left = [number for number in page.left if number is not row]
             page.filled = [number for number in page.filled if number.row is not row]
+            page.lost = [words for words in page.lost if words != (row.start, row.end)]
     if beside is None or side == "total":
         return value, side
     return (value, "both", beside) if side == "output" else (beside, "both", value)
