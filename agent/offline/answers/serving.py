@@ -85,6 +85,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             head, rest = lead.priced_first(head, rest, bill, most_usd)
         if bill and search and isinstance(head, Headline) and head.good:
             head = replace(head, text=f"{cost.cheaper_tokens(bill, search)} {head.text}".strip())
+        if bill and "co2_kg" in work.figures and isinstance(head, Headline) and (text := cost.carbon(bill)):
+            head = replace(head, text=f"{text} a month. {head.text}")
         first = with_named(head, [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     bills = cost.serving(bill, most_usd) if bill else []
