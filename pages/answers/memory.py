@@ -129,7 +129,9 @@ def need(estimate: TrainingEstimate | ServingEstimate, fewest: Sequence[tuple[st
     if isinstance(workload, Inference):
         what = f"to serve {model_words(plan)}{_load(workload)}"
     else:
-        what = f"for {run_words(plan)} with {workload.framework}"
+        at_once = workload.micro_batch or 1
+        samples = f"{at_once} sequences" if at_once > 1 else "one sequence"
+        what = f"for {run_words(plan)} with {workload.framework}, {samples} of {workload.seq_len:,} tokens at a time"
     cache = found.components.get("kv_cache")
     cache = "" if cache is None else f"; the KV cache is {figures.gib(cache)} of it"
     head = ("card", "fewest", figures.label("per_device_bytes"), "with")

@@ -25,8 +25,9 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     arguments, serving = flat(plan), is_serving(plan)
     estimate = "estimate_inference" if serving else "estimate_training"
     kind = {"plan": merge(arguments.get("plan") or {}, {"workload": {"kind": "inference"}})} if serving else {}
-    # What a model needs is what one request needs, unless a load is named.
-    load = {"concurrency": 1} if serving and not {"concurrency", "request_rate"} & arguments.keys() else {}
+    # What a model needs is what one request needs, or one sequence at a time, unless a load or a batch is named.
+    named = {"concurrency", "request_rate", "micro_batch", "global_batch"} & arguments.keys()
+    load = {} if named else {"concurrency" if serving else "micro_batch": 1}
     arguments = arguments | load
     rest = {name: value for name, value in arguments.items() if name not in ("count", "per_node")} | kind
     fewest = [("find_limit", rest | {"accelerator": card, "goal": "devices"}) for card in _CARDS]
