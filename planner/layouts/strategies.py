@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -187,10 +188,10 @@ def applied(
             shared |= {model_name(model): names} if names else {}
             groups.append(
                 [
-                    StrategyChoice(
-                        model_name(model), strategy, name, outcome, _refused(platform) if strategy != CUSTOM else ()
+                    StrategyChoice(model_name(model), strategy, name, outcome, refused)
+                    for name, outcome, refused in zip(
+                        accelerators, chosen, _refused_of_each(platforms, strategy), strict=True
                     )
-                    for name, outcome, platform in zip(accelerators, chosen, platforms, strict=True)
                 ]
             )
     return Applied(base, groups, {name: _MEANING[name] for name in strategies}, shared)
@@ -338,6 +339,14 @@ def _narrowed(
     memory, step = taken(first.memory, index), taken(first.step, index)
     left = Estimates(first.job, first.layouts.take(index), memory, first.fullest_stage[index], step)
     return replace(platform, first=left, refused=(*platform.refused, " ".join(str(error).split())))
+
+
+def _refused_of_each(platforms: Sequence[Platform | PlanError], strategy: str) -> list[tuple[str, ...]]:
+    """What was passed over on each platform; of a layout that all share what was on any."""
+    if strategy == CUSTOM:
+        return [() for _ in platforms]
+    each = [_refused(platform) for platform in platforms]
+    return [tuple(dict.fromkeys(chain(*each)))] * len(each) if strategy == IDENTICAL else each
 
 
 def _refused(platform: Platform | PlanError) -> tuple[str, ...]:

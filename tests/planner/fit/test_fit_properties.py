@@ -161,7 +161,7 @@ def test_a_named_framework_gives_up_what_it_can_as_an_open_one_does():
     whole = {"cp": 8, "recompute": "full", "offload": "none"}
     as_it_is = fit_of(Plan.parse(asked | {"workload": workload | {"framework": "fsdp2"}, "layout": whole}))
     assert not as_it_is.fits
-    assert any(remedy.fits and remedy.what.startswith("fsdp2 with") for remedy in as_it_is.remedies)
+    assert any(remedy.fits and remedy.what.startswith("fsdp2: ") for remedy in as_it_is.remedies)
 
 
 def test_a_verdict_says_what_it_needs_that_nobody_named():
