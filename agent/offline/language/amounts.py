@@ -189,7 +189,11 @@ def _are_at_once(heard: Found, start: int, end: int) -> bool:
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
     start, end = amount.start, amount.end
-    units = [unit for unit in units_at(heard, unit_place(heard, end)) if not _labels_another(heard, unit.end)]
+    units = [
+        unit
+        for unit in units_at(heard, unit_place(heard, end))
+        if not (unit.name in COUNTED and _labels_another(heard, unit.end))
+    ]
     asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
     if asked and any(unit.name in _OF_LENGTHS for unit in units):
         units = [Unit("tokens", 1.0, end, end)]
@@ -278,10 +282,11 @@ def _is_asked_for(heard: Found, start: int) -> bool:
     )
 
 
-def _labels_another(heard: Found, end: int) -> bool:
-    """Whether a unit is the label of the number behind it: 'on a 4090, epochs: 3'."""
+def _labels_another(heard: Found, unit: Unit) -> bool:
+    """Whether what is counted is the label of the number behind it: 'on a 4090, epochs: 3'."""
+    end = unit.end
     signed = end + 1 < len(heard.text) and heard.text[end].text in ("=", ":")
-    return signed and heard.text[end + 1].kind == "number"
+    return unit.name in COUNTED and signed and heard.text[end + 1].kind == "number"
 
 
 def _is_labelled(heard: Found, start: int) -> bool:
