@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,9 +85,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             head, rest = lead.priced_first(head, rest, bill, most_usd)
         if bill and search and isinstance(head, Headline) and head.good:
             head = replace(head, text=f"{cost.cheaper_tokens(bill, search)} {head.text}".strip())
-        if bill and "co2_kg" in work.figures and isinstance(head, Headline) and (text := cost.carbon(bill)):
-            head = replace(head, text=f"{text} a month. {head.text}")
-        first = with_named(head, [estimate], work.figures)
+        first = with_named(_with_carbon(head, bill, work.figures), [estimate], work.figures)
         blocks += [*first, *_format_taken(outcomes), *changes(outcomes, work), *rest, *decisive]
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
@@ -116,6 +114,12 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         rest += helps[:1] if told else helps
     blocks += steps.serving(estimate, bool(intents & {"write", "render"}), bill is not None) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
+
+
+def _with_carbon(head: Block, bill: CostEstimate | None, asked: Sequence[str]) -> Block:
+    """The first line with what a month of the deployment gives off, where that is asked."""
+    told = cost.carbon(bill) if bill and "co2_kg" in asked else ""
+    return replace(head, text=f"{told} a month. {head.text}") if told and isinstance(head, Headline) else head
 
 
 def _searched(

@@ -189,11 +189,7 @@ def _are_at_once(heard: Found, start: int, end: int) -> bool:
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
     start, end = amount.start, amount.end
-    units = [
-        unit
-        for unit in units_at(heard, unit_place(heard, end))
-        if not (unit.name in COUNTED and _labels_another(heard, unit.end))
-    ]
+    units = [unit for unit in units_at(heard, unit_place(heard, end)) if not _labels_another(heard, unit)]
     asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
     if asked and any(unit.name in _OF_LENGTHS for unit in units):
         units = [Unit("tokens", 1.0, end, end)]
