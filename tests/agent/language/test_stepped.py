@@ -131,3 +131,8 @@ def test_what_has_no_limit_of_its_own_is_swept() -> None:
     found = reading("what's the biggest rank i can use", RUN | {"workload": {"method": "lora"}})
     assert (found.tool, found.own["field"]) == ("sweep", "lora_rank")
     assert len(found.own["values"]) > 2
+
+
+def test_a_size_beside_a_config_is_compared_with_nothing() -> None:
+    found = reading("we have an own 3b too, config is in ./cfg/config.json, does it train on 2 a100?")
+    assert [edit.value for edit in found.edits if edit.field == "model"] == ["./cfg/config.json"]

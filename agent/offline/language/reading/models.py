@@ -207,7 +207,8 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
         if kin:
             edits.append((one.row.start, [Edit("model", "set", kin, span)]))
         elif named:
-            if not any(_is_about(id, size) for id in named):
+            known = [id for id in named if not _is_path(id)]
+            if known and not any(_is_about(id, size) for id in known):
                 # 'A 1.3B, GPT-NeoX style' is no GPT-NeoX-20B.
                 page.lost.append((one.row.start, one.row.end))
         elif near:
@@ -221,6 +222,11 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
             )
     return edits
+
+
+def _is_path(name: str) -> bool:
+    """Whether a model is named by its config."""
+    return name.startswith((".", "/", "~")) or name.endswith(".json")
 
 
 def _is_about(model: str, size: float) -> bool:
