@@ -15,7 +15,7 @@ from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import hours, percent, plain, shown, usd
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, load_words, run_words
-from pages.blocks import Block, Chart, Details, Figures, Note, Row, Table, Text, capitalised
+from pages.blocks import Block, Chart, Details, Figures, Headline, Note, Row, Table, Text, capitalised
 from pages.results import deciding
 from pages.results.advice import gain_words
 from pages.results.basis import notes
@@ -151,13 +151,16 @@ def piece(part: Callable[[Mapping[str, Any]], Iterator[Details]], arguments: Map
         return []
 
 
-def costs(bill: CostEstimate | None, open_end: bool) -> Iterator[Details]:
+def costs(bill: CostEstimate | None, open_end: bool, told: Sequence[str] = ()) -> Iterator[Details]:
+    """What the run costs; `told` are the doubts that stand elsewhere."""
     if bill is None:
         if open_end:
             text = "The length of the run is not known: with dataset_tokens the report has its hours and cost."
             yield Details("Cost", [Note("", [text])])
         return
-    yield Details("Cost", [Note("", _cost_words(bill)), *table(bill.parts, ["part", "usd", "what"])])
+    # An old price, a marketplace's, a term that is not filled: what the figures below rest on comes first.
+    doubts = [Headline(f"{capitalised(text)}.", beware=True) for text in bill.warnings if text not in told]
+    yield Details("Cost", [*doubts, Note("", _cost_words(bill)), *table(bill.parts, ["part", "usd", "what"])])
 
 
 def prices(bill: CostEstimate | None) -> list[Details]:

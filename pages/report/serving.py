@@ -61,7 +61,7 @@ def serving(plan: Plan, price: Mapping[str, Any]) -> Told:
         the_plan(estimate),
         _latency(estimate),
         _memory(estimate),
-        *costs(bill, False),
+        *costs(bill, False, estimate.warnings),
         *(_alternatives(options) if estimate.memory.fits else ways_to_fit(fit_of(complete(estimate.plan)).remedies)),
         *doubts(estimate),
     ]

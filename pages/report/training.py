@@ -60,7 +60,7 @@ def training(plan: Plan, price: Mapping[str, Any]) -> Told:
         the_plan(estimate),
         _memory(estimate),
         _time(estimate),
-        *costs(bill, estimate.run is None),
+        *costs(bill, estimate.run is None, estimate.warnings),
         *(_alternatives(planned, layouts) if planned.fits else ways_to_fit(remedies(fitting, plan))),
         *doubts(estimate),
     ]
