@@ -191,8 +191,9 @@ def _instead_of_a_limit(page: Page) -> str | None:
         # 'What is the longest context of Qwen3-8B?'
         return "describe_model"
     named = {name.field for name in fields_named(page.read.found)} & {*ALL_PATHS} & {*lexicon().quantities}
+    most = {"most", "least"} & set(page.read.asked("focus"))
     # 'What is the biggest rank I can use?'
-    return "sweep" if named and page.plan and not (goal or any_goal(page) or page.filled) else None
+    return "sweep" if named and most and page.plan and not (goal or any_goal(page) or page.filled) else None
 
 
 def _instead_of_a_search(page: Page, before: str | None) -> str | None:
