@@ -189,7 +189,7 @@ def test_machines_of_strangers_are_asked_for_in_words_and_doubted_first() -> Non
     ("words", "told"),
     [
         ("how much time is lost to failures?", "Interruptions to be expected"),
-        ("what is its goodput?", "Part of all hours that are steps"),
+        ("what is its goodput?", "Share of all hours spent in steps"),
         ("how often should I checkpoint?", "Work between two checkpoints"),
     ],
 )

@@ -335,7 +335,8 @@ async def test_every_action_of_ours_is_in_the_list_of_commands() -> None:
         rows = list(app.get_system_commands(app.screen))
         listed = {row.help for row in rows}
         for command in ACTIONS:
-            assert {f"/{command.name}", command.shown.replace("[", "\\[")} & listed, command.name
+            # One without words has its name in the title alone.
+            assert not command.usage or command.shown.replace("[", "\\[") in listed, command.name
         titles = [row.title for row in rows]
         # By its name too: the letters are looked for in the title.
         assert all(any(f" /{command.name} " in f"{title} " for title in titles) for command in ACTIONS)
