@@ -183,13 +183,7 @@ def fit() -> dict[str, dict[str, dict[str, Any]]]:
             kin = None if kind == "bf16" else surfaces[family]["bf16"]["numbers"]
             ceiling = min(best[family] * lasting, 1.0) if family in best else 1.0
             values = fitted(points, kind, kin, ceiling)
-            surfaces.setdefault(family, {})[kind] = {
-                "numbers": {name: _rounded(values[name]) for name in _SURFACE},
-                "points": len(points),
-                "shapes": len(set(zip(points.n, points.k, strict=True))),
-                "errors": errors(points, kind, values),
-                "source": _sources(points),
-            }
+            surfaces.setdefault(family, {})[kind] = _row(points, kind, values)
         if kind == "bf16":
             lasting = _lasting(surfaces)
     _borrow(surfaces, lasting)
@@ -204,6 +198,17 @@ def _lasting(surfaces: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> float:
     best = ceilings("bf16")
     pairs = [(surfaces[name]["bf16"]["numbers"]["height"], best[name]) for name in best if name in surfaces]
     return float(np.median([height / rate for height, rate in pairs if rate <= 1.0]))
+
+
+def _row(points: MatmulTimings, kind: Kind, values: Mapping[str, float]) -> dict[str, Any]:
+    """What is kept of a fit: its numbers, and the timings that they come from."""
+    return {
+        "numbers": {name: _rounded(values[name]) for name in _SURFACE},
+        "points": len(points),
+        "shapes": len(set(zip(points.n, points.k, strict=True))),
+        "errors": errors(points, kind, values),
+        "source": _sources(points),
+    }
 
 
 def _sources(points: MatmulTimings) -> str:
@@ -322,13 +327,7 @@ def library(surfaces: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str
         for device in map(str, np.unique(everything.accelerator)):
             points = everything.take(everything.accelerator == device)
             values = fitted(points, kind, surfaces[surface_name(device, surfaces)][kind]["numbers"])
-            fits.setdefault(device, {})[kind] = {
-                "numbers": {name: _rounded(values[name]) for name in _SURFACE},
-                "points": len(points),
-                "shapes": len(set(zip(points.n, points.k, strict=True))),
-                "errors": errors(points, kind, values),
-                "source": _sources(points),
-            }
+            fits.setdefault(device, {})[kind] = _row(points, kind, values)
     lend(fits, list(fits))
     return fits
 

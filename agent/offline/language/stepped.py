@@ -43,7 +43,8 @@ def _is_pointed_at(read: Mentions, at: int) -> bool:
 
 def _has_number(read: Mentions, at: int) -> bool:
     """Whether a number stands in the same part of a sentence: 'reduce tp to 4', 'a 16k longer context'."""
-    return any(row.start in part_of(read, at) for row in read.rows)
+    part = part_of(read, at)
+    return any(row.start in part for row in read.rows)
 
 
 def part_of(read: Mentions, at: int) -> range:
