@@ -32,7 +32,7 @@ def assembled(
 ) -> MeasuredRun:
     """The run of a log's facts and lines; its findings say what does not belong together."""
     steps = by_step(rows, bars)
-    result = steady(steps, saves, bars)
+    result = steady(steps, saves, bars, rows)
     printed = "tokens_per_s_per_device" in result.figures or "tokens_per_s" in result.facts
     _plan(facts, result)
     findings = _filled(facts, result, steps)

@@ -17,7 +17,8 @@ from estimator.errors import PlanError
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_model
 
-_DOTTED = re.compile(r"([a-z][a-z0-9_]+) \.{3,} ?(\S.*?) *$")
+# GPT-NeoX has dots behind the value too.
+_DOTTED = re.compile(r"([a-z][a-z0-9_]+) \.{3,} ?(\S.*?)(?:\.{3,}\w+)? *$")
 _PARAM = re.compile(r"Config param (\w+): (.*?) *$")
 _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
 # Of configs that programs print, YAML or JSON: a line each.
@@ -84,7 +85,7 @@ class HeaderFacts:
             self.put(path, value)
 
     def note(self, name: str, text: str) -> None:
-        if (value := whole(text)) is not None:
+        if (value := whole(text)) is not None and value > 0:
             self.values.setdefault(name, value)
 
     def read(self, line: str) -> None:
@@ -155,6 +156,7 @@ _COUNTS = {
     "pipeline_model_parallel_size": "layout.pp", "context_parallel_size": "layout.cp",
     "expert_model_parallel_size": "layout.ep", "expert_tensor_parallel_size": "layout.etp",
     "virtual_pipeline_model_parallel_size": "layout.vpp", "data_parallel_size": "layout.dp",
+    "pipe_parallel_size": "layout.pp", "model_parallel_size": "layout.tp", "global_num_gpus": "cluster.count",
     "world_size": "cluster.count", "train_iters": "steps", "num_layers_per_virtual_pipeline_stage": "vpp_layers",
     "train_batch_size": "workload.global_batch", "train_micro_batch_size_per_gpu": "workload.micro_batch",
     "gradient_accumulation_steps": "accumulation", "zero_optimization_stage": "layout.zero_stage",

@@ -54,6 +54,10 @@ _NOTEBOOK = re.compile(r"\[ *(\d+)/(\d+) (?:(\d+):)?(\d+):(\d\d)(?: < [^\]]*)?, 
 _CELLS = re.compile(rf"[ \t]*(\d+)[ \t]+({_NUMBER})(?:[ \t]|$)")
 # Since the start, as Python (LlamaFactory: 1 day, 2:03:04) and ms-swift (1h 2m 3s) write it.
 _PYTHON_SPAN = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
+# What may stand before a bar of training: what says whose line it is, and a name that begins with one of these words.
+_WHOSE = re.compile(r"(?:.*[\]|])?\s*(?:\([^)]*\))?[\W\d_]*(?:[a-zA-Z][\w.-]*\d[\w.-]*$)?")
+_OF_TRAINING = re.compile(r"$|train|epoch|step|iter|loss|batch", re.IGNORECASE)
+_OF_DATA = re.compile(r"[^\]]*(?:B|examples)/s\]")
 _SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MOST_CHARACTERS = 8000
 # What stands before a bar that a program tells in words.
@@ -193,15 +197,19 @@ def _since_s(text: Any) -> float | None:
 
 
 def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
-    """(Done, of how many, seconds since its start, what stands before it) of each progress bar on a line."""
+    """(Done, of how many, seconds since its start, what stands before it) of each progress bar of steps on a line; none
+    of what loads, downloads or generates."""
     for bar in _BAR.finditer(line):
+        name = line[: bar.start()].strip(" :\r")[-60:]
+        if _OF_DATA.match(line, bar.end()) or not _OF_TRAINING.match(name, _whose(name)):
+            continue
         scale = {"": 1.0, "k": 1e3, "M": 1e6}
         try:
             done, total = float(bar[2]) * scale[bar[3]], float(bar[4]) * scale[bar[5]]
         except ValueError:
             continue
         seconds = 3600.0 * int(bar[6] or 0) + 60.0 * int(bar[7]) + int(bar[8])
-        yield done, total, seconds, line[: bar.start()].strip(" :\r")[-60:]
+        yield done, total, seconds, name
     for bar in _NOTEBOOK.finditer(line):
         yield float(bar[1]), float(bar[2]), 3600.0 * int(bar[3] or 0) + 60.0 * int(bar[4]) + int(bar[5]), TOLD
     if since := _SINCE.search(line):
@@ -210,6 +218,12 @@ def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
         yield float(speed[2]), 0.0, float(speed[2]) / number_of(speed[1]), TOLD
     elif clocked := _CLOCKED.search(line):
         yield float(clocked[1]), float(clocked[2]), float(clocked[3]) * 1e-3, TOLD
+
+
+def _whose(name: str) -> int:
+    """Where in what stands before a bar its own name begins: behind the rank, host or process that printed it."""
+    match = _WHOSE.match(name)
+    return match.end() if match else 0
 
 
 def mlperf_of(line: str) -> dict[str, Any] | None:

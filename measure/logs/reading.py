@@ -168,8 +168,12 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file
     if not rows and not bars and not scan.faults and not (ended and is_file):
         return None
     run = assembled(scan.facts, rows, source, bars, [at for at, _ in scan.saves.rows], scan.faults)
+    if not (ended or run.figures or run.findings or run.series.step):
+        return None
     if ended:
-        run = run.model_copy(update={"findings": [f"it stopped: {ended}", *run.findings]})
+        done = any("runtime_s" in row for _, row in rows)
+        told = f"after the training: {ended}" if done else f"it stopped: {ended}"
+        run = run.model_copy(update={"findings": [told, *run.findings]})
     if scan.thinned:
         note = f"of {scan.bytes / 1e6:,.0f} MB every so many steps were read"
         run = run.model_copy(update={"note": note})

@@ -110,8 +110,14 @@ def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
     return told
 
 
-def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple[int, Bar]] = ()) -> SteadySteps:
-    """The figures of a run from its steps; of one whose lines have no times, from its progress bar."""
+def steady(
+    steps: Sequence[Row],
+    saves: Sequence[int] = (),
+    bars: Sequence[tuple[int, Bar]] = (),
+    rows: Sequence[tuple[int, Row]] = (),
+) -> SteadySteps:
+    """The figures of a run from its steps; of one whose lines, `rows` in the log, have no times, from its progress
+    bar."""
     result = SteadySteps(_series(steps))
     times = [(place, row["step_s"]) for place, row in enumerate(steps) if _positive(row.get("step_s"))]
     first = 0
@@ -122,7 +128,7 @@ def steady(steps: Sequence[Row], saves: Sequence[int] = (), bars: Sequence[tuple
         first = _first_usual(rates)
         result.steps = len(rates) - first
     if not times:
-        _of_bars(result, bars, saves)
+        _of_bars(result, _own_bars(bars, rows), saves)
     _of_clocks(result, steps)
     usual = steps[first:]
     for name in ("tokens_per_s_per_device", "tflops_per_device", "mfu"):
@@ -163,12 +169,23 @@ def _of_times(result: SteadySteps, times: Sequence[tuple[int, float]]) -> int:
     return times[first][0]
 
 
-def _of_bars(result: SteadySteps, bars: Sequence[tuple[int, Bar]], saves: Sequence[int]) -> None:
+def _own_bars(bars: Sequence[tuple[int, Bar]], rows: Sequence[tuple[int, Row]]) -> Iterable[list[tuple[int, Bar]]]:
+    """The progress bars, each from its beginning on, without those that begin after the last line of a step: these are
+    of something else, unless they took as long as the run says that it did."""
+    bars_by_name: dict[tuple[float, str], list[tuple[int, Bar]]] = defaultdict(list)
+    for at, bar in bars:
+        bars_by_name[bar[1], _without_numbers(bar[3])].append((at, bar))
+    last = rows[-1][0] if rows else math.inf
+    run_s = next((row["runtime_s"] for _, row in reversed(rows) if "runtime_s" in row), math.nan)
+    for each in bars_by_name.values():
+        if each[0][0] <= last or abs(each[-1][1][2] - run_s) <= max(2.0, 0.02 * run_s):
+            yield each
+
+
+def _of_bars(result: SteadySteps, bars: Iterable[list[tuple[int, Bar]]], saves: Sequence[int]) -> None:
     """Seconds a step from a progress bar: the middle of its parts, those with a checkpoint in them left out."""
-    runs: dict[tuple[float, str], list[tuple[int, float, float]]] = defaultdict(list)
-    for at, (done, total, seconds, name) in bars:
-        runs[total, _without_numbers(name)].append((at, done, seconds))
-    best = max(runs.values(), key=lambda points: points[-1][2] - points[0][2], default=[])
+    runs = ([(at, done, seconds) for at, (done, _, seconds, _) in each] for each in bars)
+    best = max(runs, key=lambda points: points[-1][2] - points[0][2], default=[])
     parts = _parts(best, saves, _LEAST_BAR_S)
     if not parts and best and best[-1][1] > 1 and best[-1][2] > _LEAST_BAR_S:
         parts = [best[-1][2] / best[-1][1]]
