@@ -16,6 +16,7 @@ from estimator.plan.training.job import FOUR_BIT_RATES, Job
 from knowledge.fitted.training import framework, framework_tables
 from knowledge.machines.catalogue import accelerators
 from knowledge.machines.without_training import no_training
+from knowledge.models.catalogue import architecture
 
 
 def maker(accelerator: Accelerator) -> str:
@@ -88,13 +89,18 @@ def movable_to(job: Job, method: str | None = None) -> list[str]:
 def choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str, str]]:
     """Frameworks for a plan that leaves it open, the usual one first, each with why: of the usual ones those that have
     what the plan asks, or where none has, those that have; the usual ones where no framework has."""
-    usual = framework_choices(plan, accelerator, count)
-    able = [choice for choice in usual if offers(choice[0], plan.training, accelerator)]
-    if able:
-        return able
-    asked = f"{plan.training.stage}, {plan.training.method} and {plan.training.precision} on {accelerator.name}"
-    others = [(name, f"it has {asked}") for name in able_frameworks(plan.training, accelerator)]
-    return others or usual
+    training, usual = plan.training, framework_choices(plan, accelerator, count)
+    able = [choice for choice in usual if offers(choice[0], training, accelerator)]
+    asked = f"{training.stage}, {training.method} and {training.precision} on {accelerator.name}"
+    others = [(name, f"it has {asked}") for name in able_frameworks(training, accelerator)]
+    if training.method == "qlora" and architecture(plan.model).experts:
+        packing = [choice for choice in (*able, *others) if _packs_experts(choice[0], training.software_version)]
+        return [(name, "it holds experts in 4 bits too") for name, _ in packing] or able or usual
+    return able or others or usual
+
+
+def _packs_experts(name: str, version: str | None) -> bool:
+    return framework(name, version).adapters.quantises_experts
 
 
 def check_offered(job: Job) -> None:

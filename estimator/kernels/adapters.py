@@ -128,7 +128,7 @@ def matrix_working_bytes(job: Job, block: Block, layouts: Layouts) -> Floats:
     for matrix in block.matrices:
         routed = matrix.copies if matrix.role == "expert" else 1
         elements = routed * matrix.inputs * matrix.outputs / shard(matrix, layouts)
-        need = (_GPTQ_BYTES if gptq else job.activation_bytes * job.quantised) * elements
+        need = (_GPTQ_BYTES if gptq else job.activation_bytes) * job.quantises(matrix) * elements
         if job.training.method == "dora" and matrix in lora_targets(job, block):
             need = (
                 need + _DORA_WEIGHTS * job.activation_bytes * elements + 2.0 * job.activation_bytes * matrix.inputs**2

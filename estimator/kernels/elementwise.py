@@ -404,8 +404,9 @@ def dequantise_operators(job: Job, block: Block, layouts: Layouts) -> Operators:
     if not job.quantised:
         return Operators(none, none, 0.0, 0.0)
     size, kernels = _UNPACKED[job.training.lora.quantisation]
-    moved = size * sum_of(matrix.parameters / shard(matrix, layouts) for matrix in block.matrices)
-    launched = kernels * sum(matrix.copies if matrix.role == "expert" else 1 for matrix in block.matrices)
+    packed = [matrix for matrix in block.matrices if job.quantises(matrix)]
+    moved = size * sum_of(matrix.parameters / shard(matrix, layouts) for matrix in packed)
+    launched = kernels * sum(matrix.copies if matrix.role == "expert" else 1 for matrix in packed)
     if job.training.lora.quantisation == "gptq":
         return Operators(moved, none, launched, 0.0)
     return Operators(moved, moved, launched, launched)
@@ -513,7 +514,8 @@ def matmul_kernels(job: Job, block: Block, layouts: Layouts, style: Style) -> tu
 
 
 def _loops_experts(job: Job, style: Style) -> bool:
-    loops = job.framework.operators.loops_experts or (job.quantised and job.framework.activations.hf_modules)
+    packed = job.quantised and job.framework.adapters.quantises_experts
+    loops = job.framework.operators.loops_experts or (packed and job.framework.activations.hf_modules)
     return style == "eager" and loops
 
 

@@ -79,7 +79,7 @@ def offloaded_seconds(job: Job, layouts: Layouts, shape: StageShape, held: Held,
 
 def _weight_bytes(job: Job, layouts: Layouts, held: Held) -> Floats:
     """What of its shard one device copies in for one pass over all its layers."""
-    size = job.weight_bytes * (_PACKED if job.quantised else 1.0)
+    size = job.weight_bytes * job.packed(1.0, _PACKED)
     return layouts.weights_offloaded * held.sharded(3, held.dense, held.experts) * size
 
 

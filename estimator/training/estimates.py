@@ -260,6 +260,8 @@ def warnings(estimates: Estimates, index: int) -> list[str]:
             f"the first {PERCENT * (1.0 - share):.0f} % of the steps take {before:.3g} s in {training.precision}, the "
             f"others {healed:.3g} s in fp8: a step is their mean, memory that of the latter"
         )
+    if job.quantised and job.quantised_part < 1.0:
+        sentences.append(f"{job.framework.name} leaves routed experts in 16 bits: it packs linear modules alone")
     if job.seq_len > job.architecture.context > 0:
         sentences.append(
             f"a sequence length of {job.seq_len:,} is beyond the model's context of {job.architecture.context:,}"

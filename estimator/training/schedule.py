@@ -432,7 +432,7 @@ def sharded_messages(job: Job, layouts: Layouts, groups: Groups, held: Held, m: 
     trained_dense, trained_experts = held.trained_dense + held.adapters, held.trained_experts
     reduces = m if framework.gradients.reduces_each_micro_batch else 1.0
     # Forward and again backward; quantised weights travel packed.
-    gathers = 2.0 * m * (_PACKED if job.quantised else 1.0)
+    gathers = 2.0 * m * job.packed(1.0, _PACKED)
     messages = {
         "gather": _everything(
             job, groups, framework.weights.compute_bytes, gathers, held.dense, held.experts, groups.shard

@@ -107,7 +107,8 @@ def weights_held(job: Job, layouts: Layouts, held: Held) -> Floats:
         packed = _QUANTISED_BYTES[job.training.lora.quantisation]
         head = packed if framework.adapters.quantised_head else job.activation_bytes
         outside = (held.outside - held.head) * job.activation_bytes + held.head * head
-        dense, experts = inside * packed + outside, held.experts * packed
+        wide = packed if framework.adapters.quantises_experts else job.activation_bytes
+        dense, experts = inside * packed + outside, held.experts * wide
     else:
         size, outside = _weight_bytes(job)
         dense, experts = inside * size + held.outside * outside, held.experts * size
@@ -190,7 +191,7 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     unit, root = held.unit, held.outside
     if framework.gathering.splits_root:
         root = np.maximum(held.outside - held.head, held.head)
-    packed = _QUANTISED_BYTES[job.training.lora.quantisation] if job.quantised else size
+    packed = job.packed(size, _QUANTISED_BYTES[job.training.lora.quantisation])
     # What is quantised is gathered as it is kept, packed; embeddings and head are not quantised.
     most = held.outside * size + (held.total - held.outside) * packed
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed

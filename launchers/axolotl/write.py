@@ -5,9 +5,10 @@ Axolotl ignores keys that it does not know, and does not check that the product 
 
 from __future__ import annotations
 
+from knowledge.models.catalogue import architecture
 from launchers.devices import attention_of
 from launchers.families import layer_class_of
-from launchers.hf.adapters import checkpoint, embedding_modules, target_modules, whole_alpha
+from launchers.hf.adapters import checkpoint, embedding_modules, modules_named, target_modules, whole_alpha
 from launchers.hf.sharding import backend_of
 from launchers.hf.write import (
     LAST_SAVED,
@@ -91,6 +92,10 @@ def _adapter(launch: TrainingLaunch, needs: list[str]) -> dict[str, Tree]:
     if launch.quantisation:
         fields |= words["quantisations"][launch.quantisation]
     targets = target_modules(launch, PATH, "lora_target_modules", needs)
+    packed = words["experts"].get(launch.quantisation) if architecture(launch.plan.model).experts else None
+    if packed:
+        fields |= packed
+        targets = targets or modules_named(["attention", "mlp"], launch, PATH, "lora_target_modules", needs)
     fields |= {"lora_r": lora.rank, "lora_alpha": whole_alpha(launch, "Axolotl"), "lora_dropout": lora.dropout}
     fields |= {"lora_target_linear": True} if targets is None else {"lora_target_modules": targets}
     if lora.train_embeddings:

@@ -33,6 +33,11 @@ def target_modules(launch: TrainingLaunch, path: str, key: str, needs: list[str]
     words = [word.strip() for word in launch.training.lora.targets.split(",") if word.strip()]
     if "all-linear" in words or "all" in words:
         return None
+    return modules_named(words, launch, path, key, needs)
+
+
+def modules_named(words: list[str], launch: TrainingLaunch, path: str, key: str, needs: list[str]) -> list[str]:
+    """The modules of groups (attention, mlp) and names. Raises PlanError."""
     names: list[str] = []
     for word in words:
         if word in _USUAL:

@@ -179,3 +179,31 @@ def test_training_less_takes_less_memory(model: str, name: str) -> None:
     # In all, freezing may undercut adapters: only the last layers keep activations.
     assert totals[0] > totals[1]
     assert totals[0] > totals[2] > totals[3]
+
+
+def of_experts(name: str, **workload: Any) -> Any:
+    """Qwen3-30B-A3B with adapters of rank 8 on one device; 29.0 of its 30.5 billion weights are routed experts'."""
+    method = {"framework": name, "method": "qlora", "lora": {"rank": RANK}} | workload
+    return make_job(ONE_DEVICE | {"model": "Qwen/Qwen3-30B-A3B", "workload": method})
+
+
+# Since 5 transformers has a layer's experts in one parameter, which bitsandbytes does not pack (issue 1849) and PEFT's
+# all-linear does not adapt; axolotl packs them as it loads them, Unsloth packs and adapts them.
+@pytest.mark.parametrize(("name", "packs", "adapts"), [
+    ("hf-trainer", False, False), ("deepspeed", False, False), ("ms-swift", False, False),
+    ("axolotl", True, False), ("unsloth", True, True),
+])  # fmt: skip
+def test_experts_are_packed_and_adapted_where_the_framework_does(name: str, packs: bool, adapts: bool) -> None:
+    experts = 48 * 128 * 3 * 2048 * 768
+    weights = most(of_experts(name), "weights")
+    assert (weights < experts) == packs
+    assert (weights > 2 * experts) == (not packs)
+    adapted_experts = 48 * 128 * 3 * RANK * (2048 + 768)
+    assert (most(of_experts(name), "gradients") > 2 * adapted_experts) == adapts
+
+
+def test_experts_were_linear_modules_before_transformers_5() -> None:
+    now, before = (
+        most(of_experts("hf-trainer", **when), "weights") for when in ({}, {"software_version": "transformers 4.57"})
+    )
+    assert before < now / 3

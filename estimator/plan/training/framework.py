@@ -190,6 +190,12 @@ class Adapters:
     """The default format of 4-bit weights."""
     quantised_head: bool
     """Whether the head is quantised too."""
+    quantises_experts: bool
+    """Whether 4-bit weights are routed experts' too. bitsandbytes packs nn.Linear alone, and since 5 transformers has a
+    layer's experts in one nn.Parameter (bitsandbytes issue 1849)."""
+    adapts_experts: bool
+    """Whether routed experts get adapters as other matrices do. PEFT's target_modules are modules; an nn.Parameter
+    is named by target_parameters (docs/source/package_reference/lora.md)."""
     quantised_inputs: float
     """Copies of its input that a quantised matmul keeps for nothing (bitsandbytes before 0.43.3, pull request 1270)."""
 

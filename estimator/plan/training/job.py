@@ -10,7 +10,7 @@ import numpy as np
 
 from estimator.machine.hardware import Machine
 from estimator.machine.matmul import OPERAND_BYTES, Kind, MatmulSurface
-from estimator.model.architecture import Architecture
+from estimator.model.architecture import Architecture, WeightMatrix
 from estimator.plan import images
 from estimator.plan.assumptions import Assumption
 from estimator.plan.calibration import Calibration
@@ -146,6 +146,25 @@ class Job:
     @cached_property
     def quantised(self) -> bool:
         return self.training.method == "qlora"
+
+    @cached_property
+    def quantised_part(self) -> float:
+        """Part of the blocks' weights that is held in 4 bits."""
+        if not self.quantised:
+            return 0.0
+        blocks = [self.architecture.blocks[kind] for kind in self.architecture.pattern]
+        experts = sum(block.expert_parameters for block in blocks)
+        if self.framework.adapters.quantises_experts or not experts:
+            return 1.0
+        return 1.0 - experts / sum(block.parameters for block in blocks)
+
+    def quantises(self, matrix: WeightMatrix) -> bool:
+        """Whether the matrix is held in 4 bits."""
+        return self.quantised and (matrix.role != "expert" or self.framework.adapters.quantises_experts)
+
+    def packed(self, size: float, packed: float) -> float:
+        """The mean over the blocks' weights of `packed` for those in 4 bits and `size` for others."""
+        return self.quantised_part * packed + (1.0 - self.quantised_part) * size
 
     @cached_property
     def has_reference(self) -> bool:

@@ -213,12 +213,14 @@ def recomputed_share(layouts: Layouts, shape: StageShape) -> Floats:
 
 
 def lora_targets(job: Job, block: Block) -> list[WeightMatrix]:
-    """The block's matrices that carry an adapter. 'all-linear' leaves out the router, as PEFT does."""
-    wanted = job.training.lora.targets.strip()
+    """The block's matrices that carry an adapter. 'all-linear' leaves out the router, as PEFT does; experts have none
+    where they are no linear modules."""
+    wanted, adapts = job.training.lora.targets.strip(), job.framework.adapters.adapts_experts
+    linear = [matrix for matrix in block.matrices if adapts or matrix.role != "expert"]
     roles = {"all-linear": ("attention", "mlp", "expert", "shared_expert", "ssm"), "attention": ("attention",)}
     roles["mlp"] = ("mlp", "expert", "shared_expert")
     if wanted in roles:
-        return [matrix for matrix in block.matrices if matrix.role in roles[wanted]]
+        return [matrix for matrix in linear if matrix.role in roles[wanted]]
     names = {name.strip() for name in wanted.split(",")}
     # PEFT takes the end of a name: shared_experts.gate_proj is a gate_proj.
-    return [matrix for matrix in block.matrices if matrix.name.removeprefix("shared_") in names]
+    return [matrix for matrix in linear if matrix.name.removeprefix("shared_") in names]
