@@ -21,12 +21,13 @@ from typing import Any
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
 from measure.logs.benchmark import MEASURED
+from measure.logs.faults import why_it_ended
 from measure.machine import amd, nvidia
 from measure.machine.devices import DeviceGroup
 
 EVENTS, SAMPLES, LOG = "events.jsonl", "samples.jsonl", "run.log"
 _LOOK_S, _SAMPLE_S, _END_S = 0.3, 1.0, 10.0
-_LAST_LINES = 30
+_LAST_LINES, _END_BYTES = 30, 1 << 16
 _MOST_BYTES = 64 * 2**20
 Watch = Callable[[Mapping[str, Any]], None]
 Sensor = Callable[[], "DeviceGroup | None"]
@@ -88,10 +89,13 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def last_lines(folder: Path) -> str:
-    """The end of what the run printed."""
+    """Why the run ended, where what it printed says so, and the end of that: torchrun's own account of which rank
+    failed stands behind what failed there."""
     with contextlib.suppress(OSError, PlanError), open_regular(folder / LOG, "folder") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
-        return "\n".join(log.read().decode(errors="replace").splitlines()[-_LAST_LINES:])
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _END_BYTES))
+        text = log.read().decode(errors="replace")
+        why = why_it_ended(text)
+        return "\n".join(([why] if why else []) + text.splitlines()[-_LAST_LINES:])
     return ""
 
 

@@ -230,13 +230,13 @@ class Processes:
         if self.count > 1:
             dist.barrier()
 
-    def gathered(self, value):
-        """The value of each rank."""
+    def most(self, values):
+        """The most that any rank has of each number, which may be None of all. As tensors: objects need NumPy."""
         if self.count == 1:
-            return [value]
-        values = [None] * self.count
-        dist.all_gather_object(values, value)
-        return values
+            return values
+        worst = torch.tensor([value or 0.0 for value in values], dtype=torch.float64, device=self.device)
+        dist.all_reduce(worst, dist.ReduceOp.MAX)
+        return [each if value is not None else None for value, each in zip(values, worst.tolist(), strict=True)]
 
 
 def adapted(model, lora):
@@ -422,8 +422,7 @@ def peaks(processes):
         mine[:2] = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     elif processes.device.type == "mps":
         mine[1] = torch.mps.driver_allocated_memory()
-    columns = zip(*processes.gathered(mine), strict=True)
-    return [max(column) if column[0] is not None else None for column in columns]
+    return processes.most(mine)
 
 
 def profiled(run, processes):
@@ -463,7 +462,7 @@ def measured(settings, processes, ready):
             losses.append(float(loss))
             tell("step", repeat=repeat, number=number, seconds=seconds, loss=losses[-1])
         # A step is over when its slowest rank is done.
-        repeats.append([max(column) for column in zip(*processes.gathered(times), strict=True)])
+        repeats.append(processes.most(times))
         tell("repeated", number=repeat)
     allocated, reserved, resident = peaks(processes)
     if benchmark["profile"]:

@@ -226,3 +226,13 @@ def test_a_run_on_a_processor_is_none_of_the_accelerator_s(tmp_path: Path, monke
     assert run.planned("cluster.accelerator") is None
     assert any("ran on a processor" in finding for finding in run.findings)
     assert cases_of([run]) == []
+
+
+def test_a_run_that_fails_says_what_failed_and_not_who_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchrun ends where a rank has failed: its own error is the last one, and tells of another's."""
+    monkeypatch.chdir(tmp_path)
+    log = "[rank0]: Traceback (most recent call last):\n[rank0]: RuntimeError: no kernel image\nroot cause:\n" * 2
+    tail = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + "noise\n" * 60
+    with pytest.raises(PlanError) as refused:
+        measure_training(request(), "a", environment=torchrun(tmp_path, f"raise SystemExit({log + tail!r})"))
+    assert "RuntimeError: no kernel image" in refused.value.problem
