@@ -78,6 +78,13 @@ def _named(row: Row, text: str) -> Iterator[str]:
         yield STARTED_WITH[row.repository]
 
 
+def _bases(text: str) -> list[str]:
+    """Configs that one stands on: its `defaults`, one or a list."""
+    block = re.search(r"^defaults:((?: *[^\n]*)(?:\n[ -]+[^\n]*|\n *#[^\n]*)*)", text, re.MULTILINE)
+    said = re.sub(r"(^|\s)#.*", "", block[1], flags=re.MULTILINE) if block else ""
+    return re.findall(r"[\w./-]+\.yaml\b", said)
+
+
 def files_of(folder: Path, row: Row) -> dict[str, str] | None:
     text = text_of(folder, row, row.path)
     if text is None:
@@ -87,14 +94,16 @@ def files_of(folder: Path, row: Row) -> dict[str, str] | None:
         new = posixpath.basename(path) not in files and len(files) < _MOST
         if new and (other := text_of(folder, row, posixpath.normpath(path))) and len(other) < _LONGEST:
             files[posixpath.basename(path)] = other
-    path = row.path
+    left = [(row.path, text)]
     for _ in range(_DEEPEST):
-        match = re.search(r"^defaults: *\"?([\w./-]+\.yaml)\"?", text, re.MULTILINE)
-        if not match:
-            break
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), match[1]))
-        text = text_of(folder, row, path) or ""
-        files[posixpath.basename(path)] = text
+        left = [
+            (path, other)
+            for above, inner in left
+            for name in _bases(inner)
+            for path in [posixpath.normpath(posixpath.join(posixpath.dirname(above), name))]
+            if (other := text_of(folder, row, path)) is not None
+        ]
+        files |= {posixpath.basename(path): other for path, other in left}
     return files
 
 

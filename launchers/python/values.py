@@ -129,9 +129,12 @@ def _put(
     names: Mapping[str, Any],
     certain: bool,
 ) -> None:
-    """cfg["key"] = value and args.key = value; what stands there is known no more where it may be so or not."""
+    """cfg["key"] = value, args.key = value and os.environ["KEY"] = value; what stands there is known no more where it
+    may be so or not."""
     whole = value_of(target.value, names)
     value = value_of(node.value, names) if isinstance(node, ast.Assign) else UNKNOWN
+    if isinstance(target, ast.Subscript) and called(target.value) == "os.environ":
+        values[f"${value_of(target.slice, names)}"] = value if certain else UNKNOWN
     if isinstance(whole, dict):
         key = target.attr if isinstance(target, ast.Attribute) else str(value_of(target.slice, names))
         whole[key] = value if certain or whole.get(key, value) == value else UNKNOWN

@@ -17,7 +17,7 @@ CommandReader = Callable[[Program, ScriptSetting], str | None]
 Console = Callable[[list[Word], dict[str, Word], ScriptSetting], list[Program]]
 """What a command of words starts, in an environment."""
 UNKNOWN_ARGUMENTS = "some arguments are known only where it runs"
-CONFIGS = (".yaml", ".yml", ".json")
+CONFIGS = (".yaml", ".yml", ".json", ".toml")
 
 
 def merged(

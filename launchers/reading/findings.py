@@ -79,6 +79,10 @@ class Findings:
         """How many devices the plan in a comment of ours has, and how many servers they are."""
         self.either: dict[str, Either] = {}
         self.refers: dict[str, str] = {}
+        self.named: list[Item] = []
+        """What options and keys that nobody reads call the model."""
+        self.unknown: list[str] = []
+        """Scripts of which nothing is known but their arguments."""
         # Commands that are no run, as sentences.
         self.idle: list[str] = []
         # Files of shards that are named only where it runs, as sentences.

@@ -18,9 +18,12 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
     """Empties `keys`. What changes the run and has no place in a Plan is warned of, or blocks the field it changes."""
     rows = [table(f"{name}/leftovers") for name in tables]
     serves = findings.values.get("workload.kind") == "inference"
+    names = table("data/script_names")["model"]
     for item in list(keys.items.values()):
         if not _is_on(item.value):
             continue
+        if item.key in names and isinstance(item.value, str):
+            findings.named.append(item)
         blocks = next((row["blocks"][item.key] for row in rows if item.key in row.get("blocks", {})), None)
         why = next((row["no_place"][item.key] for row in rows if item.key in row.get("no_place", {})), None)
         if blocks:

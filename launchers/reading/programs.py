@@ -12,6 +12,7 @@ from typing import Any
 from launchers.reading.commands import CONFIGS, UNKNOWN_ARGUMENTS, CommandReader, Console
 from launchers.reading.documents import Item
 from launchers.reading.formats import Format
+from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
 from launchers.shell.setting import Program, ScriptSetting
@@ -67,7 +68,8 @@ def _unknown(start: Program, setting: ScriptSetting) -> str:
     words = [word for word in re.split("[^a-z]+", name.lower()) if word]
     rows = table("data/script_names")
     does = next((word for word in words if word.startswith(tuple(rows["other_work"]))), None)
-    if does and not any(part in name.lower() for part in rows["training"]):
+    is_other = does is not None and not any(part in name.lower() for part in rows["training"])
+    if is_other:
         why = f"{start.name.origin}: {name} is no training by its name ({does})"
         setting.findings.idle.append(why)
     keys, _ = options(setting.file, start.words)
@@ -76,8 +78,12 @@ def _unknown(start: Program, setting: ScriptSetting) -> str:
             setting.findings.refer(
                 Item(setting.file, "command", word.text, word.line), word.text, "the program's settings"
             )
-    for item in keys.items.values():
-        setting.findings.leave(item, "an argument of a script that is not known here")
+    if is_other:
+        for item in keys.items.values():
+            setting.findings.leave(item, "an argument of other work than training")
+    else:
+        setting.findings.unknown.append(f"{start.name.origin}: what {name} does is not known here")
+        leave_rest(keys, setting.findings)
     return "command of a script"
 
 

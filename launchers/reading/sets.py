@@ -13,6 +13,7 @@ from knowledge.fitted.training import framework, frameworks_known
 from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
 from launchers.python.names import Invocation
+from launchers.python.source import parsed
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
 from launchers.reading.findings import Findings, Read, nested
@@ -25,7 +26,7 @@ from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
 from launchers.schedulers.slurm.read import directives
-from launchers.shell.scripts import UNKNOWN
+from launchers.shell.scripts import DEVICES, UNKNOWN
 from launchers.shell.setting import PythonSources, ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.tables import table
@@ -33,6 +34,8 @@ from launchers.unsloth.read import read_python
 
 _MOST_FILES = 64
 _MOST_TEXT = 1_000_000
+# More devices than these stand in several nodes.
+_NODE = 8
 # The framework of a Plan by program, where nothing shards its states.
 _FRAMEWORKS = {
     "axolotl": "axolotl", "torchtune": "torchtune", "torchtitan": "torchtitan", "megatron-lm": "megatron-lm",
@@ -80,6 +83,8 @@ class _FileSet:
     """Configs of no format that is known, which Python of the set may open."""
     layers: dict[str, str] = field(default_factory=dict)
     """Those of them that stand on another config, whose format is theirs."""
+    bases: set[str] = field(default_factory=set)
+    """Configs that others stand on, which are no runs of their own."""
     opened: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)
     """Python that a script starts."""
@@ -167,7 +172,8 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
     for path, text in files.items():
         sets.add(path, text)
     _layer(sets)
-    _read_scripts(sets)
+    _set_aside(sets)
+    _read_scripts(sets, _devices(arguments or {}))
     _read_python(sets)
     left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
@@ -191,26 +197,46 @@ def _layer(sets: _FileSet) -> None:
             sets.by_name[name], sets.findings.formats[path] = sets.documents[path][1], form.name
             del sets.unread[path]
     for keys in list(sets.by_name.values()):
-        seen = {keys.file}
-        while (item := keys.take("defaults")) is not None:
-            names = item.value if isinstance(item.value, list) else [item.value]
-            base = next((_base(str(name)) for name in names if _base(str(name)) in sets.by_name), None)
-            if base is None or base in seen:
-                keys.adopt(item)
-                for name in map(str, names):
-                    if base is None and name.endswith((".yaml", ".yml")):
-                        _lacks(sets.findings, item, name)
-                break
-            seen.add(base)
-            for below in sets.by_name[base].items.values():
-                if below.key not in keys and below.key not in keys.nulls:
-                    keys.adopt(below)
-    under = [path for path in sets.documents if _is_base(_base(path), sets)]
+        _stand(keys, sets, {keys.file})
+    under = [path for path in sets.documents if _base(path) in sets.bases]
     if len(under) == len(sets.documents):
         # They name each other.
         under = under[1:]
     for path in under:
         del sets.documents[path], sets.by_name[_base(path)]
+
+
+def _stand(keys: Keys, sets: _FileSet, above: set[str]) -> None:
+    """Adds what the configs say that one stands on: of several the last one wins, and each stands on its own."""
+    item = keys.take("defaults")
+    names = [] if item is None else item.value if isinstance(item.value, list) else [item.value]
+    bases = [(name, _base_of(_base(name), sets)) for name in map(str, names) if _base(name) not in above]
+    if item is not None and not any(base for _, base in bases):
+        keys.adopt(item)
+    for name, base in reversed(bases):
+        if base is None:
+            if item is not None and name.endswith((".yaml", ".yml")):
+                _lacks(sets.findings, item, name)
+            continue
+        sets.bases.add(_base(name))
+        _stand(base, sets, above | {_base(name)})
+        for below in base.items.values():
+            if below.key not in keys and below.key not in keys.nulls:
+                keys.adopt(below)
+        keys.nulls |= base.nulls
+
+
+def _base_of(name: str, sets: _FileSet) -> Keys | None:
+    """A config of the set by its name, also one of which nothing knows the format by itself."""
+    if name in sets.by_name:
+        return sets.by_name[name]
+    try:
+        keys = yaml_keys(name, sets.texts[name])
+    except (KeyError, PlanError):
+        return None
+    for path in [path for path in sets.unread if _base(path) == name]:
+        del sets.unread[path]
+    return keys
 
 
 def _lacks(findings: Findings, item: Item, name: str) -> None:
@@ -227,12 +253,6 @@ def _named_base(text: str) -> str:
     return match[1] if match else ""
 
 
-def _is_base(name: str, sets: _FileSet) -> bool:
-    """Whether another config of the set stands on this one."""
-    others = (text for other, text in sets.texts.items() if other != name)
-    return any(re.search(rf"^defaults:(\s*-)?.*{re.escape(name)}", text, re.MULTILINE) for text in others)
-
-
 def _plan_line(name: str, text: str, findings: Findings) -> None:
     """Our own files say the plan in a comment: the only place of its accelerators, and in some of model and count."""
     head = text[:4000]
@@ -247,10 +267,28 @@ def _plan_line(name: str, text: str, findings: Findings) -> None:
     findings.comment = count, int(copies[1]) if copies else 1
 
 
-def _read_scripts(sets: _FileSet) -> None:
-    """Scripts that start others come before those; what one writes in itself is a file of the set."""
+def _devices(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """How many devices a script counts on its node, where the arguments say it."""
+    count, per_node = arguments.get("cluster.count"), arguments.get("cluster.per_node")
+    devices = per_node or (count if isinstance(count, int) and count <= _NODE else None)
+    return {} if devices is None else {DEVICES: str(devices)}
+
+
+def _set_aside(sets: _FileSet) -> None:
+    """Python of other files that cannot be parsed is as if it were not given."""
+    for path in list(sets.python) if len(sets.texts) > 1 else ():
+        try:
+            parsed(_base(path), sets.python[path])
+        except PlanError as error:
+            sets.findings.warn(f"{error.problem}, so what it does is not read")
+            sets.findings.formats[path] = "Python that cannot be parsed"
+            del sets.python[path]
+
+
+def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
+    """Scripts that start others come before those; what one writes in itself is a file of the set. `known`: what
+    scripts find where they run."""
     findings = sets.findings
-    known: dict[str, str] = {}
     begun = 0
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
@@ -278,7 +316,7 @@ def _read_scripts(sets: _FileSet) -> None:
         }
         sbatch = "sbatch script" if "#SBATCH" in text else ""
         if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
-            if len(sets.texts) == 1:
+            if len(sets.texts) == 1 and not begun and not sets.scripts:
                 raise PlanError("files", f"{name} starts no program that is read here", WHAT_HELPS)
             formats = formats or ["script that starts nothing known here"]
         if sbatch and not starts and not setting.written and not _refers_from(findings, name):
@@ -339,6 +377,7 @@ def _refers_from(findings: Findings, name: str) -> bool:
 def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     """The reading of what was found: switches that one file of several says, what follows, the framework."""
     findings.settle()
+    _named_model(findings)
     if findings.comment is not None and not any(findings.has(name) for name in ("devices", "per_node", "nodes", "dp")):
         # What other files say of devices is newer than a comment.
         item, copies = findings.comment
@@ -374,6 +413,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     values = {name: value for name, value in findings.values.items() if name in _PLAN_FIELDS or "." in name} | result
     plan = nested({name: value for name, value in values.items() if name not in arguments})
     known = {*values, *arguments}
+    _unknown_scripts(findings, known)
     assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
     blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
     if not plan and not findings.not_read and not blocked and not findings.refers:
@@ -390,6 +430,24 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         [row for row in findings.either.values() if not _is_told(row.field, arguments, findings)],
         "" if findings.comment or "workload.seq_len" in arguments else findings.longest,
     )
+
+
+def _named_model(findings: Findings) -> None:
+    """The model that an option nobody reads names, where nothing else does."""
+    if findings.has("model") or "model" in findings.blocked or "model" in findings.either:
+        return
+    if len({item.value for item in findings.named}) == 1:
+        item = findings.named[0]
+        findings.not_read = [row for row in findings.not_read if row.key != item.origin]
+        findings.put("model", item.value, item)
+
+
+def _unknown_scripts(findings: Findings, known: set[str]) -> None:
+    """A script that nobody knows may take any batch and rows: what no file says of them is open."""
+    if findings.unknown and not serves(findings):
+        for names in (("workload.seq_len",), ("workload.global_batch", "workload.micro_batch")):
+            if not any(name in known or name in findings.defaults or name in findings.either for name in names):
+                findings.blocked.setdefault(names[0], findings.unknown[0])
 
 
 def _is_told(field: str, arguments: Mapping[str, Any], findings: Findings) -> bool:

@@ -14,7 +14,8 @@ _DEEPEST = 20
 
 @dataclass(frozen=True)
 class TokenPart:
-    """A piece of a word. `kind`: text; variable (`text` is what stands in ${…}); arithmetic; command (unknown)."""
+    """A piece of a word. `kind`: text; variable (`text` is what stands in ${…}); arithmetic; command ($(…)); process
+    (<(…))."""
 
     kind: str
     text: str
@@ -109,6 +110,11 @@ class Lexer:
             token.document = "\n".join(lines)
         self.waiting = []
 
+    def _process(self) -> list[TokenPart]:
+        """What a word begins with that stands for another command's output: <(…)."""
+        is_one = self.text.startswith(("<(", ">("), self.at)
+        return [TokenPart("process", self._balanced("(", ")", 2, 1), False)] if is_one else []
+
     def _opens_array(self, token: Token, plain: str) -> bool:
         """Whether a bracket begins the values of an assignment; else it ends the word. Raises PlanError."""
         if plain.endswith("=") and not token.parts:
@@ -118,7 +124,7 @@ class Lexer:
         return False
 
     def _word(self, depth: int) -> Token:
-        token, text, plain = Token(self.line), self.text, ""
+        token, text, plain = Token(self.line, parts=self._process()), self.text, ""
 
         def keep(quoted: bool = False) -> None:
             nonlocal plain

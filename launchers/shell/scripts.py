@@ -16,7 +16,7 @@ from estimator.errors import PlanError
 from launchers.reading.documents import check_size
 from launchers.shell.blocks import OpenCase, closing_brace, function_body, is_test
 from launchers.shell.lexer import UNKNOWN, Lexer, Token, TokenPart
-from launchers.shell.texts import counted, cut, handed_on, number, sliced, written
+from launchers.shell.texts import counts_devices, cut, handed_on, number, sliced, told, written
 
 _MOST_WORDS = 50_000
 _LONGEST = 100_000
@@ -81,6 +81,8 @@ class Script:
     """Other scripts that it took in."""
     templates: set[str] = field(default_factory=set)
     """Files of which it makes others by putting words in."""
+    unset: set[str] = field(default_factory=set)
+    """Variables that it never sets and that stood for no words."""
 
 
 def script(
@@ -90,6 +92,15 @@ def script(
     may take in (source models/8b.sh) or make others of (sed … ds.json > mine.json). Raises PlanError."""
     check_size(name, text)
     return _Reader(name, known or {}, others or {}).read(text)
+
+
+# Of the devices of a node, where whoever asks says it, among what is known.
+DEVICES = "devices of a node"
+# Files that set up a shell and name nothing of a run.
+_SETS_UP = re.compile(r"bashrc|profile|activate|conda\.sh|lmod|modules?\b|setvars")
+_OPTION = re.compile(r"--?[A-Za-z][^=]*$")
+# Variables for options that whoever starts a script may add.
+_MORE = re.compile(r"ARGS|ARGUMENTS|OPTS|OPTIONS|FLAGS|EXTRA|OVERRIDES", re.IGNORECASE)
 
 
 class _Reader:
@@ -104,6 +115,8 @@ class _Reader:
         self.defaults: set[str] = set()
         self.branches: list[bool | None] = []
         """Of each open branch or loop: taken, not taken, or unknown."""
+        self.sides: list[list[dict[str, list[str]]]] = []
+        """Of each what its sides set, an if's and its else's, where it is not known which is taken."""
         self.words = 0
         self.text = ""
         self.functions: dict[str, list[Token]] = {}
@@ -115,6 +128,11 @@ class _Reader:
         self.piped_from: set[str] = set()
         """The files that it was made of."""
         self.templates: set[str] = set()
+        self.unset: set[str] = set()
+        self.is_open = False
+        """Whether it takes in a file that is not there, which may set anything."""
+        self.heard: list[str] | None = None
+        """What a function prints whose output is taken."""
         self.cases: list[OpenCase] = []
         self.tested = self.after_test = False
         """Whether the statement decides about the next one, and whether the one before did so about it."""
@@ -185,9 +203,11 @@ class _Reader:
         for name in [name for name in self.functions if name not in self.called]:
             # What calls it, if anything does, is not in the script.
             self.branches.append(None)
+            self.sides.append([{}])
             self._run(self.functions[name])
             self.branches.pop()
-        return Script(self.commands, self.exported, self.files, self.defaults, self.sourced, self.templates)
+            self.sides.pop()
+        return Script(self.commands, self.exported, self.files, self.defaults, self.sourced, self.templates, self.unset)
 
     def _defined(self, tokens: list[Token]) -> list[Token]:
         """The tokens without the functions among them, which are kept until they are called."""
@@ -247,7 +267,7 @@ class _Reader:
         self.depth += 1
         branches = len(self.branches)
         self._run(self.functions[name])
-        del self.branches[branches:]
+        del self.branches[branches:], self.sides[branches:]
         self.depth -= 1
         for key in [key for key in self.variables if not key[0].isalpha() and key[0] != "_"]:
             del self.variables[key]
@@ -280,12 +300,14 @@ class _Reader:
             if word in _CLOSING:
                 if self.branches:
                     self.branches.pop()
+                    self._settle_sides(tokens[0].plain == "fi")
                     self.cases = [case for case in self.cases if case.depth <= len(self.branches)]
             elif word in _OPENING:
                 self._open(word, tokens)
                 if word in ("for", "case", "select"):
                     return None
             elif word in ("else", "elif") and self.branches:
+                self.sides[-1] += [{}] if word == "else" else [{}, {}]
                 before = self.branches[-1]
                 self.branches[-1] = None if before is None else not before
                 if word == "elif":
@@ -295,6 +317,15 @@ class _Reader:
             tokens = tokens[1:]
         return tokens
 
+    def _settle_sides(self, is_test: bool) -> None:
+        """Gives a variable that an if and its else set alike that value."""
+        sides = self.sides.pop()
+        if not is_test or len(sides) != 2 or self.conditional:
+            return
+        for name, values in sides[0].items():
+            if sides[1].get(name) == values and not any(UNKNOWN in value for value in values):
+                self.variables[name] = values
+
     def _open(self, word: str, tokens: list[Token]) -> None:
         taken = self._test(tokens[1:]) if word in ("if", "while") and not self._skipped else None
         if word == "while":
@@ -303,6 +334,7 @@ class _Reader:
         if word == "{":
             taken = True
         self.branches.append(taken)
+        self.sides.append([{}])
         if word == "for" and len(tokens) > 1 and (name := tokens[1].plain):
             self._loop(name, tokens[2:])
         if word == "case" and not self._skipped:
@@ -350,10 +382,20 @@ class _Reader:
         if words[0].text == "read" and here is not None:
             self._set(words[-1].text, [re.sub(r"\\\n", " ", self._document(here))], False)
             return
+        if words[0].text in ("mapfile", "readarray") and len(words) > 1:
+            process = next((part.text for token in tokens for part in token.parts if part.kind == "process"), None)
+            text = UNKNOWN if process is None else self._output(process)
+            self.variables[words[-1].text] = None if UNKNOWN in text or self.conditional else text.splitlines()
+            return
         if words[0].text in self.functions:
             self._call(words[0].text, words[1:])
             return
-        if words[0].text in ("source", ".") and len(words) > 1 and self._take_in(words[1].text):
+        if words[0].text in ("source", ".") and len(words) > 1:
+            if self._take_in(words[1].text):
+                return
+            self.is_open = self.is_open or not _SETS_UP.search(words[1].text)
+        if self.heard is not None:
+            self._hear([word.text for word in words], redirected)
             return
         if words[0].text == "shift" and self.depth:
             self._shift(words[1:])
@@ -361,12 +403,41 @@ class _Reader:
         self._write([*words, *redirected], here)
         self.commands.append(ShellCommand(words, environment, self.conditional))
 
+    def _hear(self, words: list[str], redirected: list[Word]) -> None:
+        """Keeps what a command prints inside a function whose output is taken."""
+        quiet = any(re.match(r"(1|&)?>", word.text) for word in redirected)
+        if words[0] in ("return", "exit", ":", "true", "set", "shift", "cd") or quiet or self.heard is None:
+            return
+        self.heard.append(UNKNOWN if self.conditional else told(words))
+
+    def _output(self, text: str) -> str:
+        """What $(…) gives, UNKNOWN where that cannot be told."""
+        if counts_devices(text):
+            return " ".join(self.variables.get(DEVICES) or [UNKNOWN])
+        try:
+            tokens = Lexer(self.name, re.sub(r"2>\s*/dev/null", "", text)).tokens()
+        except PlanError:
+            return UNKNOWN
+        if any(token.operator for token in tokens):
+            return UNKNOWN
+        words = [word for token in tokens for word in self._expanded(token)]
+        if not words or words[0] not in self.functions:
+            return told(words)
+        kept = dict(self.variables), self.heard, self.branches, self.sides, len(self.commands), self.after_test
+        self.heard, self.branches, self.sides, self.after_test = [], [], [], False
+        self._call(words[0], [Word(word, 0) for word in words[1:]])
+        text = "\n".join(self.heard)
+        self.variables, self.heard, self.branches, self.sides, commands, self.after_test = kept
+        del self.commands[commands:]
+        return text
+
     def _take_in(self, path: str) -> bool:
         """Runs another script in this one's place, as source does; whether it is there."""
         name = re.split(r"[/\\]", path)[-1]
         if name not in self.others or name in self.sourced:
             return False
         self.sourced.add(name)
+        self.text += "\n" + self.others[name]
         self._run(self._defined(Lexer(name, self.others[name]).tokens()))
         return True
 
@@ -374,7 +445,7 @@ class _Reader:
         words: list[Word] = []
         redirected: list[Word] = []
         for token in tokens:
-            if not token.operator:
+            if not token.operator and not (words and self._stands_for_nothing(token, words[-1].text)):
                 expanded = [Word(text, token.line) for text in self._expanded(token)]
                 # What follows a bare > or < is a file, not an argument.
                 bare = bool(token.parts) and not token.parts[0].quoted and _REDIRECTION.match(token.parts[0].text)
@@ -383,6 +454,20 @@ class _Reader:
                 else:
                     words += expanded
         return words, redirected
+
+    def _stands_for_nothing(self, token: Token, before: str) -> bool:
+        """Whether a word is a variable for more options that nothing sets ($EXTRA_ARGS), and no option's value: none,
+        as it stands."""
+        names = {part.text for part in token.parts if part.kind == "variable"}
+        if not all(_MORE.search(name) and not self._may_be_set(name) for name in names) or _OPTION.match(before):
+            return False
+        nothing = self._is_unset(token)
+        self.unset |= names if nothing else set()
+        return nothing
+
+    def _may_be_set(self, name: str) -> bool:
+        """Whether the script or a file that it takes in says a variable in any other place than where it is used."""
+        return self.is_open or name in self.variables or bool(re.search(rf"(?<![$\w{{]){name}\b", self.text))
 
     def _write(self, words: list[Word], here: Token | None) -> None:
         """Keeps the text that a command puts into a file, or that sbatch and shells are given to run."""
@@ -454,6 +539,8 @@ class _Reader:
         if sum(map(len, values)) + sum(map(len, self.variables.get(name) or ())) > _LONGEST:
             self.variables[name] = None
         elif self.conditional:
+            if self.sides and not appended:
+                self.sides[-1][-1][name] = values
             # A branch that may not be taken: what was there, or what is set here.
             before = self.variables.get(name)
             if not (before == values and not appended):
@@ -503,7 +590,7 @@ class _Reader:
             return [self._arithmetic(part.text)]
         if part.kind == "variable":
             return self._variable(part.text)
-        return counted(part.text)
+        return [UNKNOWN if part.kind == "process" else self._output(part.text)]
 
     def _variable(self, text: str) -> list[str]:
         if text == "#":
@@ -512,7 +599,10 @@ class _Reader:
         match = re.fullmatch(rf"({_NAME}|[0-9@*])(\[[@*]\])?(?:(:?[-=])(.*))?", text, re.DOTALL)
         if not match:
             return self._changed(text)
-        name, _, mark, default = match.groups()
+        name, index, mark, default = match.groups()
+        if index and mark is None and not self._may_be_set(name):
+            # Nothing outside of a script can set an array.
+            return []
         if name in ("@", "*") and mark is None:
             return self.variables.get(name) or []
         if name in self.variables:
@@ -578,6 +668,8 @@ class _Reader:
             value = " ".join(self._variable(match[1] or match[2]))
             return value if re.fullmatch(r"-?[0-9]{1,15}", value) else UNKNOWN
 
+        while inner := re.search(r"\$\(\(([^()]*)\)\)", text):
+            text = f"{text[: inner.start()]}({self._arithmetic(inner[1])}){text[inner.end() :]}"
         plain = re.sub(rf"\$?\{{([^}}]+)\}}|\$?({_NAME})", put_in, text).replace("/", "//").strip()
         if UNKNOWN in plain or len(plain) > 200:
             return UNKNOWN

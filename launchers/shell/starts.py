@@ -45,6 +45,8 @@ def read_script(text: str, setting: ScriptSetting, known: dict[str, str]) -> tup
         parsed.defaults & {"NNODES", "NPROC_PER_NODE", "GPUS_PER_NODE", "NUM_GPUS", "NGPU", "WORLD_SIZE"}
     ):
         setting.findings.warn(f"{setting.file}: ${name} is taken at the default that the script gives it")
+    for name in sorted(parsed.unset):
+        setting.findings.warn(f"{setting.file}: ${name} is set nowhere in it and is taken for no words")
     return starts, {name: word.text for name, word in parsed.environment.items() if word.known}
 
 

@@ -34,15 +34,36 @@ def cut(value: str, mark: str, pattern: str) -> str:
     return value[len(gone) :] if mark[0] == "#" else value[: len(value) - len(gone)]
 
 
-def counted(command: str) -> list[str]:
-    """What $(seq 16 8 256) prints, which is arithmetic; of all other commands nothing is known."""
-    name, *words = command.split() or [""]
-    if name != "seq" or not 1 <= len(words) <= 3 or not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
-        return [UNKNOWN]
+def told(words: Sequence[str]) -> str:
+    """What seq, echo, printf and basename print of known words; of all other commands nothing is known."""
+    name, *rest = words or [""]
+    if name == "seq":
+        return _sequence(rest)
+    if any(UNKNOWN in word for word in rest):
+        return UNKNOWN
+    if name == "echo":
+        return " ".join(rest[1:] if rest[:1] in (["-n"], ["-e"]) else rest)
+    if name == "printf" and len(rest) > 1 and rest[0] in ("%s", "%s\\n", "%d", "%d\\n"):
+        return ("\n" if rest[0].endswith("n") else "").join(rest[1:])
+    if name == "basename" and 0 < len(rest) < 3:
+        return rest[0].rstrip("/").rpartition("/")[2].removesuffix(rest[1] if len(rest) > 1 else "")
+    return UNKNOWN
+
+
+def _sequence(words: Sequence[str]) -> str:
+    """$(seq 16 8 256), which is arithmetic."""
+    if not 1 <= len(words) <= 3 or not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
+        return UNKNOWN
     first, *middle, last = map(int, words if len(words) > 1 else ["1", *words])
     step = middle[0] if middle else 1
     numbers = range(first, last + (1 if step > 0 else -1), step) if step else range(0)
-    return [" ".join(map(str, numbers))] if len(numbers) <= _MOST_COUNTED else [UNKNOWN]
+    return " ".join(map(str, numbers)) if len(numbers) <= _MOST_COUNTED else UNKNOWN
+
+
+def counts_devices(command: str) -> bool:
+    """Whether a command prints how many devices a node has: of those that are listed, or that a process is let see."""
+    counts = re.search(r"\bwc\s+-[lw]|\bgrep\s+-c|\bNF\b|device_count\(\)", command)
+    return bool(counts and re.search(r"nvidia-smi|rocm-smi|amd-smi|device_count|VISIBLE_DEVICES", command))
 
 
 def number(node: ast.expr) -> int:

@@ -66,7 +66,7 @@ def _batch(keys: Keys, findings: Findings) -> None:
     length, split = findings.values.get("workload.seq_len"), as_number(keys.look("context_parallel_size")) or 1
     room = as_number(tokens.value)
     answer = findings.values.get("workload.response_len")
-    if length is None and room and answer and room * split > answer:
+    if length is None and room and room * split > (answer or 0):
         length = int(room * split)
         longest = "rows of as many tokens as go into a micro-step: time is no more than said"
         findings.default("workload.seq_len", length, f"{tokens.origin}: {longest}")

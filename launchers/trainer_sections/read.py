@@ -21,8 +21,12 @@ def read(keys: Keys, findings: Findings) -> None:
     """Each key by its last name; those of adapters by the section that they stand in."""
     words = table("trainer_sections/fields")
     flat, first = Keys(keys.file), next(iter(keys.items.values()))
+    tops = {name.partition(".")[0] for name in keys.items if "." in name}
     for name, item in keys.items.items():
         section, _, leaf = name.rpartition(".")
+        if tops.intersection(section.split(".")[1:]):
+            findings.leave(item, "is of a variant, which whoever starts it chooses")
+            continue
         if re.search(r"eval|infer|generat|test", section):
             findings.leave(item, "is of another part than the training")
             continue

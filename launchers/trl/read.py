@@ -236,9 +236,14 @@ def _precision(keys: Keys, findings: Findings, usual: str) -> None:
     hf.precision(keys, findings, usual)
 
 
+# Where a server of one's own is (TRL's GRPOConfig, ms-swift's VllmArguments).
+_SERVERS = ("vllm_server_base_url", "vllm_server_host", "vllm_server_port")
+
+
 def _generation(keys: Keys, findings: Findings) -> None:
     findings.whole("workload.group_size", keys.take("num_generations"))
     engine, mode = keys.take("use_vllm"), keys.take("vllm_mode")
+    server = next((keys.items[name] for name in _SERVERS if name in keys), None)
     share = keys.take("vllm_gpu_memory_utilization")
     if engine is None:
         return
@@ -248,6 +253,8 @@ def _generation(keys: Keys, findings: Findings) -> None:
         findings.word("workload.rollout", mode, {"colocate": "colocated", "server": "separate"})
         if mode.value == "colocate":
             findings.number("workload.engine_share", share)
+    elif server is not None:
+        findings.put("workload.rollout", "separate", server)
     else:
         # huggingface/trl pull request 5255.
         why = "vllm_mode is not there: since TRL 1 it is colocate, before it was a server on devices of its own"

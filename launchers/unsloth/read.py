@@ -7,6 +7,7 @@ known.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,6 +40,10 @@ _PACKED = {
 }  # fmt: skip
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
+# Devices that a source lets itself see.
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+# What a dataset of one's own is given to cut its rows at.
+_ROWS: dict[str, str] = dict.fromkeys(("max_len", *trl.LENGTHS), "max_length")
 _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": "max_length"}
 
 
@@ -68,6 +73,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
         _parsed_arguments(keys, names, invocation)
     if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
         return None
+    findings.whole("per_node", keys.take(_VISIBLE))
     on_ray = workers(calls, name, findings)
     library = _settled(calls, keys, findings, text)
     keys.put("use_peft", adapted)
@@ -126,7 +132,8 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
 def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], unsloth: bool) -> tuple[bool, str | None]:
     """Puts the arguments of the script's calls into `keys`; whether adapters are made, and the trainer's stage."""
     stage: str | None = None
-    adapted = False
+    adapted = configured = False
+    trained: int | None = None
     for name, node, names in calls:
         last = name.rpartition(".")[2]
         arguments = dict(arguments_of(node, names))
@@ -135,31 +142,43 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             _take(keys, arguments, _ADAPTERS | {SPREAD: "lora_r"}, node)
             if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
-        elif (last.startswith("tokenize") or last.endswith("Dataset")) and "max_length" in arguments:
-            keys.put("max_length", arguments["max_length"], node.lineno)
+        elif last.startswith(("tokenize", "processor")) or last.endswith("Dataset"):
+            _take(keys, arguments, _ROWS, node)
         elif last in _PACKED:
             _take(keys, arguments, _PACKED[last], node)
         elif name.endswith("PeftModel.from_pretrained"):
             if arguments.get("is_trainable", False) is not False:
                 keys.put(_LOADED, arguments["is_trainable"], node.lineno)
-        elif last == "from_pretrained" and ("Model" in name or "Causal" in name):
+        elif last == "from_pretrained" and re.search(r"Model|For[A-Z]\w+\.", name):
             # A later one loads what was trained.
             if "model_name_or_path" in keys:
                 continue
             _loaded(keys, arguments, node, unsloth and name.startswith("Fast"))
-        elif _stage_of(last, "Config") or _plain(last) == "TrainingArguments":
+        elif _stage_of(last, "Config") or last.endswith("TrainingArguments"):
             for key, value in arguments.items():
                 # Unsloth's own checkpointing stays what the model was loaded with.
                 if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
                     keys.put(key, value, node.lineno)
-            stage = stage or _stage_of(last, "Config")
-        elif _stage_of(last, "Trainer"):
+            configured, stage = True, stage or _stage_of(last, "Config")
+        elif _stage_of(last, "Trainer") or last in ("Trainer", "UnslothTrainer"):
             stage = stage or _stage_of(last, "Trainer")
-            named = arguments.get("model", arguments.get("0"))
-            if "model_name_or_path" not in keys and isinstance(named, str) and UNKNOWN not in named:
-                keys.put("model_name_or_path", named, node.lineno)
-            _take(keys, arguments, _TRAINER, node)
+            _trained(keys, arguments, node, names)
+            trained = node.lineno if "args" in arguments else trained
+        configured = configured or name.endswith(("Parser", "parse_args"))
+    if trained is not None and not configured:
+        # What makes the trainer's arguments is not here.
+        keys.put(SPREAD, UNKNOWN, trained)
     return adapted, stage
+
+
+def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mapping[str, Any]) -> None:
+    """What a trainer is given besides its configuration, and the devices that its process is let see."""
+    named = arguments.get("model", arguments.get("0"))
+    if "model_name_or_path" not in keys and isinstance(named, str) and UNKNOWN not in named:
+        keys.put("model_name_or_path", named, node.lineno)
+    _take(keys, arguments, _TRAINER, node)
+    if re.fullmatch(r"[0-9]+(,[0-9]+)*", visible := str(names.get("$CUDA_VISIBLE_DEVICES"))):
+        keys.put(_VISIBLE, visible.count(",") + 1, node.lineno)
 
 
 def _plain(name: str) -> str:

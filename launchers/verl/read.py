@@ -186,6 +186,8 @@ def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
     count = as_number(prompts.value) if prompts is not None else None
     if prompts is not None and count is not None:
         findings.put("workload.global_batch", int(count) * answers, prompts)
+    elif prompts is not None:
+        findings.block("workload.global_batch", prompts, "is known only where it runs")
     micro, of_all = keys.take(f"{_ACTOR}.ppo_micro_batch_size_per_gpu"), keys.take(f"{_ACTOR}.ppo_micro_batch_size")
     if (item := keys.take(f"{_ACTOR}.use_dynamic_bsz")) is not None and is_set(item):
         _packed(keys, findings, item, longest)

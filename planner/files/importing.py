@@ -187,9 +187,7 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
         missing.append(unknown)
     if missing:
         return _Outcome(missing)
-    if reading.either:
-        return _either(reading.either, whole)
-    outcome = _estimated(whole)
+    outcome = _either(reading.either, whole) if reading.either else _estimated(whole)
     figures = outcome.figures
     if reading.longest and figures.fits is False and figures.high_bytes and figures.capacity_bytes and _has_room(whole):
         most = f"up to {figures.high_bytes / GIB:.1f} of {figures.capacity_bytes / GIB:.1f} GiB a device"

@@ -315,3 +315,27 @@ fsdp_config: {sharding_strategy: FULL_SHARD}
 def test_what_a_command_that_nobody_knows_hands_on_is_read() -> None:
     train = "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 --max_steps 5"
     assert read({"go.sh": f"rjob submit --gpu=8 -- bash -c '{train}'\n"}).plan["model"] == "Qwen/Qwen2.5-7B"
+
+
+def test_a_config_stands_on_all_that_it_names_and_the_last_one_wins() -> None:
+    base = "policy: {model_name: Qwen/Qwen3-8B, train_global_batch_size: 64, train_micro_batch_size: 4}\n"
+    base += "grpo: {num_generations_per_prompt: 8, num_prompts_per_step: 8}\n"
+    files = {
+        "own.yaml": "defaults:\n  - ../base/above.yaml\n  - ../models/other.yaml\ngrpo: {num_prompts_per_step: 16}\n",
+        "above.yaml": "defaults: base.yaml\npolicy: {train_micro_batch_size: 2}\n",
+        "base.yaml": base,
+        "other.yaml": "policy:\n  model_name: Qwen/Qwen3-4B\n",
+    }
+    plan = read(files).plan
+    assert plan["model"] == "Qwen/Qwen3-4B"
+    assert plan["workload"]["micro_batch"] == 2
+
+
+def test_a_source_that_cannot_be_parsed_is_as_if_it_were_not_given() -> None:
+    command = "accelerate launch --num_processes 8 train.py --model_name_or_path Qwen/Qwen3-0.6B"
+    files = {"run.sh": command + " --per_device_train_batch_size 1 --max_length 512 --bf16", "train.py": "def :"}
+    found = read(files)
+    assert found.plan["model"] == "Qwen/Qwen3-0.6B"
+    assert any("not readable Python" in row for row in found.warnings)
+    with pytest.raises(PlanError, match="not readable Python"):
+        read({"train.py": "def :\n"})

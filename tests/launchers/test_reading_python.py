@@ -1,5 +1,7 @@
 """Python that is read with what it is given: the options of a command, configs that it opens, its own functions."""
 
+import pytest
+
 from planner.files.importing import imported
 
 DEVICES = {"cluster.accelerator": "h100-sxm", "cluster.count": 1}
@@ -197,3 +199,19 @@ def test_adapters_that_are_loaded_to_be_trained_are_no_full_training() -> None:
     beside = source.format("True") + "reference = PeftModel.from_pretrained(model, path, is_trainable=False)\n"
     assert imported({"dpo.py": beside}, DEVICES).fits is None
     assert imported({"dpo.py": source.format("False")}, DEVICES).fits
+
+
+@pytest.mark.parametrize("arguments", ["UnslothTrainingArguments", "Seq2SeqTrainingArguments", "MyTrainingArguments"])
+def test_arguments_of_any_trainer_are_read(arguments: str) -> None:
+    source = "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen3-0.6B')\n"
+    source += f"args = {arguments}(per_device_train_batch_size=3, gradient_accumulation_steps=5)\n"
+    source += "rows = OwnDataset('x.json', tokenizer, max_len=512)\nTrainer(model=model, args=args)\n"
+    plan = imported({"train.py": source}, DEVICES).plan
+    assert plan["workload"]["micro_batch"] == 3
+    assert plan["workload"]["seq_len"] == 512
+
+
+def test_a_trainer_whose_arguments_are_made_elsewhere_gets_no_verdict() -> None:
+    source = "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen3-0.6B')\n"
+    source += "SFTTrainer(model=model, args=own.settings())\n"
+    assert imported({"train.py": source}, DEVICES).fits is None

@@ -27,10 +27,24 @@ def words(text: str, **known: str) -> list[list[str]]:
         ('A=()\nrun "${A[@]}" z', ["run", "z"]),
         ("run ${N:-8} # said later", ["run", "8"]),
         ("run $(hostname) $N", ["run", UNKNOWN, UNKNOWN]),
+        ("N=2\nrun $(($((N * 3)) * 2))", ["run", "12"]),
         ("run 'a $N b' \\\n  --last", ["run", "a $N b", "--last"]),
         ('D=fp8\nA=()\nif [[ "$D" == "fp8" ]]; then\nA+=(--fp8)\nelse\nA+=(--bf16)\nfi\nrun ${A[@]}', ["run", "--fp8"]),
         ("if [ -f x ]; then\nN=2\nfi\nrun $N", ["run", UNKNOWN]),
         ("cat > ds.json <<EOF\n{}\nEOF\nrun", ["run"]),
+        ("if [ -f x ]; then\nN=2\nelse\nN=2\nfi\nrun $N", ["run", "2"]),
+        ("if [ -f x ]; then\nN=2\nelse\nN=3\nfi\nrun $N", ["run", UNKNOWN]),
+        # What functions and basename print is known where their words are.
+        (
+            "f() {\nif [ -n \"$S\" ]; then\necho --steps 1\nelse\nprintf '%s\\n' --epochs $1\nfi\n}\n"
+            'mapfile -t A < <(f 3)\nrun "${A[@]}" $(f 4) $(basename /a/b.sh .sh) $(f | head -1)',
+            ["run", "--epochs", "3", "--epochs", "4", "b", UNKNOWN],
+        ),
+        ("f() {\nfind /a\necho 1\n}\nrun $(f)", ["run", UNKNOWN, "1"]),
+        # An array that nothing sets has no words; a variable for more options neither, unless an option takes it.
+        ("run ${MORE[@]} --x 1 $EXTRA_ARGS", ["run", "--x", "1"]),
+        ("source other.sh\nrun ${MORE[@]} --x 1", ["run", UNKNOWN, "--x", "1"]),
+        ("run --model $EXTRA_ARGS", ["run", "--model", UNKNOWN]),
         # What is not set by the script, and what it is not given, is not there as it stands.
         ('A=(--x)\nif [ -n "$MORE" ]; then\nA+=(--y $MORE)\nfi\nrun "${A[@]}"', ["run", "--x"]),
         ("N=2\nwhile [[ $# -gt 0 ]]; do\ncase $1 in\n-n) N=$2;;\nesac\nshift\ndone\nrun $N", ["run", "2"]),
@@ -260,3 +274,20 @@ def test_verls_sft_trainer_on_megatron_has_its_layout():
 def test_processes_are_counted_as_they_are_started(head: str, start: str, devices: int) -> None:
     text = f"#!/bin/bash\n{head}\n{start} pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4\n"
     assert read({"a.sh": text}).plan["cluster"]["count"] == devices
+
+
+@pytest.mark.parametrize("count", ["nvidia-smi -L | wc -l", "echo $CUDA_VISIBLE_DEVICES | tr ',' '\\n' | wc -l"])
+def test_devices_that_a_script_counts_are_those_that_are_given(count: str) -> None:
+    text = f"N=$({count})\naccelerate launch --num_processes $N train.py --per_device_train_batch_size 1\n"
+    found = read({"run.sh": text}, {"cluster.count": 4, "cluster.accelerator": "h100-sxm"})
+    assert [row.value for row in found.read if row.field == "devices"] == [4]
+
+
+def test_a_script_that_nobody_knows_gets_no_verdict_on_a_common_batch() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\npython train.py --model Qwen/Qwen3-8B{}\n"
+    for more in ("", " --batch-size 4 --seq-len 4096"):
+        found = read({"job.sbatch": text.format(more)})
+        assert found.plan["model"] == "Qwen/Qwen3-8B"
+        assert {"workload.seq_len", "workload.global_batch"} <= set(found.blocked)
+    given = read({"job.sbatch": text.format("")}, {"workload.seq_len": 4096, "workload.global_batch": 64})
+    assert not given.blocked
