@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from estimator.account import Account, Accounts, Term, over, product, times, total
@@ -16,13 +17,18 @@ from planner.evidence import evidence_of
 from planner.explain.cost import cost_accounts, flattened, price_source, run_accounts
 from planner.explain.subject import Spread, Subject, bill_figures, billed, unpriced, with_price
 from planner.money.bill import energy_facts
+from planner.money.results import CostEstimate
 from planner.result import Result
+from planner.results import RunLength
 from planner.training.memory import memory_of
 from planner.training.planned import plan_training, throughput_of, time_of, warnings_of
 from planner.training.run import run_of
 
 # Rows of a picture, of which the figures are parts.
 _PICTURED = {"memory": {"moments"}, "time": {"stages"}}
+
+_BY_HOURS = ("run.hours", "hours", "run.device_hours", "device_hours", "usd", "usd_total", "usd_per_step",
+             "usd_per_epoch", "usd_per_million_tokens", "kwh", "co2_kg")  # fmt: skip
 
 
 def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = False) -> Subject:
@@ -70,7 +76,7 @@ def training_subject(asked: Plan, terms: CostTerms, every_framework: bool = Fals
         evidence=evidence_of(planned.job),
         values=values,
         accounts=accounts,
-        spreads=_spreads(job, accounts),
+        spreads=_spreads(job, accounts, run if bill is None else bill),
         price=None if bill is None else price_source(bill),
         facts=facts,
         step=step,
@@ -96,7 +102,8 @@ def _roofline(values: Mapping[str, Any], flop: float, job: Job) -> dict[str, Cal
     }
 
 
-def _spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
+def _spreads(job: Job, accounts: Accounts, run: RunLength | CostEstimate | None) -> dict[str, Spread]:
+    """`run` is what the hours of the run are told by."""
     factors, calibration = job.calibration.framework, job.calibration
     of = factors.framework
     memory = "which holds 80 % of measured peaks when they are left out of the fit"
@@ -108,9 +115,18 @@ def _spreads(job: Job, accounts: Accounts) -> dict[str, Spread]:
     if job.plan.overrides.mfu is not None:
         time = "as the MFU is your own"
     fast = Spread(job.time_spread, job.time_spread, factors.runs, time)
-    timed = ("time.step_s", "run.hours", "hours", "device_hours", "usd", "usd_per_million_tokens", "kwh", "co2_kg")
     rates = [key for key in accounts if key.startswith("throughput.")]
-    spreads = dict.fromkeys([*timed, *rates], fast)
+    spreads = dict.fromkeys(["time.step_s", *rates], fast) | dict.fromkeys(_BY_HOURS, _of_hours(run, fast))
     return spreads | {
         "memory.per_device_bytes": Spread(job.memory_below, job.memory_above, factors.memory_runs, memory)
     }
+
+
+def _of_hours(run: RunLength | CostEstimate | None, steps: Spread) -> Spread:
+    """Of what goes by the hours of a run: that of its steps, and where machines fail that of failures with it."""
+    if run is None or not run.hours:
+        return steps
+    below, above = run.hours / run.low_hours - 1.0, run.high_hours / run.hours - 1.0
+    if math.isclose(below, steps.below, rel_tol=1e-6) and math.isclose(above, steps.above, rel_tol=1e-6):
+        return steps
+    return replace(steps, below=below, above=above, how=f"of steps, {steps.how}, with the range of published failures")

@@ -326,6 +326,18 @@ def test_the_interval_is_that_of_the_estimate() -> None:
     assert explained("activations", TRAINING["dense"])["interval"] is None
 
 
+def test_what_goes_by_the_hours_of_a_long_run_has_the_interval_of_its_cost() -> None:
+    """Failures are in it: the interval of the step alone would be too narrow."""
+    long = TRAINING["dense"] | {"dataset_tokens": 1e12}
+    bill = call("estimate_cost", long)
+    assert bill["hours"] > 24.0
+    for figure_of, name in (("hours", "hours"), ("cost", "usd")):
+        found = explained(figure_of, long)
+        assert found["value"] == pytest.approx(bill[name])
+        assert (found["low"], found["high"]) == pytest.approx((bill[f"low_{name}"], bill[f"high_{name}"]))
+    assert "failures" in explained("hours", long)["interval"]["how"]
+
+
 def test_the_text_has_the_figures_and_few_lines() -> None:
     for said, plan in (("step time", TRAINING["dense"]), ("ttft", SERVING["clients"]), ("fits", TRAINING["qlora"])):
         found = call("explain", {**plan, "figure": said})
