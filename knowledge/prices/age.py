@@ -36,7 +36,11 @@ def old_words(price_date: str | None, day: date) -> str | None:
 
 def price_day(price_date: str | None, stale: bool | None) -> str:
     """The day of a price as tables write it: '2026-07-20 (old)'."""
-    return f"{price_date or 'date unknown'}{' (old)' if stale else ''}"
+    return mark_old(price_date or "date unknown", stale)
+
+
+def mark_old(text: str, stale: bool | None) -> str:
+    return f"{text} (old)" if stale else text
 
 
 @lru_cache(maxsize=256)
