@@ -25,6 +25,7 @@ from pages.results.money import (
     verdicts,
     winner_words,
 )
+from planner.clusters.recommend import cheaper, outlay_of
 from planner.clusters.results import UNMET, AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
@@ -219,17 +220,14 @@ def _cheapest(clusters: RecommendedCluster) -> str:
     """The option that costs less than the first and keeps the limits: one that can be launched, where there is one."""
     first, *others = clusters.options
     able = [
-        (row.usd, row) for row in others
-        if row.usd is not None and first.usd is not None and row.usd < first.usd
-        and row.fits_budget is not False and row.fits_deadline is not False
+        row for row in others
+        if outlay_of(row) < outlay_of(first) and row.fits_budget is not False and row.fits_deadline is not False
     ]  # fmt: skip
-    written = [pair for pair in able if pair[1].launch_targets]
+    written = [row for row in able if row.launch_targets]
     if not able:
         return ""
-    usd, row = min(written or able, key=lambda pair: pair[0])
-    but = "" if row.launch_targets else ", without launch files"
-    took = "" if row.hours is None else f", {figures.hours(row.hours)}"
-    return f"Cheaper: {_named(row)} ({figures.usd(usd)}{took}){but}."
+    row, least = min(written or able, key=outlay_of), min(able, key=outlay_of)
+    return f"{cheaper(row, 'Cheapest' if row is least else 'Cheaper')}."
 
 
 def configured(found: AutoConfigured) -> list[Block]:

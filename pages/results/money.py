@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import NONE, hours, is_no_room, percent, plain, shown, usd, whole
-from knowledge.prices.age import price_day
+from knowledge.prices.age import mark_old, price_day
 from knowledge.prices.energy import HOURS_OF
-from pages.blocks import Block, Chart, Headline, Prose
+from pages.blocks import Block, Chart, Headline, Prose, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
 from pages.results.limits import doubt_words, limit_words, untold
@@ -23,7 +24,6 @@ from planner.clusters.results import (
     Reason,
     RecommendedCluster,
     WinnerChange,
-    from_whom,
 )
 from planner.money.offers import of_strangers
 from planner.money.results import ApiComparison, BreakEven, CarbonHours, CostEstimate, OwnedCost, Saving
@@ -42,7 +42,6 @@ def cost(result: CostEstimate) -> list[Block]:
     ]  # fmt: skip
     return [
         _cost_verdict(result),
-        *own_money(result),
         *plan_figures(result.plan),
         *listed(result, rows, "Figures (80 % interval)"),
         *table(result.parts, ["part", "usd", "what"], "Breakdown"),
@@ -78,9 +77,27 @@ def _by_provider(rows: Sequence[ProviderCost], spot: str) -> list[Block]:
     strange = [row for row in rows if of_strangers(row.seller)]
     clouds = [row for row in rows if not of_strangers(row.seller)]
     return [
-        *table(clouds, columns, "By provider"),
-        *table(strange, [("seller", "seller"), *columns], "Marketplaces and private machines (they come and go)"),
-    ]
+        *_old_marked(clouds, spot, table(clouds, columns, "By provider")),
+        *_old_marked(
+            strange, spot,
+            table(strange, [("seller", "seller"), *columns], "Marketplaces and private machines (they come and go)"),
+        ),
+    ]  # fmt: skip
+
+
+def _old_marked(rows: Sequence[ProviderCost], spot: str, blocks: Sequence[Block]) -> list[Block]:
+    """The tables of these rows with a mark at prices of terms that are old: they have days of their own."""
+    ages = {spot: "spot_stale", "reserved_usd": "reserved_stale", "reserved_3y_usd": "reserved_3y_stale"}
+    by_head = {figures.label(name): age for name, age in ages.items()}
+
+    def cell(row: ProviderCost, head: str, text: str) -> str:
+        return mark_old(text, head in by_head and text != NONE and getattr(row, by_head[head]))
+
+    return [
+        replace(block, rows=[[cell(row, *of) for of in zip(block.head, cells, strict=True)]
+                             for row, cells in zip(rows, block.rows, strict=True)])
+        if isinstance(block, Table) else block for block in blocks
+    ]  # fmt: skip
 
 
 def cheaper(rows: Sequence[Saving]) -> list[Block]:
@@ -164,19 +181,24 @@ def _cost_verdict(result: CostEstimate) -> Headline:
             ends = dict.fromkeys(map(usd, (result.kin_low_usd, result.kin_high_usd)))
             alike = f"At the price of similar devices it would be {' to '.join(ends)}: an assumption, not an offer."
         return Headline(" ".join([*broken, f"{unpriced(result)}{takes}.", alike]).strip(), False)
-    words = " ".join([*broken, *limits.doubtful, figure, *limits.kept])
+    words = " ".join(filter(None, [*broken, *limits.doubtful, figure, _in_own_money(result), *limits.kept]))
     doubt = doubt_words(untold(result))
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
 
 
 def own_money(result: CostEstimate | None) -> list[Block]:
     """The cost in a person's own currency, at the rate that was given."""
-    if result is None or result.own_money is None:
-        return []
+    text = "" if result is None else _in_own_money(result)
+    return [Prose(text)] if text else []
+
+
+def _in_own_money(result: CostEstimate) -> str:
     own = result.own_money
+    if own is None:
+        return ""
     span = f" ({own.low_amount:,.2f}–{own.high_amount:,.2f})" if own.low_amount != own.high_amount else ""
     hourly = "" if own.per_hour is None else f", {own.per_hour:,.2f} an hour"
-    return [Prose(f"**In {own.currency}** at {usd(own.usd_each)} each: {own.amount:,.2f}{span}{hourly}.")]
+    return f"In {own.currency} at {usd(own.usd_each)} each: {own.amount:,.2f}{span}{hourly}."
 
 
 def unpriced(result: CostEstimate) -> str:
@@ -283,8 +305,7 @@ def clusters(result: RecommendedCluster) -> list[Block]:
 def near(rows: Sequence[NearPlan]) -> list[Block]:
     columns: list[Column] = [
         ("instead", "what"), ("gives up", "gives_up"),
-        ("on", lambda row: f"{row.count} x {row.accelerator}{from_whom(row.provider)}"),
-        "usd", "usd_per_hour", "hours",
+        ("on", lambda row: f"{row.count} x {row.accelerator}"), "provider", "usd", "usd_per_hour", "hours",
     ]  # fmt: skip
     return table(rows, columns, NEAREST)
 

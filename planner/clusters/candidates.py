@@ -222,10 +222,14 @@ def rank(sort: Sort, money: float, time: float, unhurried: float, measured: bool
 
 def unpriced(accelerator: str) -> Refusal:
     why = "no price is known: name it in accelerators to have it estimated without one"
-    if kin := kin_price(find_accelerator(accelerator).value):
-        low, high = figures.usd(kin.low_usd_per_hour), figures.usd(kin.high_usd_per_hour)
-        why += f"; similar devices cost {low} to {high} an hour"
-    return Refusal(accelerator, "no_price", why)
+    return Refusal(accelerator, "no_price", f"{why}{kin_words(accelerator)}")
+
+
+def kin_words(accelerator: str) -> str:
+    """'; similar devices cost $2.29 to $12.00 an hour' of a device without a price, where they have one."""
+    kin = kin_price(find_accelerator(accelerator).value)
+    ends = [] if kin is None else dict.fromkeys(map(figures.usd, (kin.low_usd_per_hour, kin.high_usd_per_hour)))
+    return f"; similar devices cost {' to '.join(ends)} an hour" if ends else ""
 
 
 def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, frozenset[str] | None]]:

@@ -19,7 +19,7 @@ from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
 from planner.announced import before_release
 from planner.asked.clusters import ClusterRequest, Sort
-from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, missed, rank
+from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, kin_words, missed, rank
 from planner.clusters.request import Asked, asked
 from planner.clusters.results import (
     UNMET,
@@ -98,7 +98,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         why=[*result.told, *_why(ask, options, sort, result), *_passed_over(options, result.ahead)],
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=_as_listed(options, knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h))),
-        winner_changes=list(winner_changes(options, sort, lambda option: _value(option, sort, ask.unhurried_h))),
+        winner_changes=list(winner_changes(result.choices, sort, lambda option: _value(option, sort, ask.unhurried_h))),
         nearest=[] if result.satisfied else nearest(ask, options, _cheapest),
         sizes_tried=result.tried,
         priced=max((option.price_date for option in options if option.price_date), default=None),
@@ -121,7 +121,7 @@ def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
     """Those that an answer may name: the first, the cheapest and the quickest, and the cheapest with launch files."""
     if not choices:
         return []
-    dearer = sorted(choices, key=lambda each: cost_of(each.option))
+    dearer = sorted(choices, key=lambda each: outlay_of(each.option))
     written = next((place for place, each in enumerate(dearer) if each.is_launched), 0)
     return [*choices[:_WRITTEN], *dearer[: written + 1], min(choices, key=lambda each: duration_of(each.option))]
 
@@ -212,7 +212,7 @@ def written_first(
             other = training_option(ask, choice.candidate, writable=True)
             helpless |= {device} if other is None else set()
             if other is not None and other.within == choice.within:
-                other.option.balanced_score = choice.option.balanced_score
+                other.option.balanced_score = _rescored(ask, other.option, choice.option)
                 able.append((other, place))
     if not able:
         return choices, 0
@@ -265,6 +265,11 @@ def cost_of(option: ClusterOption) -> float:
     return np.inf if value is None else value
 
 
+def outlay_of(option: ClusterOption) -> float:
+    """What is cheapest is told by: the price of machines that are bought, else what `cost_of` says."""
+    return cost_of(option) if option.capex_usd is None else option.capex_usd
+
+
 def duration_of(option: ClusterOption) -> float:
     """Hours of the run, or seconds per token; of serving seconds per request."""
     if option.engine:
@@ -294,6 +299,13 @@ def _score(choices: Sequence[ClusterChoice], unhurried_h: float) -> None:
     ):
         choice.option.pareto = bool(flag)
         choice.option.balanced_score = float(score) if np.isfinite(score) else None
+
+
+def _rescored(ask: Asked, option: ClusterOption, other: ClusterOption) -> float | None:
+    """The balanced score of an option where another, at the same devices, has its own."""
+    score = other.balanced_score
+    here, there = (_value(each, "balanced", ask.unhurried_h) for each in (option, other))
+    return score if score is None or not math.isfinite(here / there) else score * math.sqrt(here / there)
 
 
 def _winners(ask: Asked, candidates: list[Candidate], sort: Sort, limit: int) -> list[Candidate]:
@@ -407,13 +419,13 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
     yield from _never_measured(ask, options, sort)
     priced = [option for option in options if option.usd_per_hour is not None]
     if priced:
-        cheapest = min(priced, key=cost_of)
+        cheapest = min(priced, key=outlay_of)
         if cheapest is not options[0]:
-            yield f"Cheapest of these is {described(cheapest)}."
+            yield f"{cheaper(cheapest, 'Cheapest')}."
     serving = isinstance(ask.plan.workload, Inference)
     quickest = min(options, key=lambda option: duration_of(option))
     if quickest is not options[0]:
-        yield f"{'Quickest to answer' if serving else 'Fastest'} of these is {described(quickest)}."
+        yield f"{'Quickest to answer' if serving else 'Fastest'}: {described(quickest)}."
 
 
 # Of how many the exact estimates decide which comes first: those of the screen are of usual layouts, and are close.
@@ -474,6 +486,12 @@ def described(option: ClusterOption) -> str:
     return f"{option.count} x {option.accelerator}{from_whom(option.provider)} ({', '.join(figures)})"
 
 
+def cheaper(option: ClusterOption, word: str = "Cheaper") -> str:
+    """'Cheaper: 16 x tpu-v6e at GCP ($74.23, 1.7 hours), without launch files', of one whose targets are known."""
+    bought = " to buy" if option.capex_usd is not None else ""
+    return f"{word}{bought}: {described(option)}{'' if option.launch_targets else ', without launch files'}"
+
+
 def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:
     yield from ask.assumptions
     if first:
@@ -512,6 +530,8 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
     if options[0].size_open:
         names = dict.fromkeys(option.provider for option in options if option.size_open and option.provider)
         yield open_words(list(names), options[0].count)
+    if options[0].usd_per_hour is None:
+        yield f"no price of {options[0].accelerator} is known{kin_words(options[0].accelerator)} each"
     first = result.choices[0].estimate
     yield from uncounted(first)
     yield from before_release(first.job.machine.accelerator)

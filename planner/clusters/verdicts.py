@@ -47,20 +47,23 @@ def named(option: ClusterOption) -> str:
 
 
 def winner_changes(
-    options: Sequence[ClusterOption], sort: Sort, value: Callable[[ClusterOption], float]
+    choices: Sequence[ClusterChoice], sort: Sort, value: Callable[[ClusterOption], float]
 ) -> Iterator[WinnerChange]:
     """What would have to be otherwise for another device or provider to come first; `value` is what was ranked by."""
-    if len(options) < 2 or not math.isfinite(value(options[0])):
+    if len(choices) < 2 or not math.isfinite(value(choices[0].option)):
         return
-    first = options[0]
-    # One that is better and stands behind, as no file is written for it, wins nothing by a change of figures; nor does
-    # one that was never measured win against one that was.
-    behind = [
-        each
-        for each in options[1:]
-        if _differs(first, each) and each.measured >= first.measured and value(first) <= value(each) < math.inf
-    ]
-    second = next(iter(behind), None)
+    first = choices[0].option
+    # What can be launched goes first, whatever else changes: only another that can be takes its place.
+    able = [each for each in choices[1:] if _differs(first, each.option)]
+
+    def launched(of: Callable[[ClusterOption], bool]) -> ClusterOption | None:
+        return next(
+            (each.option for each in able if of(each.option) and each.is_launched >= choices[0].is_launched), None
+        )
+
+    # One that is better and stands behind wins nothing by a change of figures; nor does one that was never measured
+    # win against one that was.
+    second = launched(lambda each: each.measured >= first.measured and value(first) <= value(each) < math.inf)
     if second is not None and value(first) > 0.0:
         times = value(second) / value(first)
         if sort != "time" and 0.0 < times - 1.0 <= _MOST_CHANGE:
@@ -71,12 +74,12 @@ def winner_changes(
             room = first.high_hours / first.hours - 1.0 if first.hours and first.high_hours else 0.0
             text = f"{named(first)} is {percent(slower - 1.0)} slower"
             yield WinnerChange(assumption="speed", what=text, winner=named(second), within=slower - 1.0 <= room)
-    fresh = next((each for each in options if each.stale is False), None)
-    if first.stale and fresh is not None:
+    fresh = launched(lambda each: each.stale is False) if first.stale else None
+    if fresh is not None:
         text = f"only prices of the last 90 days count (that of {named(first)} is of {first.price_date or 'no day'})"
         yield WinnerChange(assumption="price date", what=text, winner=named(fresh), within=True)
-    measured = next((each for each in options if each.measured), None)
-    if not first.measured and measured is not None:
+    measured = None if first.measured else launched(lambda each: each.measured)
+    if measured is not None:
         text = "only devices with measured runs count"
         yield WinnerChange(assumption="measurements", what=text, winner=named(measured), within=True)
 

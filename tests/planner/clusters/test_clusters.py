@@ -16,6 +16,7 @@ from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.models.catalogue import facts_of
 from knowledge.prices.book import prices
+from launchers.render import able_targets
 from planner.clusters.recommend import ClusterRequest
 from planner.clusters.request import UNHURRIED_H
 from planner.clusters.request import asked as asked_of
@@ -381,6 +382,21 @@ def test_what_would_change_the_winner_changes_it(sort):
     if first["stale"]:
         assert "price date" in rows
     assert first["measured"] or "measurements" in rows
+
+
+def test_only_what_can_be_launched_takes_the_place_of_what_can():
+    # Several hosts of TPUs have no launch files, and are close to what comes first.
+    few = {"accelerators": ["mi300x", "tpu-v6e"], "sort": "balanced", "dataset_tokens": "20B", "limit": 8}
+    found = find("recommend_cluster")(PLANS["full"] | few)
+    first, *others = found["options"]
+    assert first["launch_targets"]
+    assert found["winner_changes"]
+    for row in found["winner_changes"]:
+        winner = next(o for o in others if f"{o['count']} x {o['accelerator']} at {o['provider']}" == row["winner"])
+        assert able_targets(Plan.parse(found["plan"]).patch(winner["patch"]))
+    for one in others:
+        times = (one["usd"] * one["hours"] / first["usd"] / first["hours"]) ** 0.5
+        assert one["balanced_score"] == pytest.approx(first["balanced_score"] * times)
 
 
 def test_the_knee_is_on_the_front_and_between_its_ends():
