@@ -138,6 +138,8 @@ def _table(text: str) -> Iterator[dict[str, str]]:
 
 # What SkyPilot and the price book call one provider.
 _CLOUDS = {"do": "DigitalOcean"}
+# A folder of the catalogue that has one for every cloud.
+_VERSION = re.compile(r"v\d+")
 _MIB = re.compile(r"'SizeInMiB':\s*(\d+)")
 
 
@@ -203,12 +205,14 @@ def _take(listing: ReadList, listed: ListedPrice) -> None:
 
 
 def _folder_of(name: str) -> str:
-    """The provider of a SkyPilot file by the folder in which it lies: catalogs/v8/aws/vms.csv."""
-    parts = name.replace("\\", "/").split("/")
-    if len(parts) < 2 or not parts[-2] or parts[-2].startswith("."):
-        problem = "SkyPilot's list does not say whose prices it has"
-        raise PlanError("provider", problem, ["--provider AWS, or the file in a folder of that name"])
-    return parts[-2]
+    """The provider of a SkyPilot file by the folder in which it lies: catalogs/v8/aws/vms.csv. Any other folder names
+    none."""
+    *_, version, folder, _ = ["", "", *name.replace("\\", "/").split("/")]
+    known = {price.provider.casefold() for price in prices()}
+    if _CLOUDS.get(folder.casefold(), folder).casefold() in known or (folder and _VERSION.fullmatch(version)):
+        return folder
+    problem = "SkyPilot's list does not say whose prices it has"
+    raise PlanError("provider", problem, ["--provider AWS, or the file in a folder of that name"])
 
 
 @dataclass

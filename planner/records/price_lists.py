@@ -84,8 +84,9 @@ class PriceChange:
 
 @dataclass(frozen=True)
 class PricesUpdated:
-    """The file that was written, or would be; `replaced` rows stand in place of the price book's, `left_out` counts the
-    rows of the list that were not taken by why, `changes` are the replaced hourly prices that moved, most first."""
+    """The file that was written, or would be, or the folder of several; `replaced` rows stand in place of the price
+    book's, `left_out` counts the rows of the list that were not taken by why, `changes` are the replaced hourly prices
+    that moved, most first."""
 
     path: str
     written: bool
@@ -139,24 +140,22 @@ def update_prices(
     if not kept:
         why = "; ".join(f"{count} {reason}" for reason, count in _left_out(lists).items())
         raise PlanError("prices", f"has no price that can be used{f' ({why})' if why else ''}")
-    rows = [_row(listed, day) for listed in kept]
+    newest = _newest(kept, day)
+    lists[-1].left_out["that another list has later"] += len(kept) - len(newest)
+    rows = [_row(listed, day) for listed in newest]
     folder = project_folder() if project else own_folder()
-    stem = file_stem("-".join(["list", *sorted({row.provider for row in rows})[:4]]), "provider")
-    path = folder / "prices" / f"{stem}.yaml"
-    _check(rows, path)
     called = sorted({each.called for each in lists})
+    head = _HEAD.format(source=source.replace("\n", " ")[:300], day=day.isoformat(), called=", ".join(called))
+    texts = dict(_file_of(name, rows, folder, head) for name in sorted({row.provider for row in rows}))
     if write:
         keeps = trusted(folder)
-        data = [row.model_dump(mode="json", exclude_unset=True, exclude_none=True) for row in rows]
-        head = _HEAD.format(source=source.replace("\n", " ")[:300], day=day.isoformat(), called=", ".join(called))
-        text = f"{head}\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}"
-        if len(text.encode()) > LARGEST_BYTES:
-            raise PlanError("prices", f"are {len(rows)} rows, more than a file of one's own may hold: name regions")
-        write_file(path, text, True, "prices")
+        for path, text in texts.items():
+            write_file(path, text, True, "prices")
         if keeps and folder != own_folder():
             trust(folder)
+    path, *more = texts
     return PricesUpdated(
-        path=str(path),
+        path=str(path.parent if more else path),
         written=write,
         formats=called,
         rows=len(rows),
@@ -167,12 +166,24 @@ def update_prices(
     )
 
 
+def _file_of(provider: str, rows: list[PriceRow], folder: Path, head: str) -> tuple[Path, str]:
+    """The file of a provider, which the next list of it is written over, and its text."""
+    own = [row for row in rows if row.provider == provider]
+    path = folder / "prices" / f"{file_stem(f'list-{provider}', 'provider')}.yaml"
+    _check(own, path)
+    data = [row.model_dump(mode="json", exclude_unset=True, exclude_none=True) for row in own]
+    text = f"{head}\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}"
+    if len(text.encode()) > LARGEST_BYTES:
+        raise PlanError("prices", f"are {len(own)} rows, more than a file of one's own may hold: name regions")
+    return path, text
+
+
 def _left_out(lists: list[ReadList]) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for each in lists:
         for why, count in each.left_out.items():
             counts[why] += count
-    return dict(counts)
+    return {why: count for why, count in counts.items() if count}
 
 
 def _texts(source: str) -> list[tuple[str, str]]:
@@ -255,6 +266,14 @@ def _narrowed(rows: list[ListedPrice], regions: set[str]) -> list[ListedPrice]:
         same = [row for row in there if row.region in here[key]]
         kept += same or [min(there, key=lambda row: row.usd_per_hour or math.inf)]
     return kept
+
+
+def _newest(rows: list[ListedPrice], day: datetime.date) -> list[ListedPrice]:
+    """Of an instance in a region that several lists have the row of the latest day; undated ones are of `day`."""
+    kept: dict[tuple[str, str, str | None], ListedPrice] = {}
+    for row in sorted(rows, key=lambda row: row.price_date or day.isoformat()):
+        kept[row.provider.casefold(), folded(row.instance), row.region] = row
+    return [row for row in rows if any(row is each for each in kept.values())]
 
 
 def _row(listed: ListedPrice, day: datetime.date) -> PriceRow:

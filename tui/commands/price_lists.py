@@ -71,12 +71,14 @@ def _ages(ages: PriceAges) -> str:
 
 
 def _told(updated: PricesUpdated) -> str:
-    verb = "are in" if updated.written else "would be in"
+    plural = updated.rows != 1
+    verb = ("are in" if plural else "is in") if updated.written else "would be in"
     lines = [
-        f"{updated.rows} prices of {', '.join(updated.formats)} {verb} {updated.path}",
-        f"{updated.replaced} stand in place of the price book's; regions: {', '.join(updated.regions) or 'none named'}",
+        f"{updated.rows} price{'s' * plural} of {', '.join(updated.formats)} {verb} {updated.path}",
+        f"{updated.replaced} {'stands' if updated.replaced == 1 else 'stand'} in place of the price book's; "
+        f"regions: {', '.join(updated.regions) or 'none named'}",
     ]
-    lines += [f"left out: {count} rows {why}" for why, count in updated.left_out.items()]
+    lines += [f"left out: {count} row{'s' * (count != 1)} {why}" for why, count in updated.left_out.items()]
     lines += [
         one_line(
             f"{row.provider} {row.instance} {row.region or ''}: {row.before_usd_per_hour:.2f} -> "

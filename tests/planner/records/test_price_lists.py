@@ -14,6 +14,7 @@ from estimator.machine.hardware import Price
 from knowledge.prices.book import prices
 from planner import clock
 from planner.records.price_lists import price_ages, update_prices
+from planner.rejected_rows import rejected_prices_of
 
 SKY = """\
 InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
@@ -60,6 +61,25 @@ def test_skypilot_takes_the_zones_of_a_region_together(tmp_path: Path) -> None:
     update_prices(_saved(tmp_path, "aws/vms.csv", SKY), regions=["eu-north-1"])
     assert _price("AWS", "p5.48xlarge", "eu-north-1").usd_per_hour == 60.0
     assert _price("AWS", "p5.48xlarge", "us-east-1").usd_per_hour == before.usd_per_hour
+
+
+def test_lists_that_have_the_same_instance_leave_one_price_of_it(tmp_path: Path) -> None:
+    """That of the latest day; and what a provider's next list says stands in place of what its last one did."""
+    _saved(tmp_path, "aws/vms.csv", SKY)  # undated: of the day on which it is read
+    book = "provider,instance,accelerator,count_per_node,on_demand_usd_hour,region,price_date\n{}"
+    old = "AWS,p5.48xlarge,h100-sxm,8,55.5,us-east-1,2026-09-01\nZenith,z8,h100-sxm,8,9,,2026-09-01\n"
+    _saved(tmp_path, "mine.csv", book.format(old))
+    update_prices(str(tmp_path))
+    assert not rejected_prices_of("h100-sxm")
+    assert _price("Zenith", "z8", None).usd_per_hour == 9.0
+    update_prices(_saved(tmp_path, "other.csv", book.format(old.replace(",9,,", ",8,,"))))
+    assert not rejected_prices_of("h100-sxm")
+    assert _price("Zenith", "z8", None).usd_per_hour == 8.0
+
+
+def test_a_folder_of_any_name_is_no_provider(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="whose prices"):
+        update_prices(_saved(tmp_path, "Downloads/vms.csv", SKY))
 
 
 def test_a_machine_listed_without_its_accelerators_costs_both(tmp_path: Path) -> None:
