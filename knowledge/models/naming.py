@@ -122,7 +122,10 @@ def size_words(id: str, *parameters: float | None) -> frozenset[str]:
     sizes = [float(match[1]) * (1000 if match[2] == "t" else 1) for match in written if match]
     if any(abs(size - billions) <= _LIKE_SAID * billions for size in sizes for billions in counts):
         return frozenset()
-    words = {f"{size}b" for count in counts for size in (math.floor(count), round(count), round(count, 1))}
+    # Gemma's E4B is said to have 4 billion, or all that its file has (8).
+    effective = {number[1:] for number in model_form(id).numbers if re.fullmatch(r"e[\d.]+b", number)}
+    counts = [max(counts)] if effective and counts else counts
+    words = effective | {f"{n}b" for count in counts for n in (math.floor(count), round(count), round(count, 1))}
     return frozenset(words | {f"{count / 1000:.0f}t" for count in counts if count >= _TRILLION})
 
 
@@ -169,13 +172,13 @@ def refused_models() -> dict[str, str]:
 
 
 def _pieces(piece: str) -> list[str]:
-    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '2.5vl' -> 2.5, vl; '8x7b', '70b' and 'a3b' stay whole."""
+    """'qwen2.5' -> qwen, 2.5; 'v3' -> 3; '2.5vl' -> 2.5, vl; '8x7b', '70b', 'a3b' and 'e4b' stay whole."""
     parts = [part for part in re.split(r"(?<=[a-z])\.|\.(?=[a-z])", piece) if part]
     if len(parts) > 1:
         return [token for part in parts for token in _pieces(part)]
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)([a-z]{2,})", piece):
         return [*match.groups()]
-    if re.fullmatch(r"a\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
+    if re.fullmatch(r"[ae]\d+(\.\d+)?b", piece) or not (match := re.fullmatch(r"([a-z]+?)(\d[a-z0-9.]*)", piece)):
         return parts
     head, rest = match.groups()
     short = head.removesuffix("v")
