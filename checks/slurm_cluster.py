@@ -98,13 +98,19 @@ class Cluster:
         self.run("scancel", job)
         raise TimeoutError(f"job {job}: {states}")
 
-    def wait(self, holds: Callable[[], bool], seconds: float, job: str) -> None:
-        """Until `holds`. Raises TimeoutError with the job, which is cancelled, its output and what runs."""
-        end = time.monotonic() + seconds
+    def wait(
+        self, holds: Callable[[], bool], seconds: float, job: str, doing: Callable[[], object] = lambda: None
+    ) -> None:
+        """Until `holds`, for as long as what the job is `doing` changes every so many seconds: a loaded machine is
+        slow, and a job that hangs is still. Raises TimeoutError with the job, which is cancelled, its output and what
+        runs."""
+        end, before = time.monotonic() + seconds, doing()
         while time.monotonic() < end:
             if holds():
                 return
             time.sleep(0.2)
+            if (now := doing()) != before:
+                end, before = time.monotonic() + seconds, now
         state = self.run("scontrol", "show", "job", job).stdout
         running = subprocess.run(
             ["ps", "-eo", "pid,ppid,etimes,stat,args"], capture_output=True, text=True, check=False

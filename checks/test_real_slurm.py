@@ -174,7 +174,13 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end
     variables |= {"HF_HUB_OFFLINE": "1", "DISABLE_VERSION_CHECK": "1"}
     job = slurm.run("sbatch", "--parsable", "job.sbatch", folder=tmp_path, **variables).stdout.strip()
     saved = tmp_path / "saves"
-    slurm.wait(lambda: any(saved.glob("*/checkpoint-*/trainer_state.json")), 240, job)
+    said = tmp_path / f"slurm-{job}.out"
+    slurm.wait(
+        lambda: any(saved.glob("*/checkpoint-*/trainer_state.json")),
+        240,
+        job,
+        lambda: said.stat().st_size if said.exists() else 0,
+    )
     first = max(int(path.name.split("-")[1]) for path in saved.glob("*/checkpoint-*"))
     assert first < 150
     slurm.run("scancel", *(word.format(job=job) for word in end))
@@ -183,8 +189,13 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end
     (run,) = saved.iterdir()
     (run / "checkpoint-149").mkdir()
     (run / "checkpoint-149" / "model.safetensors").write_bytes(b"cut")
-    slurm.wait(lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout, 600, job)
-    output = (tmp_path / f"slurm-{job}.out").read_text()
+    slurm.wait(
+        lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout,
+        300,
+        job,
+        lambda: (said.stat().st_size, sorted(path.name for path in saved.glob("*/checkpoint-*"))),
+    )
+    output = said.read_text()
     again = re.findall(r"Resuming training from \S+checkpoint-(\d+)", output)
     assert again
     assert first <= int(again[-1]) < 149

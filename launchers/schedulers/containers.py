@@ -50,7 +50,8 @@ def command_line(container: Data, variables: Mapping[str, str]) -> str:
         words += [str(part) for part in value] if isinstance(value, list) else _split(value)
     words = [re.sub(r"\$\(([A-Za-z_]\w*)\)", lambda name: variables.get(name[1], UNKNOWN), word) for word in words]
     image = str(container.get("image", ""))
-    if "command" not in container and words:
+    # An entry point is given options and models; a bare word is a program of its own.
+    if "command" not in container and words and not re.fullmatch(r"[a-z][a-z0-9_.-]*", words[0]):
         words = [*image_starts(image), *words]
     return shlex.join(words)
 

@@ -12,5 +12,7 @@ _IMAGES = (
 
 
 def image_starts(image: str) -> tuple[str, ...]:
-    """The words that the entry point of a container image stands for; () where that is not known."""
-    return next((words for pattern, words in _IMAGES if pattern.search(image)), ())
+    """The words that the entry point of a container image stands for; () where that is not known. A tag says what else
+    is in it."""
+    name = re.sub(r"(@|:[^/]*$).*", "", image)
+    return next((words for pattern, words in _IMAGES if pattern.search(name)), ())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from launchers.accelerate import read as accelerate
 from launchers.optimum_neuron.read import processes_of_a_device
@@ -111,7 +112,9 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         elif name == "srun":
             words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
-            words = _contained(words)
+            inside = _contained(words)
+            environment |= _handed_in(words[: len(words) - len(inside)], setting)
+            words = inside
         elif (inner := _after_dashes(words)) is not None:
             words = inner
         else:
@@ -190,6 +193,23 @@ def _contained(words: list[Word]) -> list[Word]:
         return [*(Word(text, words[image].line) for text in image_starts(words[image].text)), *words[image + 1 :]]
     own = next((at for at, word in enumerate(words) if re.search(r"\.sif$|^docker://", word.text)), None)
     return words[own + 1 :] if own is not None else []
+
+
+def _handed_in(words: Sequence[Word], setting: ScriptSetting) -> dict[str, Word]:
+    """Variables that a container is started with, and the devices that it is let see."""
+    environment: dict[str, Word] = {}
+    for option, value in pairwise(words):
+        name, equals, joined = option.text.partition("=")
+        told = joined if equals else value.text
+        if name in ("-e", "--env") and "=" in told:
+            variable, _, text = told.partition("=")
+            environment[variable] = Word(text, option.line)
+        elif name == "--gpus":
+            listed = re.fullmatch(r"[\"']*device=([0-9]+(?:,[0-9]+)*)[\"']*", told)
+            count = str(listed[1].count(",") + 1) if listed else told
+            if count.isdigit():
+                setting.findings.whole("per_node", Item(setting.file, "--gpus", count, option.line))
+    return environment
 
 
 def _entered(words: list[Word], place: int) -> list[Word]:

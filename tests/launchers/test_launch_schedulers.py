@@ -191,6 +191,28 @@ def test_devices_have_their_makers_resource(accelerator: str, resource: str):
     limits = pod["containers"][0]["resources"]["limits"]
     assert {name: held for name, held in limits.items() if name not in ("cpu", "memory")} == {resource: 8}
     assert ("nodeSelector" in pod) == accelerator.startswith("tpu")
+    assert pod["tolerations"] == [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "chips", "shape"),
+    [("tpu-v5p", 4, "2x2x1"), ("tpu-v5p", 256, "4x8x8"), ("tpu-v6e", 32, "4x8"), ("tpu-v6e", 24, "SET_ME")],
+)
+def test_a_slice_has_the_shape_of_its_kind(accelerator: str, chips: int, shape: str):
+    cluster = {**devices(chips), "cluster.accelerator": accelerator}
+    pod = pods(documents("kubernetes-jobset", plan=complete(cluster))["JobSet"])[0][1]
+    assert pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == shape
+    assert "securityContext" not in pod["containers"][0]
+
+
+def test_rays_processes_start_in_the_shared_folder():
+    """A task of a run saves its checkpoints in the folder that its process started in."""
+    cluster = documents("kubernetes-rayjob", plan=complete(devices(16)))["RayJob"]["spec"]["rayClusterSpec"]
+    worker = cluster["workerGroupSpecs"][0]["template"]["spec"]
+    for pod in (cluster["headGroupSpec"]["template"]["spec"], worker):
+        folder = pod["containers"][0]["workingDir"]
+        assert folder in [row["mountPath"] for row in pod["containers"][0]["volumeMounts"]]
+    assert "tolerations" in worker
 
 
 def test_devices_without_a_resource_are_refused():

@@ -335,3 +335,24 @@ applications:
     found = read({"service.yaml": service}, {"cluster.accelerator": "h100-sxm"})
     assert found.plan["layout"]["tp"] == 2
     assert found.plan["cluster"]["count"] == 8
+
+
+_SWIFT = "registry.example/modelscope-repo/modelscope:ubuntu22.04-torch2.11.0-vllm0.25.1-swift4.4.3"
+_TRAINS = "swift sft --model Qwen/Qwen3-8B --per_device_train_batch_size 1 --max_length 4096 --packing true"
+
+
+def test_a_tag_that_names_an_engine_makes_no_server() -> None:
+    compose = f"services:\n  train:\n    image: {_SWIFT}\n    command: {_TRAINS}\n"
+    found = read({"compose.yaml": compose})
+    assert found.plan["workload"]["stage"] == "sft"
+    served = "services:\n  serve:\n    image: vllm/vllm-openai:v0.33.0\n    command: --model Qwen/Qwen3-8B\n"
+    assert read({"compose.yaml": served}).plan["workload"]["kind"] == "inference"
+
+
+@pytest.mark.parametrize(
+    ("given", "devices"),
+    [("--gpus all -e NPROC_PER_NODE=8", 8), ("--gpus 2", 2), ("--gpus '\"device=0,1,3\"' --env=A=b", 3)],
+)
+def test_a_container_hands_on_variables_and_devices(given: str, devices: int) -> None:
+    found = read({"run.sh": f"docker run --rm {given} {_SWIFT} {_TRAINS}"})
+    assert [row.value for row in found.read if row.field == "per_node"] == [devices]

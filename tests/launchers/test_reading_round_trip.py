@@ -109,9 +109,15 @@ SETS = {
         "deepspeed", method=methods, stage=stages, optimizer=optimizers, precision=precisions,
         zero=st.integers(0, 3), offload=st.sampled_from(["none", "none", "optimizer", "params"]),
     ),
-    "trl": plans(
-        "fsdp2", method=st.sampled_from(["full", "lora", "qlora"]), stage=st.sampled_from(["sft", "dpo", "kto", "rm"]),
-        optimizer=optimizers, zero=st.integers(0, 3),
+    "trl": st.one_of(
+        plans(
+            "fsdp2", method=st.sampled_from(["full", "lora", "qlora"]),
+            stage=st.sampled_from(["sft", "dpo", "kto", "rm"]), optimizer=optimizers, zero=st.sampled_from([2, 3]),
+        ),
+        plans(
+            "deepspeed", method=st.sampled_from(["full", "lora", "qlora"]),
+            stage=st.sampled_from(["sft", "dpo", "kto", "rm"]), optimizer=optimizers, zero=st.integers(0, 3),
+        ),
     ),
     "axolotl": plans(
         "axolotl", method=st.sampled_from(["full", "lora", "qlora"]),
@@ -219,10 +225,10 @@ SETS = {
         recompute=st.sampled_from(["none", "selective", "full", "block:4"]), precision=st.sampled_from(["bf16", "fp8"]),
     ),
     "maxtext": plans(
-        "maxtext", "tpu-v5p", 4, **pretraining, tp=powers, cp=st.sampled_from([1, 2]), zero=st.sampled_from([0, 3]),
+        "maxtext", "tpu-v5p", 4, **pretraining, tp=powers, cp=st.sampled_from([1, 2]), zero=st.sampled_from([0, 3, 3]),
         recompute=st.sampled_from(["none", "selective", "full"]), fused_loss=st.just("auto"),
-        precision=st.sampled_from(["bf16", "fp32", "fp8"]),
-        offload=st.sampled_from(["none", "none", "optimizer", "params"]),
+        precision=st.sampled_from(["bf16", "bf16", "fp32", "fp8"]),
+        offload=st.sampled_from(["none", "none", "none", "optimizer", "params"]),
     ),
 }  # fmt: skip
 _slow = settings(

@@ -36,7 +36,7 @@ from launchers.yaml_text import TextBlock, Tree, YamlNote, tree
 SCRIPT = "start-node.sh"
 KEEP_S = 7 * 24 * 3600
 """How long a finished job stays, for its logs."""
-_FILES, _WORK = "/launch", "/work"
+_FILES, WORK = "/launch", "/work"
 # How long weights may take to come and to load.
 LOADING_S = 3600
 
@@ -75,7 +75,7 @@ def finish(
     """
     launch, start = manifest.launch, manifest.start
     names = by_name(files)
-    copies = [f"mkdir -p {_WORK} && cd {_WORK}"]
+    copies = [f"mkdir -p {WORK} && cd {WORK}"]
     for name, file in names.items():
         folder = file.path.rpartition("/")[0]
         if folder:
@@ -201,7 +201,7 @@ def command() -> list[str]:
 def environment(manifest: Manifest) -> list[Tree]:
     """The token for gated models and data, from a secret that need not be there; the key of a server, from one that has
     to; and caches that outlive the pods."""
-    rows: list[Tree] = [_secret("HF_TOKEN", "hf-token", "token"), {"name": "HF_HOME", "value": f"{_WORK}/cache"}]
+    rows: list[Tree] = [_secret("HF_TOKEN", "hf-token", "token"), {"name": "HF_HOME", "value": f"{WORK}/cache"}]
     if manifest.start.port is not None:
         rows.append({"name": "HOST", "value": "0.0.0.0"})
         need = f"{programs(manifest.start)} takes requests without a key: let only what may ask reach its port"
@@ -222,11 +222,11 @@ def mounts(manifest: Manifest) -> dict[str, Tree]:
     container: dict[str, Tree] = {
         "volumeMounts": [
             {"name": "files", "mountPath": _FILES, "readOnly": True},
-            {"name": "work", "mountPath": _WORK},
+            {"name": "work", "mountPath": WORK},
             {"name": "shm", "mountPath": "/dev/shm"},
         ]
     }
-    if manifest.launch.nodes > 1:
+    if manifest.launch.nodes > 1 and accelerator_of(manifest.launch).vendor != "Google":
         container[YamlNote("RDMA pins memory")] = ""
         container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
     return container
@@ -241,20 +241,39 @@ def placement(manifest: Manifest) -> dict[str, Tree]:
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ]
     }
+    if word := word_of(manifest.launch, "kubernetes"):
+        fields["tolerations"] = tolerations(word)
     accelerator = accelerator_of(manifest.launch)
     if accelerator.vendor == "Google":
         kinds = table("data/devices")["tpus"]
         if accelerator.id not in kinds:
             raise PlanError("cluster.accelerator", f"GKE has no node pools of {accelerator.id}", list(kinds))
+        chips = manifest.launch.devices // manifest.launch.replicas
         fields["nodeSelector"] = {
             "cloud.google.com/gke-tpu-accelerator": kinds[accelerator.id],
-            YamlNote(f"the slice of {manifest.launch.devices // manifest.launch.replicas} chips, for example 4x4"): "",
-            "cloud.google.com/gke-tpu-topology": "SET_ME",
+            YamlNote(f"a slice of {chips} chips, in the shape that GKE gives it unless told"): "",
+            "cloud.google.com/gke-tpu-topology": topology(chips, table("data/devices")["axes"][accelerator.id]),
         }
-        manifest.needs.append(f"{manifest.path}: gke-tpu-topology, the shape of the slice")
+        manifest.needs.append(f"{manifest.path}: gke-tpu-topology, if your slice of {chips} chips has another shape")
     elif accelerator.vendor == "NVIDIA" and accelerator.family != "CPU":
         fields[YamlNote(f"nodeSelector: {{nvidia.com/gpu.product: SET_ME}}  # {accelerator.id}, if nodes differ")] = ""
     return fields
+
+
+def tolerations(word: str) -> list[Tree]:
+    """Nodes with devices are kept for pods that ask for these: by a taint of the resource's name (GKE, AKS and
+    Kubernetes' ExtendedResourceToleration, which not all clusters have on)."""
+    return [{"key": word, "operator": "Exists", "effect": "NoSchedule"}]
+
+
+def topology(chips: int, axes: int) -> str:
+    """A slice's shape, as near to a square or a cube as it goes, the longest side last, and 2x2x1 and its like (GKE
+    documentation, Plan TPUs); one to set where the chips are no power of two."""
+    power = chips.bit_length() - 1
+    if chips != 1 << power:
+        return "SET_ME"
+    sides = [1 << (power + place) // axes for place in range(axes)]
+    return "x".join(map(str, sides if sides[0] > 1 or axes == 2 else sides[::-1]))
 
 
 def pod(manifest: Manifest, name: str, restart: str, extra: Mapping[str, Tree] | None = None) -> dict[str, Tree]:

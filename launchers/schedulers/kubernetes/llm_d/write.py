@@ -7,11 +7,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from launchers.devices import word_of
 from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import begin, metadata, quoted_resources
+from launchers.schedulers.kubernetes.manifest import begin, metadata, quoted_resources, tolerations
 from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
 
@@ -31,7 +32,10 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "model": {"uri": f"hf://{model}", "name": model},
             "replicas": launch.replicas,
             "router": {"route": {}, "gateway": {}, "scheduler": {}},
-            "template": {"containers": [_main(launch, shlex.join(arguments(options)))]},
+            "template": {
+                "containers": [_main(launch, shlex.join(arguments(options)))],
+                "tolerations": tolerations(str(word_of(launch, "kubernetes"))),
+            },
         },
     }
     needs = [

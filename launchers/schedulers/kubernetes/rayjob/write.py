@@ -15,6 +15,7 @@ from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
 from launchers.schedulers.kubernetes.manifest import (
     KEEP_S,
+    WORK,
     Manifest,
     begin,
     command,
@@ -115,8 +116,12 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
 def _pod(manifest: Manifest, name: str, resources: dict[str, Tree] | None) -> dict[str, Tree]:
     """A pod whose container runs what KubeRay gives it (ray start), on the devices of a node or on `resources`."""
     fields = {key: value for key, value in container(manifest, name).items() if key != "command"}
+    # Where Ray's processes start, in whose folder relative paths are: tasks of a run save its checkpoints.
+    fields["workingDir"] = WORK
+    placed = placement(manifest)
     if resources is not None:
         fields["resources"] = resources
+        placed.pop("tolerations", None)
     labels = {"app.kubernetes.io/name": manifest.name}
-    spec: dict[str, Tree] = {"restartPolicy": "Never", "containers": [fields], **placement(manifest)}
+    spec: dict[str, Tree] = {"restartPolicy": "Never", "containers": [fields], **placed}
     return {"metadata": {"labels": labels}, "spec": spec}
