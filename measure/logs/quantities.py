@@ -125,7 +125,8 @@ def quantity(name: str) -> tuple[str, float] | None:
     text = name.strip(" '\"\t|,-").lower()
     whole = text
     while text:
-        if row := TABLE.get(plain(text)):
+        # Lightning logs a quantity of steps and of epochs as name_step and name_epoch.
+        if row := TABLE.get(plain(text)) or TABLE.get(plain(text).removesuffix(" step")):
             before = whole[: len(whole) - len(text)]
             other = _HELD_BACK.search(before) or (row[0] == "loss" and _PART_OF_LOSS.search(before))
             return None if other else row

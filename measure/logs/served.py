@@ -130,7 +130,8 @@ class _Served:
         self.findings: list[str] = []
 
     def figure(self, name: str, value: Any, unit: float = 1.0) -> None:
-        if (amount := _number(value)) is not None and amount >= 0:
+        """What is zero was of no request."""
+        if (amount := _number(value)) is not None and amount > 0:
             self.figures.setdefault(name, amount / unit)
 
     def field(self, name: str, value: Any) -> None:
@@ -148,10 +149,12 @@ class _Served:
                 self.field(name, max(1.0, amount / count))
 
     def run(self) -> MeasuredRun | None:
-        if not self.figures.keys() & {"output_tokens_per_s", "requests_per_s"}:
+        ran = bool(self.figures.keys() & {"output_tokens_per_s", "requests_per_s"})
+        if not (ran or self.findings):
             return None
         return MeasuredRun(
             kind="serving",
+            outcome="ran" if ran else "failed",
             source=self.source[:400],
             date=self.facts.date,
             plan=self.facts.plan,

@@ -137,7 +137,8 @@ def _bars(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
         heights = [float("nan") if value is None else value for value in series.y]
         axes.bar(places, heights, width=width * 0.92, color=colours[number], label=series.name)
         _whiskers(axes, places, series)
-    crowded = sum(map(len, names)) > 70
+    # Letters of ticks are about 6 points wide.
+    crowded = 6 * sum(len(name) + 1 for name in names) > axes.get_window_extent().width / axes.figure.dpi * 72
     axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
     _finish(axes, plot)
 
@@ -189,8 +190,8 @@ def _finish(axes: Axes, plot: Plot) -> None:
             axes.annotate(plot.limit_name, (1.0, plot.limit), xycoords=("axes fraction", "data"), color=_LIMIT,
                           xytext=(-2, 3), textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
     if not plot.y_log and plot.kind != "scatter":
-        # After all that is drawn: it fixes the upper end.
-        axes.set_ylim(bottom=0)
+        # After all that is drawn: it fixes the upper end, which keeps its distance from the highest.
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1))
 
 
 def _round_number(value: float) -> str:

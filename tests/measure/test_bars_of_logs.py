@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from estimator.errors import PlanError
@@ -44,7 +46,7 @@ def test_a_log_that_only_loads_a_model_is_no_run() -> None:
         read_text(f"Unsloth 2025.3.8 patched 32 layers.\nLoading checkpoint shards: {BAR}\n")
 
 
-def test_what_fails_after_the_training_did_not_stop_it(tmp_path) -> None:
+def test_what_fails_after_the_training_did_not_stop_it(tmp_path: Path) -> None:
     """A Trainer's log of which a thread of wandb's fails at the end."""
     log = tmp_path / "train.log"
     log.write_text(
@@ -76,3 +78,12 @@ def test_no_nodes_are_none_said() -> None:
         "step:1 - timing_s/step:9.1 - perf/throughput:6399.0 - actor/pg_loss:0.1\n"
     )
     assert run.plan["cluster"]["count"] == 8
+
+
+def test_lightning_s_losses_of_steps_are_losses(tmp_path: Path) -> None:
+    """What is logged of steps and of epochs has these for an ending (lightning trainer/connectors/logger_connector)."""
+    path = tmp_path / "metrics.csv"
+    path.write_text(
+        "epoch,step,train_loss_epoch,train_loss_step,val_loss\n0,49,,7.63,\n0,99,,7.53,\n0,99,7.58,,\n0,99,,,7.1\n"
+    )
+    assert read(path)[0].series.column("loss") == [7.63, 7.53]

@@ -173,3 +173,11 @@ def test_what_was_cut_off_stops_nothing(tmp_path: Path, name: str) -> None:
     text = FILES[name]
     for part in range(1, 10):
         is_log(text[: len(text) * part // 10])
+
+
+def test_a_load_of_which_no_request_was_answered_has_no_figures() -> None:
+    """vLLM writes zeros for the latencies of none."""
+    text = json.dumps({"completed": 0, "failed": 8, "output_throughput": 0.0, "total_output_tokens": 0,
+                       "mean_ttft_ms": 0.0, "request_throughput": 0.0, "backend": "vllm"})  # fmt: skip
+    run = read_text(text)
+    assert (run.outcome, run.figures, run.findings) == ("failed", {}, ["8 requests failed"])
