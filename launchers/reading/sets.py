@@ -27,7 +27,7 @@ from launchers.reading.totals import serves, total
 from launchers.schedulers.read import read_jobs
 from launchers.schedulers.slurm.read import directives
 from launchers.shell.scripts import DEVICES, UNKNOWN
-from launchers.shell.setting import PythonSources, ScriptSetting
+from launchers.shell.setting import Program, PythonSources, ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.tables import table
 from launchers.unsloth.read import read_python
@@ -309,7 +309,9 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
             sets.drop(template)
         for inner, content in setting.written.items():
             sets.add(inner, content, name)
+        before = set(findings.blocked)
         formats = [form for start in starts if (form := read_start(start, setting))]
+        _several(starts, name, before, findings)
         # A source whose command has a reader of its own says nothing more.
         sets.started |= {_base(path) for path in sets.python} & {
             f"{str(start.name.value).removesuffix('.py')}.py" for start in starts
@@ -328,6 +330,19 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
         )
     if len(findings.idle) == begun > 0:
         findings.blocked.setdefault("workload", findings.idle[0])
+
+
+def _several(starts: list[Program], name: str, before: set[str], findings: Findings) -> None:
+    """Runs that one script starts after each other, where they say different things, are no one run. `before`: the
+    fields that were open without them."""
+    apart = [field for field, why in findings.blocked.items() if field not in before and ": contradicts " in why]
+    lines = sorted({start.name.line for start in starts if start.name.line})
+    if len(lines) > 1 and apart:
+        for field in apart:
+            del findings.blocked[field]
+        places = f"{', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+        why = f"{name} starts runs at lines {places} that say different things; give the lines of one"
+        findings.blocked |= dict.fromkeys(("workload", *({"model"} & set(apart))), why)
 
 
 def _read_python(sets: _FileSet) -> None:

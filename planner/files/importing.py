@@ -36,7 +36,7 @@ from planner.training.planned import Planned, throughput_of, time_of
 from planner.training.run import run_of
 
 _ONE = "config"
-_SHARDS = "layout.zero_stage"
+_SHARDS, _ROWS = "layout.zero_stage", "workload.seq_len"
 # What files that a program takes say that it does, whatever the estimate of it has.
 _WHAT_IS_RUN = ("workload.stage", "workload.method")
 # Rows of few tokens: what has no room with these has none with any.
@@ -191,16 +191,25 @@ def _outcome(reading: FilesReading, whole: Mapping[str, Any]) -> _Outcome:
     figures = outcome.figures
     if reading.longest and figures.fits is False and figures.high_bytes and figures.capacity_bytes and _has_room(whole):
         most = f"up to {figures.high_bytes / GIB:.1f} of {figures.capacity_bytes / GIB:.1f} GiB a device"
-        why = f"{reading.longest}; with such rows it takes {most}: how long are they? (--seq-len)"
+        why = f"{reading.longest}; with such rows it takes {most}{_room(whole)}: how long are they? (--seq-len)"
         return _Outcome([Missing(field="workload.seq_len", why=why)])
     return outcome
 
 
-def _with_short_rows(whole: Mapping[str, Any]) -> _Figures:
-    rows: dict[str, Any] = {"workload.seq_len": _SHORT_ROW}
-    if get(whole, "workload.response_len"):
-        rows["workload.response_len"] = _SHORT_ROW // 2
+def _with_short_rows(whole: Mapping[str, Any], length: int = _SHORT_ROW) -> _Figures:
+    rows: dict[str, Any] = {"workload.seq_len": length}
+    if answer := get(whole, "workload.response_len"):
+        rows["workload.response_len"] = min(answer, length // 2)
     return _estimated(merge(whole, nested(rows))).figures
+
+
+def _room(whole: Mapping[str, Any]) -> str:
+    """Up to which length of rows it fits, to a sixteenth."""
+    low, high = _SHORT_ROW, int(get(whole, "workload.seq_len") or _SHORT_ROW)
+    while high - low > max(_SHORT_ROW, high // 16):
+        middle = (low + high) // 2
+        low, high = (middle, high) if _with_short_rows(whole, middle).fits else (low, middle)
+    return f", and it fits while they are up to {low:,}" if low > _SHORT_ROW else ""
 
 
 def _has_room(whole: Mapping[str, Any]) -> bool:
@@ -227,10 +236,12 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     is_open = any(row.most for row in rows) and verdicts != {True}
     is_open = is_open and not _never_fits(rows, merge(whole, nested(choices[0])))
     if len(verdicts) > 1 or is_open or any(outcome.missing for outcome in outcomes):
-        told = _copies_and_shards(whole, outcomes) if any(row.field == _SHARDS and row.most for row in rows) else ""
-        return _Outcome(
-            [Missing(field=row.field, why=row.why + (told if row.field == _SHARDS else "")) for row in rows]
-        )
+        told: dict[str, str] = {}
+        if any(row.field == _SHARDS and row.most for row in rows):
+            told[_SHARDS] = _copies_and_shards(whole, outcomes)
+        if is_open and [row.field for row in rows] == [_ROWS]:
+            told[_ROWS] = _room(merge(whole, nested(choices[0])))
+        return _Outcome([Missing(field=row.field, why=row.why + told.get(row.field, "")) for row in rows])
     worst = max(outcomes, key=lambda outcome: outcome.figures.per_device_bytes or 0.0)
     return replace(
         worst, warnings=tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)

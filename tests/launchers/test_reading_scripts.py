@@ -291,3 +291,15 @@ def test_a_script_that_nobody_knows_gets_no_verdict_on_a_common_batch() -> None:
         assert {"workload.seq_len", "workload.global_batch"} <= set(found.blocked)
     given = read({"job.sbatch": text.format("")}, {"workload.seq_len": 4096, "workload.global_batch": 64})
     assert not given.blocked
+
+
+def test_runs_of_one_script_that_say_different_things_are_told_apart() -> None:
+    run = "accelerate launch --num_processes 8 train.py --model_name_or_path {} --per_device_train_batch_size {}\n"
+    two = read({"run.sh": run.format("Qwen/Qwen3-8B", 1) + run.format("Qwen/Qwen3-4B", 2)})
+    assert (
+        two.blocked["workload"]
+        == "run.sh starts runs at lines 1 and 2 that say different things; give the lines of one"
+    )
+    assert two.blocked["model"] == two.blocked["workload"]
+    same = read({"run.sh": run.format("Qwen/Qwen3-8B", 1) * 2})
+    assert "workload" not in same.blocked

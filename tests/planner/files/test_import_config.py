@@ -7,6 +7,7 @@ import json
 import pytest
 
 from estimator.errors import PlanError
+from planner.files.importing import imported
 from tools import call
 
 YAML = """\
@@ -161,3 +162,13 @@ def test_what_a_person_must_do_about_a_checkpoint_is_told_with_the_model():
     own = call("describe_model", {"model": "moonshotai/Kimi-K2-Thinking"})["notes"]
     assert any("trust_remote_code" in note for note in own)
     assert any("gated is not known" in note for note in own)
+
+
+def test_rows_of_open_length_are_told_how_long_they_may_be() -> None:
+    text = "swift sft --model Qwen/Qwen3-8B --train_type lora --per_device_train_batch_size 16 --max_length 4096"
+    device = {"cluster.accelerator": "h100-sxm", "cluster.count": 1}
+    (row,) = imported({"run.sh": text}, device).missing
+    most = int(row.why.split("it fits while they are up to ")[1].split(":")[0].replace(",", ""))
+    assert 64 < most < 4096
+    assert imported({"run.sh": text}, {**device, "workload.seq_len": most}).fits
+    assert not imported({"run.sh": text}, {**device, "workload.seq_len": most + 256}).fits
