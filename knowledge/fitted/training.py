@@ -164,6 +164,11 @@ def device_lineage(family: str) -> list[str]:
     return line
 
 
+def factors_node(accelerator: Accelerator) -> str:
+    """What a device's fitted factors are told by: its family, or its own id where that is built unlike its family."""
+    return accelerator.id if accelerator.id in _fitted()["fallback_family"] else accelerator.family
+
+
 _BLANK: dict[str, Any] = {
     "state_elements": 0.0,
     "state_bytes": 0.0,
@@ -236,7 +241,8 @@ def calibration(
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
     own = own_factors(family)
-    device = devices[driven_as(family)]
+    node = factors_node(accelerator) if accelerator else family
+    device = devices[driven_as(node)]
     # A framework without runs has a row too: what the fit makes of its kin.
     line = framework_lineage(framework_name) if framework_name else []
     fitted_factors = frameworks[next((name for name in line if name in frameworks), "default")]
@@ -265,10 +271,10 @@ def calibration(
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],
-        device_measured=bool(of_own) or (driven_as(family) == family and device["runs"] > 0),
+        device_measured=bool(of_own) or (driven_as(node) == node and device["runs"] > 0),
         time_measured=bool(of_own) or fitted_factors["runs"] > 0,
         memory_measured=_knows_memory(fitted_factors),
-        unmeasured_spread=_unmeasured_spread(family),
+        unmeasured_spread=_unmeasured_spread(node),
         measured_kinds={name: tuple(values) for name, values in memory["measured"].items()},
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import knowledge
 from knowledge.data_files import document
-from knowledge.fitted.training import frameworks_known
+from knowledge.fitted.training import factors_node, frameworks_known
 from measure.fit.hierarchy import DEFAULT, Values
 from measure.fit.training import memory as memory_fit
 from measure.fit.training.held_out_times import device_spread, everything, missed, spreads
@@ -26,7 +26,7 @@ _HEADER = """\
 # `default` from sources that were left out whole, and `strange_device_spread` of time from those on families that only
 # they ran. `witnesses` are runs that ran, which bound how far above its estimate a peak can be. `measured` is what
 # measured peaks cover. `fallback_family` names families that are built alike: one that few runs speak for is held
-# near its kin.
+# near its kin. A device there is built unlike its family: TPUs since v6e have matrix units of 256 x 256, not 128 x 128.
 # Surfaces of matmuls, attention and networks are files of their own.
 """
 # Fixed, not fitted: what the smallest kernels of any family take on the device.
@@ -41,7 +41,7 @@ def calibrated(
     by_family: dict[str, list[TimedRun]] = defaultdict(list)
     by_framework: dict[str, list[TimedRun]] = defaultdict(list)
     for run in runs:
-        by_family[run.job.machine.accelerator.family].append(run)
+        by_family[factors_node(run.job.machine.accelerator)].append(run)
         by_framework[run.job.framework.name].append(run)
     devices = {
         name: {key: _rounded(value) for key, value in values["device", name].items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from knowledge.fitted.training import device_lineage
+from knowledge.fitted.training import device_lineage, factors_node
 from measure.fit.spreads import Miss, blended, spread_of
 from measure.fit.training.time import Fit, TimedRun, fit, residual, thinned, timed_runs
 from measure.history.scores import CasePrediction
@@ -105,7 +105,7 @@ def device_spread(sample: Sequence[MissedTime]) -> float:
 
 
 def _family(run: TimedRun) -> str:
-    return run.job.machine.accelerator.family
+    return factors_node(run.job.machine.accelerator)
 
 
 class _Width:

@@ -21,7 +21,7 @@ from estimator.plan.calibration import Calibration
 from estimator.plan.layouts import Layouts
 from estimator.plan.training.job import Job
 from estimator.training.schedule import step_time
-from knowledge.fitted.training import device_lineage, framework_lineage
+from knowledge.fitted.training import device_lineage, factors_node, framework_lineage
 from measure.fit.hierarchy import DEFAULT, NUDGE, Design, Factor, Node, Values, nearest, step
 from measure.fit.matmul_timings import best_rates, timings
 from measure.history.scores import estimated
@@ -126,7 +126,7 @@ def _leaves(run: TimedRun) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     attention = BORROWED_ATTENTION if kernel.borrowed or kernel.points < _FEW_POINTS else ATTENTION
     return (
         (("framework", run.job.framework.name), FRAMEWORK_FACTORS),
-        (("device", device.family), (*DEVICE_FACTORS, height, attention)),
+        (("device", factors_node(run.job.machine.accelerator)), (*DEVICE_FACTORS, height, attention)),
     )
 
 
