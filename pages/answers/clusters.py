@@ -11,7 +11,7 @@ from pages.answers.change import ShortAnswer
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
-from pages.results.limits import LimitWords, doubt_words, limit_words
+from pages.results.limits import doubt_words, limit_words
 from pages.results.money import (
     ORDERS,
     cluster_name,
@@ -51,8 +51,7 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     first = clusters.options[0]
     monthly = bool(first.engine) and _of_a_month(clusters)
     goal = complete(clusters.plan).goal if clusters.plan else None
-    bought = first.capex_usd is not None
-    limits = LimitWords((), (), ()) if monthly and not bought else limit_words(goal, first)
+    limits = limit_words(goal, first)
     by_limits = " ".join((*limits.broken, *limits.doubtful))
     best = _best_within(clusters, goal)
     told = _named(first) + best + (_per_month(first) if monthly else _price_and_time(first, by_limits))

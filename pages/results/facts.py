@@ -140,7 +140,8 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
 def _owning(owned: OwnedCost) -> str:
     """What they cost at once, and by the hour of use with all that is paid while they stand there."""
     parts = [f"{row.part} {usd(row.usd)}" for row in owned.hourly_parts if row.usd]
-    kept = f"{number(owned.years)} years" if owned.years >= 1.0 else hours(owned.years * HOURS_PER_YEAR)
+    years = f"{number(owned.years)} year{'s' * (owned.years != 1.0)}"
+    kept = years if owned.years >= 1.0 else hours(owned.years * HOURS_PER_YEAR)
     return (
         f"Buying them costs **{usd(owned.capex_usd)}**, their share of hosts and network included. Owning them comes "
         f"to **{usd(owned.usd_per_hour)} an hour of use**, {percent(owned.utilisation)} of all hours over {kept}: "

@@ -135,7 +135,7 @@ def beside_api(api: ApiComparison) -> str:
         other = f"an API ({told}: the one provider known)"
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
-        return f"No price of this deployment is known to set beside {other}."
+        return f"No {'purchase ' if api.owned else ''}price of this deployment is known to set beside {other}."
     if load > 1.0:
         return f"An API is cheaper at any load: {other} costs less than this deployment kept busy."
     volume = f"{whole(tokens / 1e6)} million output tokens a month"
@@ -203,6 +203,8 @@ def _in_own_money(result: CostEstimate) -> str:
 
 def unpriced(result: CostEstimate) -> str:
     """'No spot price is known at Hyperstack', of a run or a deployment that has no price of the kind asked for."""
+    if result.price == "owned":
+        return "No purchase price is known for this hardware"
     kind = {"spot": "spot ", "reserved": "reserved ", "reserved_3y": "reserved "}.get(result.price, "")
     asked = Plan.model_validate(result.plan).goal.provider
     sellers = {row.provider for row in result.by_provider} or ({asked} if asked else set())

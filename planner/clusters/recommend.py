@@ -95,7 +95,7 @@ def recommend_cluster(request: ClusterRequest) -> RecommendedCluster:
         rejected=result.rejected,
         sort=sort,
         satisfied=result.satisfied,
-        why=[*result.told, *_why(ask, options, sort, result), *_passed_over(options, result.ahead)],
+        why=list(_why(ask, options, sort, result)),
         looser=list(_looser(ask, sort, first, result.beyond)),
         knee=_as_listed(options, knee(result.front, cost_of, lambda option: max(duration_of(option), ask.unhurried_h))),
         winner_changes=list(winner_changes(result.choices, sort, lambda option: _value(option, sort, ask.unhurried_h))),
@@ -410,12 +410,14 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
         return
     if not result.satisfied:
         yield f"Nothing meets every limit. The closest is {described(options[0])}."
+        yield from result.told
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
     limits = ask.limit_names
     able = f"keeps to the {' and the '.join(limits)}" if limits else "fits"
     able += " and has launch files" if result.ahead else ""
     yield f"First is {described(options[0])}: {words[sort]} of what {able}."
+    yield from result.told
     yield from _never_measured(ask, options, sort)
     priced = [option for option in options if option.usd_per_hour is not None]
     if priced:
@@ -426,6 +428,7 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
     quickest = min(options, key=lambda option: duration_of(option))
     if quickest is not options[0]:
         yield f"{'Quickest to answer' if serving else 'Fastest'}: {described(quickest)}."
+    yield from _passed_over(options, result.ahead)
 
 
 # Of how many the exact estimates decide which comes first: those of the screen are of usual layouts, and are close.

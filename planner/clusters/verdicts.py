@@ -12,6 +12,7 @@ import numpy as np
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
+from estimator.money.cost import HOURS_PER_MONTH
 from estimator.plan.schema import Inference
 from estimator.search.fleet import knee as knee_of
 from knowledge.figures import count, hours, percent, usd
@@ -153,9 +154,17 @@ def _tried(ask: Asked, change: _Change, best: Best) -> ClusterChoice | None:
 
 
 def _affordable(ask: Asked, device: Accelerator) -> bool:
-    """Whether a smaller plan may do with machines of it that the budget buys."""
-    sold = purchase(device) if ask.buys and ask.max_usd is not None else None
-    return sold is not None and sold.unit * sold.device_usd <= (ask.max_usd or 0.0)
+    """Whether a smaller plan may do with machines of it that the budget buys, or rents for a month to serve."""
+    if ask.max_usd is None:
+        return False
+    if ask.buys:
+        sold = purchase(device)
+        return sold is not None and sold.unit * sold.device_usd <= ask.max_usd
+    workload = ask.plan.workload
+    if not isinstance(workload, Inference) or workload.requests is not None:
+        return False
+    return any(price.usd_per_hour and price.usd_per_hour * HOURS_PER_MONTH <= ask.max_usd
+               for price in ask.offered(device.id))  # fmt: skip
 
 
 def _near(change: _Change, option: ClusterOption) -> NearPlan:

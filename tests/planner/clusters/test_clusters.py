@@ -399,6 +399,14 @@ def test_only_what_can_be_launched_takes_the_place_of_what_can():
         assert one["balanced_score"] == pytest.approx(first["balanced_score"] * times)
 
 
+def test_a_budget_of_a_month_that_no_cluster_keeps_has_plans_that_do():
+    load = {"kind": "inference", "request_rate": 1, "input_len": 500, "output_len": 200}
+    plan = {"model": "meta-llama/Llama-3.1-70B", "workload": load, "goal": {"budget_usd": 500}}
+    found = find("recommend_cluster")({"plan": plan, "accelerators": ["h200-sxm", "l4", "rtx-a6000", "rtx-4090"]})
+    assert not found["satisfied"]
+    assert any(row["usd"] <= 500 for row in found["nearest"])
+
+
 def test_the_knee_is_on_the_front_and_between_its_ends():
     # So long that hours count on any of them.
     found = find("recommend_cluster")(PLANS["full"] | {"dataset_tokens": "200B", "limit": 100, "accelerators": FEW})
