@@ -47,7 +47,8 @@ def kind_of(wanted):
 
 
 class DeviceTimer:
-    """Times functions on one device until its time is used up, and says what it found."""
+    """Times functions on one device until its time is used up, and says what it found. The first size of each part is
+    tried however late it is."""
 
     def __init__(self, kind, seconds, folder):
         self.kind, self.folder = kind, folder
@@ -159,7 +160,7 @@ def matmuls(timer):
     for place, (name, made) in enumerate(kinds.items()):
         timer.share(_MATMUL_PART / (1 - _MATMUL_PART * place))
         for m, n, k in shapes:
-            if timer.left <= 0:
+            if timer.left <= 0 and (m, n, k) != shapes[0]:
                 break
             try:
                 work = made(m, n, k)
@@ -175,7 +176,7 @@ def matmuls(timer):
 def memory(timer):
     timer.share(0.3)
     for size in _MOVED_BYTES:
-        if timer.left <= 0:
+        if timer.left <= 0 and size > _MOVED_BYTES[0]:
             return
         try:
             x = torch.ones(size // 4, device=timer.device)
@@ -195,7 +196,7 @@ def attention(timer):
     timer.share(0.5)
     dtype = torch.float32 if timer.kind == "cpu" else torch.bfloat16
     for length in _LENGTHS:
-        if timer.left <= 0:
+        if timer.left <= 0 and length > _LENGTHS[0]:
             return
         try:
             q, k, v = (torch.randn(1, _HEADS, length, _HEAD_DIM, device=timer.device, dtype=dtype) for _ in range(3))
