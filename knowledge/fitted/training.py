@@ -232,11 +232,12 @@ def calibration(
     attention: str = "flash",
     eight_bits: bool = False,
     split: str = "",
+    model: str = "",
 ) -> Calibration:
     """The factors for an accelerator and a framework; the nearest measured kin or defaults stand in, and say so.
 
     A blank name gives the defaults. `attention` is the plan's setting, with `eight_bits` for its operands,
-    and `split` another one where sequences are split.
+    and `split` another one where sequences are split. `model` is the architecture's id, of which own runs may be.
     """
     fitted = _fitted()
     devices, frameworks, memory = fitted["devices"], fitted["frameworks"], fitted["memory"]
@@ -251,7 +252,8 @@ def calibration(
         factors[key] = weighed[key]
     of_own = own.frameworks.get(framework_name, {}) if own else {}
     if own:
-        device = device | {name: value for name, value in own.device.items() if name in device or name == "step"}
+        device = device | {name: value for name, value in own.device.items() if name in device}
+        device |= {"step": own.device.get("step", 1.0) * own.models.get(model, 1.0)}
         factors |= {name: value for name, value in of_own.items() if name in factors}
     timed_as, trains = accelerator.timed_as if accelerator else "", bool(framework_name)
     _, matmuls = surface_rows(timed_as)

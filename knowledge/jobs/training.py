@@ -144,7 +144,7 @@ def _calibrated(
         _eight_bit_attention(plan, profile, architecture),
     )
     alone = "" if "attention" in plan.training.model_fields_set else profile.limits.split_attention
-    factors = calibration(family, profile.name, accelerator, kernel, eight, alone)
+    factors = calibration(family, profile.name, accelerator, kernel, eight, alone, architecture.id)
     if not alone:
         return factors, assumed
     more = f"; {alone} where sequences are split, which {profile.name} does with it alone"

@@ -23,10 +23,12 @@ _left_out: ContextVar[bool] = ContextVar("left_out", default=False)
 
 @dataclass(frozen=True)
 class OwnFactors:
-    """Of one family: `device` and, by framework, factors in place of the shipped ones; `runs` that they were fitted to,
-    and the half width of the 80 % interval of a step time by framework."""
+    """Of one family: `device` and, by framework, factors in place of the shipped ones; by model what its step takes
+    beyond that, as a multiple; `runs` that they were fitted to, and the half width of the 80 % interval of a step time
+    by framework."""
 
     device: dict[str, float]
+    models: dict[str, float]
     frameworks: dict[str, dict[str, float]]
     runs: dict[str, int]
     date: str
@@ -71,7 +73,7 @@ def _of(row: Any, date: str) -> OwnFactors | None:
     device, frameworks = _numbers(row.get("device")), row["frameworks"]
     runs = {name: int(each["runs"]) for name, each in frameworks.items() if _counted(each)}
     factors = {name: {k: v for k, v in _numbers(frameworks[name]).items() if k != "runs"} for name in runs}
-    return OwnFactors(device, factors, runs, date) if runs else None
+    return OwnFactors(device, _numbers(row.get("models")), factors, runs, date) if runs else None
 
 
 def _counted(row: Any) -> bool:

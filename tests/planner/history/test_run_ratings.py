@@ -138,6 +138,22 @@ def _components(before: Any, after: Any) -> list[tuple[float, float]]:
     return [(float(one[name][0]), float(other[name][0])) for name in COMPONENTS]
 
 
+def test_a_model_that_is_off_by_itself_speaks_for_others_the_less() -> None:
+    """Two models are as estimated and a third is slower however it is run: the third's estimates follow its own runs
+    more than those of a model that was never run."""
+    others = [run_of(1.0, model=model, seq_len=length) for model in ("Qwen/Qwen3-8B", "Qwen/Qwen3-14B")
+              for length in (2048, 4096)]  # fmt: skip
+    own_runs = [run_of(0.75, seq_len=length) for length in (2048, 4096, 8192)]
+    (fit,) = own.fitted([*others, *own_runs])
+    before, unseen = expected(), rate(model="mistralai/Mistral-7B-v0.1", tokens_per_s=1.0).expected_tokens_per_s
+    assert fit.models == {"meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B", "Qwen/Qwen3-14B"}
+    assert own.save([fit])
+    ratio = expected() / before
+    again = rate(model="mistralai/Mistral-7B-v0.1", tokens_per_s=1.0).expected_tokens_per_s
+    assert 0.7 < ratio < 0.9
+    assert again / unseen > 1.02 * ratio
+
+
 def test_what_does_not_help_is_not_used() -> None:
     (fit,) = own.fitted([run_of(1.0)])
     assert fit.after is None
