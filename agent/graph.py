@@ -53,6 +53,7 @@ from agent.wire import (
     turn_outcomes,
     turn_start,
 )
+from pages.rendering.first_lines import held
 
 RECURSION_LIMIT = 25
 # Rounds of think, act and join in one turn; below the recursion limit, so that the turn ends with an answer.
@@ -243,7 +244,7 @@ def _check(surroundings: Surroundings, state: State) -> dict[str, Any]:
     if drafted and (unfounded or denied or told):
         write(Discard())
     if not unfounded and not denied:
-        return {"answer": "\n\n".join(part for part in (told, text) if part), "ungrounded": []}
+        return {"answer": _laid_out(told, text), "ungrounded": []}
     if drafted and state["rounds"] < _MOST_ROUNDS and not state["rewritten"]:
         write(Remark(_why_rewritten(shown, denied)))
         return {"messages": [said(_send_back(shown, denied), by="check")], "rewritten": True}
@@ -255,8 +256,12 @@ def _check(surroundings: Surroundings, state: State) -> dict[str, Any]:
         text = mark(text, unfounded)
     others = [part for part in messages[-1]["parts"] if "text" not in part]
     last = {**messages[-1], "parts": [*others, {"text": text}]}
-    answer = "\n\n".join(part for part in (told, text) if part)
-    return {"messages": Overwrite([*messages[:-1], last]), "answer": answer, "ungrounded": shown}
+    return {"messages": Overwrite([*messages[:-1], last]), "answer": _laid_out(told, text), "ungrounded": shown}
+
+
+def _laid_out(told: str, text: str) -> str:
+    """The answer as every face shows it: its first lines, and all else folded; `told` are verdicts that it left out."""
+    return held("\n\n".join(part for part in (told, text) if part))
 
 
 def _after_check(state: State) -> str:
@@ -266,11 +271,16 @@ def _after_check(state: State) -> str:
 
 
 async def _thinking(model: ThinkingModel, turn: Turn, write: Callable[[Event], None], draft: bool) -> Thought:
-    """Runs a model to the end of its step, passing its text on as it comes."""
+    """Runs a model to the end of its step, passing a draft on as it comes, and what is no draft once it is whole."""
     async for piece in model.think(turn):
         if isinstance(piece, Thought):
+            if not draft and (text := text_of(piece.content)):
+                write(TextPiece(held(text)))
             return piece
-        write(Remark(piece.text) if isinstance(piece, Waiting) else TextPiece(piece, draft))
+        if isinstance(piece, Waiting):
+            write(Remark(piece.text))
+        elif draft:
+            write(TextPiece(piece, draft))
     raise ModelFailed(f"The model {model.name} stopped without an answer.")
 
 

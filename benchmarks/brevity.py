@@ -1,9 +1,10 @@
 """How many words an answer has at first, before anybody asks for its details.
 
 `python benchmarks/brevity.py [--all] [--show N] [FILE ...]` goes through conversations of tests/data as the offline
-planner answers them, and prints for each file the turns, the median and the ninth decile of words, and the most lines.
-Without files: a sample that takes seconds, which tests/agent/test_agent_brevity.py holds to its limits; `--all` goes
-through every file, `--show N` prints the N longest of each.
+planner answers them, and prints for each file the distinct answers, the median and the ninth decile of words, and the
+most lines, as a screen of 80 columns has them before the fold. Without files: one conversation of each file, which
+tests/agent/test_agent_brevity.py holds to its limits; `--all` goes through all of them, `--show N` prints the N longest
+of each file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import re
 import statistics
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,9 +22,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "agent")]
 
 import scoring  # noqa: E402 # pyright: ignore[reportMissingImports]
 
+from pages.rendering.first_lines import held  # noqa: E402
 from pages.rendering.fold import folded  # noqa: E402
+from pages.rendering.prose import laid_out  # noqa: E402
 
-SAMPLE = ("questions.yaml", "threads.yaml")
+FILES = sorted([*DATA.glob("questions*.yaml"), *DATA.glob("threads*.yaml")])
+WIDTH = 80
 _FILE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
 
@@ -34,23 +38,24 @@ def words(text: str) -> int:
 
 
 def lines(text: str) -> int:
-    """Lines that say something; the rule under a table's head says nothing."""
-    return sum(bool(_WORD.search(line)) for line in _FILE.sub("", text).splitlines())
+    """Lines of a screen that say something; the rule under a table's head says nothing."""
+    return sum(bool(_WORD.search(line)) for line in laid_out(_FILE.sub("", text), WIDTH, False).splitlines())
 
 
-def leads(file: Path, every: int = 1) -> list[tuple[scoring.Said, str]]:
-    """Each turn that called a tool, of each `every`th conversation, and what is told of it at first."""
-    told: list[tuple[scoring.Said, str]] = []
-    for conversation in scoring.conversations(file)[::every]:
+def leads(file: Path, most: int | None = None) -> list[tuple[scoring.Said, str]]:
+    """Each turn of the first conversations, or of all, and what is told of it at first; a text that was told before is
+    left out."""
+    told: dict[str, scoring.Said] = {}
+    for conversation in scoring.conversations(file)[:most]:
         with scoring.home():
-            turns = list(scoring.talk([turn["say"] for turn in conversation]))
-        told += [(turn, folded(turn.answer).lead) for turn in turns if turn.calls]
-    return told
+            for turn in scoring.talk([turn["say"] for turn in conversation]):
+                told.setdefault(folded(held(turn.answer)).lead, turn)
+    return [(turn, text) for text, turn in told.items()]
 
 
-def decile(values: Iterable[int]) -> float:
-    """The ninth."""
-    return statistics.quantiles(values, n=10, method="inclusive")[-1]
+def decile(values: Sequence[int]) -> float:
+    """The ninth; of one value that."""
+    return statistics.quantiles(values, n=10, method="inclusive")[-1] if len(values) > 1 else values[0]
 
 
 def main() -> None:
@@ -59,12 +64,12 @@ def main() -> None:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--show", type=int, default=0)
     chosen = parser.parse_args()
-    named = [Path(name) for name in chosen.files] or [DATA / name for name in SAMPLE]
-    files = sorted(DATA.glob("*.yaml")) if chosen.all else named
+    files = [Path(name) for name in chosen.files] or FILES
+    most = None if chosen.all or chosen.files else 1
     print(f"{'file':36}{'answers':>8}{'median':>8}{'p90':>8}{'lines':>8}")
     every: list[str] = []
     for file in files:
-        told = [text for _, text in leads(file)]
+        told = [text for _, text in leads(file, most)]
         every += told
         _row(file.stem, told)
         for text in sorted(told, key=words, reverse=True)[: chosen.show]:

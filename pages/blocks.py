@@ -87,6 +87,11 @@ class Prose:
 
 
 @dataclass(frozen=True)
+class Aside(Prose):
+    """Prose of a lead that gives way first where lines are short: it stands last, before what can be said next."""
+
+
+@dataclass(frozen=True)
 class Chart:
     """A plot: bars or curves, drawn where pictures were asked for. `places` of its series in the palette where they
     are not those in the plot: a part keeps its colour however many others there are."""
@@ -122,13 +127,14 @@ class Steps:
         return f"{NEXT} {' · '.join(f'“{text}”' for text in self.sentences)}"
 
 
-NEXT = "Next:"
+NEXT, READ_AS, UNREAD = "Next:", "Assumed:", "I could not place "
+"""How what can be said next, how words were read, and what was not, begin in a lead."""
 
 
 def capitalised(words: str) -> str:
-    """The words as a sentence begins; names keep their letters, and so does one with a digit at the start."""
+    """The words as a sentence begins; names keep their letters, and so does one with a digit, or of a field."""
     first = words.partition(" ")[0]
-    return words if any(map(str.isdigit, first)) else f"{words[:1].upper()}{words[1:]}"
+    return words if any(map(str.isdigit, first)) or "_" in first else f"{words[:1].upper()}{words[1:]}"
 
 
 def offered(answer: str) -> list[str]:
@@ -150,7 +156,7 @@ def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
             details += [*front, *behind]
         else:
             lead.append(block)
-    return sorted(lead, key=lambda block: isinstance(block, Steps)), details
+    return sorted(lead, key=lambda block: (isinstance(block, Steps), isinstance(block, Aside))), details
 
 
 def value_of(row: Row) -> str:

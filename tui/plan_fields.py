@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Overrides, Plan, Training, merge, parse_count
+from pages.results.plan import config_name
 from planner.requests import FLAT_PATHS, SERVING_PATHS
 
 Data = Mapping[str, Any]
@@ -120,7 +121,7 @@ def shown(value: Any) -> str:
         tries = (f"{value / size:g}{suffix}" for size, suffix in sizes if value >= size)
         return next((text for text in tries if "e" not in text and parse_count(text) == value), repr(value))
     if isinstance(value, Mapping):
-        return str(value.get("name") or value.get("_name_or_path") or "given as a configuration")
+        return config_name(value)
     return str(value)
 
 

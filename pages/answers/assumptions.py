@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from knowledge import figures
-from pages.blocks import Block, Prose
+from pages.blocks import READ_AS, Block, Prose
 from pages.results import basis
 from planner.money.results import CostEstimate
 from planner.result import Assumption, Evidence
@@ -76,7 +76,7 @@ def taken_data(assumptions: Iterable[Assumption]) -> str:
     taken = next((item for item in assumptions if item.field == DATA), None)
     if taken is None:
         return ""
-    return f"Assumed: {figures.count(taken.value)} tokens, {taken.why.partition(' (')[0]}; say how many you have."
+    return f"{READ_AS} {figures.count(taken.value)} tokens, {taken.why.partition(' (')[0]}; say how many you have."
 
 
 def how_sure(evidence: Iterable[Evidence]) -> Block:

@@ -16,6 +16,7 @@ from pages.answers.plan import (
     replica_words,
 )
 from pages.blocks import Block, Prose
+from pages.results.fields import field_name
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingCost, ServingEstimate
@@ -95,9 +96,10 @@ def _others(plan: Plan) -> dict[str, str]:
     workload = plan.workload
     rows = {name: getattr(workload, name) for name in type(workload).model_fields if name not in _TOLD}
     if isinstance(workload, Training):
-        rows |= {f"LoRA {name}": value for name, value in workload.lora.model_dump().items()}
-    rows |= {"network": plan.cluster.interconnect, "beside": plan.cluster.beside, **plan.overrides.model_dump()}
-    return {name.replace("_", " "): _NOTHING if row is None else figures.plain(row) for name, row in rows.items()}
+        rows |= {f"lora.{name}": value for name, value in workload.lora.model_dump().items()}
+    rows |= {"cluster.interconnect": plan.cluster.interconnect, "beside": plan.cluster.beside}
+    rows |= plan.overrides.model_dump()
+    return {field_name(name): _NOTHING if row is None else figures.plain(row) for name, row in rows.items()}
 
 
 def _settings(plan: Plan) -> dict[str, str]:

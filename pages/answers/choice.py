@@ -9,7 +9,7 @@ from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, load_words, model_words
 from pages.answers.serving import CALLED, LATENCIES, SERVED
-from pages.blocks import Block, Prose, capitalised
+from pages.blocks import Aside, Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
 from planner.serving.patience import beside, opening
@@ -96,9 +96,10 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
         f"{first}{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: "
         f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
     )
-    text = f"That is {figures.percent(one.utilisation)} of its capacity, limited by {_limit(one.limited_by)}."
+    full = f"It is {figures.percent(one.utilisation)} used, limited by {_limit(one.limited_by)}."
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
-    return [verdict(head, True, sized.warnings, text), *(sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else [])]
+    table = sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else []
+    return [verdict(head, True, sized.warnings), *table, Aside(full)]
 
 
 def _limit(name: str) -> str:

@@ -9,7 +9,7 @@ from knowledge import figures
 from pages.answers.assumptions import taken_data
 from pages.answers.change import ShortAnswer
 from pages.answers.plan import complete, hardware_words, run_words
-from pages.blocks import Block, Folded, Headline, Prose, Steps, capitalised
+from pages.blocks import Aside, Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
 from pages.results.limits import doubt_words, limit_words
 from pages.results.money import (
@@ -34,7 +34,7 @@ _MOST_OTHERS = 4
 _MOST_NAMES, _MOST_WHYS = 3, 2
 _NOT_TRIED = ("filtered", "not_offered", "not_tried", "no_framework")
 # What is told of the first choice beside what it was before.
-_TOLD = ("hours", "usd", "ttft_s", "tpot_s")
+_TOLD = {"hours": "{}", "usd": "{}", "ttft_s": "TTFT {}", "tpot_s": "TPOT {}"}
 # The figure of a run that each order goes by, and how the limits are said that it was taken within.
 _RANKED = {"cost": "usd", "time": "hours"}
 _WITHIN = {"deadline_h": "in time", "budget_usd": "within budget"}
@@ -59,23 +59,28 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
     cheapest = "" if monthly or not clusters.satisfied else _cheapest(clusters)
     closest = _closest_change(clusters) if clusters.satisfied else ""
-    what = " ".join(filter(None, (doubt, _pays(first), cheapest, closest, what, taken_data(clusters.assumptions))))
+    hurts = " ".join(filter(None, (doubt, _pays(first), closest)))
+    beside = " ".join(filter(None, (cheapest, what)))
     sure = not (doubt or limits.doubtful)
     head = (
         Headline(
             " ".join([*limits.doubtful, f"{_take(first)} {told}.", *limits.kept]),
             True,
-            what,
+            hurts,
             beware=not sure,
         )
         if clusters.satisfied
-        else Headline(" ".join(["Nothing meets every limit.", *limits.broken]), False, f"The closest is {told}. {what}")
+        else Headline(
+            " ".join(["Nothing meets every limit.", *limits.broken]), False, f"The closest is {told}. {hurts}".strip()
+        )
     )
     looser = [_with_twice(row) for row in clusters.looser[:1]]
     later = f"Prices of {clusters.priced}. Your next question will be about the first, unless you name another."
     return [
         head,
         *map(Prose, looser),
+        Aside(beside),
+        Aside(taken_data(clusters.assumptions)),
         Folded([Prose(" ".join(clusters.why))]),
         *near(clusters.nearest),
         *options(clusters.options[:_MOST_ROWS], clusters.sort),
@@ -98,7 +103,7 @@ def _why_none(clusters: RecommendedCluster) -> str:
 def _closest_change(clusters: RecommendedCluster) -> str:
     """What would change the first choice, of what is within the uncertainty if anything is."""
     row = min(clusters.winner_changes, key=lambda row: not row.within, default=None)
-    return winner_words(row) if row else ""
+    return winner_words(row).replace(_named(clusters.options[0]), "it") if row else ""
 
 
 def _next(clusters: RecommendedCluster) -> list[Block]:
@@ -119,7 +124,11 @@ def _of_first(clusters: RecommendedCluster) -> list[str]:
 def first_cluster(clusters: RecommendedCluster) -> ShortAnswer:
     """The first choice in short, for what is asked next."""
     first = clusters.options[0]
-    told = {name: figures.shown(name, value) for name in _TOLD if (value := getattr(first, name)) is not None}
+    told = {
+        name: text.format(figures.shown(name, value))
+        for name, text in _TOLD.items()
+        if (value := getattr(first, name)) is not None
+    }
     settings = {"first choice": _named(first), "program": f"{first.framework or first.engine}: {first.summary}"}
     return ShortAnswer(told, settings, first.hours)
 

@@ -95,7 +95,7 @@ def _spot(cost: CostEstimate) -> str:
     if row is None or row.spot_usd_per_hour is None or cost.usd is None:
         return ""
     text = f"**Spot** {row.instance} of {row.provider}: {figures.usd(row.spot_usd_per_hour)} an hour, "
-    text += f"{figures.usd(cost.usd)} with the time lost to interruptions"
+    text += "the time lost to interruptions included"
     best = _cheapest_by_hour(cost)
     for other in {row.provider: row, **({best.provider: best} if best else {})}.values():
         if other.usd is not None and other.usd_per_hour is not None:
@@ -140,16 +140,14 @@ def cheaper_tokens(cost: CostEstimate, search: BestServing) -> str:
 
 
 def on_spot(cost: CostEstimate) -> str:
-    """'Spot is cheaper: $473 with the time lost to interruptions, $945 on demand.' for whoever asks whether."""
+    """'Spot is cheaper (on demand $945).' for whoever asks whether."""
     if cost.price != "spot" or cost.usd is None:
         return ""
     usual = _cheapest_by_hour(cost)
     if usual is None or usual.usd is None:
         return ""
     verdict = "Spot is cheaper" if cost.usd < usual.usd else "Spot is not cheaper"
-    return (
-        f"{verdict}: {figures.usd(cost.usd)} with the time lost to interruptions, {figures.usd(usual.usd)} on demand."
-    )
+    return f"{verdict} (on demand {figures.usd(usual.usd)})."
 
 
 def _savings(cost: CostEstimate) -> list[Saving]:

@@ -13,7 +13,7 @@ from knowledge import figures
 from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
+from pages.blocks import READ_AS, Aside, Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
 from pages.results.estimate import memory_words, misfit
 from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
@@ -71,8 +71,8 @@ def training(
         beside = [Prose(money.carbon_by_hours(bill)), *beside]
     if "layout" in asked:
         head = _verdict(estimate, bill, asked, layout)
-        left = [told, f"{decides}."] if layout in head.text else [layout, told, f"{decides}."]
-        return [head, *map(Prose, left), *beside]
+        left = [told] if layout in head.text else [layout, told]
+        return [head, *map(Prose, left), *beside, Aside(f"{decides}.")]
     wished = [values[name] for name in _wished(asked) if name in values][:_MOST_WISHED]
     if "why" in asked and not set(map(_last, asked)) & _OF_LEAD:
         # What binds it is the figure asked for.
@@ -84,8 +84,8 @@ def training(
     if figure and figure in head.text:
         others = [text for name, text in values.items() if text not in wished and name not in elsewhere]
         told = f"{capitalised(', '.join(others))}." if others else ""
-    left = [told, *([] if again else [layout if decides in head.text else f"{decides}. {layout}"])]
-    return [head, *map(Prose, filter(None, left)), *beside]
+    how = [] if again else [Aside(layout if decides in head.text else f"{decides}. {layout}")]
+    return [head, *([Prose(told)] if told else []), *beside, *how]
 
 
 def _last(path: str) -> str:
@@ -139,6 +139,10 @@ def _generating(estimate: TrainingEstimate) -> str:
     return f", {figures.percent(seconds / estimate.time.step_s)} of it generation" if seconds else ""
 
 
+def _step(estimate: TrainingEstimate, seconds: str) -> str:
+    return f"{seconds} per step{_generating(estimate)}"
+
+
 # From this part of the hours on what machines that fail take is told beside them.
 _LOST = 0.02
 
@@ -154,7 +158,7 @@ def _mfu_of_hours(estimate: TrainingEstimate) -> str:
 _OF_RUNS: Mapping[str, Callable[[TrainingEstimate], str]] = {
     "tokens_per_s": lambda estimate: f"{figures.rate(estimate.throughput.tokens_per_s)} tokens/s",
     "mfu": lambda estimate: f"{_mfu(estimate.throughput)}{_mfu_of_hours(estimate)}",
-    "step_s": lambda estimate: f"{figures.held(estimate.time, 'step_s')} per step{_generating(estimate)}",
+    "step_s": lambda estimate: _step(estimate, figures.held(estimate.time, "step_s")),
 }
 _OF_BILLS: Mapping[str, Callable[[CostEstimate], str]] = {
     "usd": money.priced,
@@ -182,6 +186,9 @@ def _figures(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     """The first figures of a run by name, those asked for first."""
     values = {name: write(estimate) for name, write in _OF_RUNS.items()}
     values["hours"] = figures.held(estimate.run or bill, "hours") if estimate.run or bill else ""
+    if values["hours"] and "step_s" not in _wished(asked):
+        # As wide an interval as that of the hours.
+        values["step_s"] = _step(estimate, figures.shown("step_s", estimate.time.step_s))
     values |= {name: write(bill) if bill else "" for name, write in _OF_BILLS.items()}
     # Beside whether it fits, how long it takes and what it costs say more than a step does, which was not named.
     broad = "fit" in asked and estimate.run is not None
@@ -226,7 +233,8 @@ def serving(
     several = rate.output_tokens_per_s_per_device < rate.output_tokens_per_s
     more = [f"{figures.rate(rate.output_tokens_per_s_per_device)} output tokens/s per device"] if several else []
     if "room" not in estimate.warning_kinds.values():
-        more.append(f"room for {figures.whole(need.max_concurrency)} requests of full length")
+        many = f"{figures.whole(need.max_concurrency)} request{'s' * (need.max_concurrency != 1)}"
+        more.append(f"room for {many} of full length")
     binds, others = f"Bottleneck: {estimate.bottleneck}.", f"{capitalised('; '.join(more))}." if more else ""
     if why and verdict.good and not limits.broken:
         told, binds = f"{binds} {told}", ""
@@ -234,7 +242,7 @@ def serving(
         replace(verdict, text=told, more=" ".join(filter(None, (doubt, verdict.more))),
                 good=verdict.good and not limits.broken, beware=bool(estimate.warnings or limits.doubtful)),
         Prose(money.of_all_requests(bill) if bill else ""),
-        Prose(" ".join(filter(None, (binds, others)))),
+        Aside(" ".join(filter(None, (binds, others)))),
     ]  # fmt: skip
 
 
@@ -261,14 +269,15 @@ def verdict(sentence: str, good: bool | None, warnings: Sequence[str] = (), more
 
 
 def short(blocks: Sequence[Block], sentences: int = 1, rows: int = MOST_ROWS) -> list[Block]:
-    """The first blocks, the first `rows` of the first table and what to do next at first; all else is folded."""
-    lead, behind = ranked([block for block in blocks if not isinstance(block, Steps)])
-    steps = [block for block in blocks if isinstance(block, Steps)]
+    """The first blocks, the first `rows` of the first table, asides and what to do next at first; all else is
+    folded."""
+    lead, behind = ranked([block for block in blocks if not isinstance(block, Steps | Aside)])
+    last = [block for block in blocks if isinstance(block, Steps | Aside)]
     front, rest = lead[:sentences], lead[sentences:]
     table = next((block for block in rest if isinstance(block, Table)), None)
     if rows and table and len((narrow := slim(table, rows, _WIDEST)).head) > 1:
         front.append(replace(narrow, title=""))
-    return [*front, *steps, Folded([*rest, *behind])]
+    return [*front, *last, Folded([*rest, *behind])]
 
 
 def of_a_range(blocks: Sequence[Block]) -> list[Block]:
@@ -322,7 +331,7 @@ def read_as(readings: Sequence[str]) -> list[Block]:
     words = [text.rstrip(".") for text in readings]
     short = [without_others(text) for text in words][:_MOST_READINGS]
     more = [Folded([Note("Read as", words)])] if short != words else []
-    return [Prose(f"Assumed: {'; '.join(short)}."), *more]
+    return [Prose(f"{READ_AS} {'; '.join(short)}."), *more]
 
 
 def without_others(reading: str) -> str:

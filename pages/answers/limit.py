@@ -11,7 +11,7 @@ from pages.answers import memory, steps
 from pages.answers.change import ShortAnswer, settings_of
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, kind_words, layout_words, length_words, run_words
-from pages.blocks import Block, Folded, Prose, capitalised
+from pages.blocks import Aside, Block, Folded, Prose, capitalised
 from pages.results.columns import Column, table
 from pages.results.estimate import component, memory_words
 from pages.results.needs import hosted_words, switched_on
@@ -49,11 +49,10 @@ def answer(limit: Limit) -> list[Block]:
 def training(limit: Limit) -> list[Block]:
     """The limit in a sentence, why it is there, and the layout and memory at it."""
     by = _OTHERS.get(limit.limited_by, component(limit.limited_by))
-    more = " ".join(filter(None, (_takes(limit), _room(limit))))
-    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, more)
+    head = verdict(_verdict(limit), limit.value is not None, limit.warnings, _room(limit))
     if limit.tight:
         head = replace(head, beware=True)
-    blocks: list[Block] = [head, _bound(limit, by)]
+    blocks: list[Block] = [head, _bound(limit, by), Aside(_takes(limit))]
     if limit.value is None:
         return blocks
     if not isinstance(chosen := limit.chosen, ServingChoice):

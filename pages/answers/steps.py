@@ -35,7 +35,7 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool
     assert isinstance(workload, Training)
     if not estimate.memory.fits:
         winning = [_said(row) for row in estimate.decides if row.fits]
-        return next_steps([*winning, "how many GPUs do I need?"])
+        return next_steps([*winning, _how_many(estimate)])
     known = estimate.run is not None
     open_ = [] if priced else ["what does it cost?"] if known else []
     faster = ["explain the step time"] if slow else ["make it faster"]
@@ -46,11 +46,16 @@ def serving(estimate: ServingEstimate, written: bool, priced: bool = False) -> l
     workload = complete(estimate.plan).workload
     assert isinstance(workload, Inference)
     if not estimate.memory.fits or estimate.meets_slo is False:
-        return next_steps([*_better(estimate.decides), "how many GPUs do I need?"])
+        return next_steps([*_better(estimate.decides), _how_many(estimate)])
     # What a card of one's own costs an hour is not the next question.
     own = find_accelerator(str(complete(estimate.plan).cluster.accelerator)).value.personal
     last = "how many users can it serve?" if own or priced else "what does it cost?"
     return next_steps([*_better(estimate.decides), *([] if written else ["write the files"]), last])
+
+
+def _how_many(estimate: TrainingEstimate | ServingEstimate) -> str:
+    """Of the same devices: a question for GPUs is for any of them."""
+    return f"how many {complete(estimate.plan).cluster.accelerator} do I need?"
 
 
 def limit(extent: Limit) -> list[Block]:

@@ -10,7 +10,8 @@ from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block
-from pages.results.many import field_name, points
+from pages.results.fields import field_name
+from pages.results.many import points
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from knowledge.figures import plain
 from pages.blocks import Block, Folded, Note
+from pages.results.fields import field_name
 from planner.result import Assumption, Evidence
 
 
@@ -27,5 +28,5 @@ def assumed(assumptions: Sequence[Assumption]) -> list[str]:
     """One line for each reason, as many fields share theirs."""
     by_reason: dict[str, list[str]] = {}
     for row in assumptions:
-        by_reason.setdefault(row.why, []).append(f"{row.field.rpartition('.')[2]} {plain(row.value)}")
-    return [f"{', '.join(fields)}: {why}" for why, fields in by_reason.items()]
+        by_reason.setdefault(row.why, []).append(f"{field_name(row.field)} {plain(row.value)}")
+    return [f"{', '.join(dict.fromkeys(fields))}: {why}" for why, fields in by_reason.items()]

@@ -15,6 +15,7 @@ from pages.blocks import Block, Chart, Figures, Headline, Table, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.estimate import in_words
+from pages.results.fields import field_name
 from pages.results.limits import doubt_words, in_doubt, untold
 from pages.results.plan import plan_figures
 from planner.plots import Plot, Series
@@ -148,19 +149,6 @@ def _changing(rows: Sequence[Any], fields: Sequence[str] = ()) -> list[Column]:
 
 def _swept(field: str) -> Column:
     return field_name(field), lambda row: plain(row.values.get(field))
-
-
-_FIELDS = {
-    "cluster.count": "devices", "workload.seq_len": "sequence length", "layout.zero_stage": "ZeRO stage",
-    "workload.lora.rank": "LoRA rank", "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
-    "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
-}  # fmt: skip
-
-
-def field_name(path: str) -> str:
-    """What a field of a plan is called where a plan runs over its values."""
-    name = path.rpartition(".")[2]
-    return _FIELDS.get(path, name.upper() if len(name) == 2 else figures.label(name))
 
 
 def _serves(result: Sweep) -> bool:

@@ -128,16 +128,17 @@ def beside_api(api: ApiComparison) -> str:
     """From which volume on a deployment costs less than an API, and what that API costs."""
     told = f"{usd(api.median_usd_per_million_output_tokens)} per million output tokens, prompts included"
     if api.named_usd_per_million_tokens is not None:
-        other = f"an API at {usd(api.named_usd_per_million_tokens)} per million tokens ({told})"
+        price = f"{usd(api.named_usd_per_million_tokens)} per million tokens ({told})"
     elif api.provider_count > 1:
-        other = f"an API ({told}: the median of {api.provider_count} providers)"
+        price = f"{told}: the median of {api.provider_count} providers"
     else:
-        other = f"an API ({told}: the one provider known)"
+        price = f"{told}: the one provider known"
+    other = f"an API ({price})" if api.named_usd_per_million_tokens is None else f"an API at {price}"
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
         return f"No {'purchase ' if api.owned else ''}price of this deployment is known to set beside {other}."
     if load > 1.0:
-        return f"An API is cheaper at any load: {other} costs less than this deployment kept busy."
+        return f"An API is cheaper at any load: {price}, less than this deployment kept busy."
     volume = f"{whole(tokens / 1e6)} million output tokens a month"
     month = f"{shown('usd_per_month', api.usd_per_month)} a month{' to own' if api.owned else ''}"
     return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {month}."

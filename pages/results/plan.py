@@ -36,12 +36,21 @@ def plan_figures(plan: Data | None) -> list[Block]:
     return [Figures(plan_lines(plan))] if plan else []
 
 
+# Keys of a config that say its name.
+_NAMED_BY = ("name", "_name_or_path")
+
+
+def config_name(model: Data) -> str:
+    """What a model is called that is given as a config and not by a name of the catalogue."""
+    return str(next((model[key] for key in _NAMED_BY if model.get(key)), "own config"))
+
+
 def plan_lines(plan: Data) -> list[tuple[str, str]]:
     """The plan in a few labelled lines."""
     workload, cluster = plan.get("workload") or {}, plan.get("cluster") or {}
     layout, goal = plan.get("layout") or {}, plan.get("goal") or {}
     model = plan.get("model")
-    lines = [("model", one_line(model) if isinstance(model, str) else "given as a configuration")]
+    lines = [("model", one_line(model if isinstance(model, str) else config_name(model or {})))]
     if workload.get("kind") == "inference":
         lines.append(("serving", _words(workload, "engine", "software_version", "weight_dtype", "scenario")))
         lines.append(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.figures import NONE, gib, label, percent, rate, ratio, seconds, shown
-from pages.blocks import Block, Chart, Figures, Headline, Note, Row, Table
+from pages.blocks import Aside, Block, Chart, Figures, Headline, Note, Row, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 
@@ -34,7 +34,12 @@ _ENDS = ("out of memory", "it stopped")
 
 
 def rating(result: RunRating) -> list[Block]:
-    return [verdict(result), *rated(result), *tail(result.warnings, result.assumptions, result.evidence)]
+    return [
+        verdict(result),
+        Aside(_reasons(result)[1]),
+        *rated(result),
+        *tail(result.warnings, result.assumptions, result.evidence),
+    ]
 
 
 def verdict(result: RunRating) -> Headline:
@@ -52,16 +57,18 @@ def verdict(result: RunRating) -> Headline:
         f"{words}. {measured}; {expected}.",
         _VERDICTS[result.verdict],
         beware=bool(result.findings),
-        more=_reasons(result) if result.verdict == "low" else "",
+        more=_reasons(result)[0],
     )
 
 
-def _reasons(result: RunRating) -> str:
-    """Why a run is slow, as far as a plan says, and what would help most."""
+def _reasons(result: RunRating) -> tuple[str, str]:
+    """(Why a run is slow, as far as a plan says, what would help most): nothing of one that is as fast as expected."""
+    if result.verdict != "low":
+        return "", ""
     beside = _BESIDE_THE_PLAN if result.mfu is not None else _BESIDE_A_DEPLOYMENT
     likely = "Likely: " + "; ".join(map(_cause, result.causes[:_TOLD])) + "." if result.causes else beside
     gains = " · ".join(f"{row.what} ({percent(row.gain)} more)" for row in result.gains[:_TOLD])
-    return f"{likely} Faster in any case: {gains}." if gains else likely
+    return likely, f"Faster in any case: {gains}." if gains else ""
 
 
 def rated(result: RunRating) -> list[Block]:
@@ -86,7 +93,8 @@ def rated(result: RunRating) -> list[Block]:
 
 def _cause(row: LikelyCause) -> str:
     return (
-        f"{row.what} (then {rate(row.explained_tokens_per_s)} tokens/s are expected, {percent(row.gain)} more without)"
+        f"{row.what} (with it {rate(row.explained_tokens_per_s)} tokens/s are expected, without it {percent(row.gain)} "
+        "more)"
     )
 
 

@@ -529,7 +529,7 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
         yield UNMET
     serving = isinstance(ask.plan.workload, Inference)
     if not serving and options[0].hours is None:
-        yield "the plan names no data: ranked by USD per million tokens; give dataset_tokens for hours and USD"
+        yield "the plan names no data: ranked by USD per million tokens; say how many tokens for hours and USD"
     if options[0].size_open:
         names = dict.fromkeys(option.provider for option in options if option.size_open and option.provider)
         yield open_words(list(names), options[0].count)

@@ -17,8 +17,8 @@ _TOLD = {
     "workload.ttft_slo_ms": "2 s to the first token, as no limit was named",
 }
 _SHORT = {
-    "workload.tpot_slo_ms": "at least 20 tokens/s for each user",
-    "workload.ttft_slo_ms": "at most 2 s to the first token",
+    "workload.tpot_slo_ms": "20 tokens/s for each user",
+    "workload.ttft_slo_ms": "2 s to the first token",
 }
 Assumed = list[tuple[str, Any, str]]
 
@@ -66,7 +66,7 @@ def told(assumed: Assumed) -> list[str]:
 def opening(assumptions: Iterable[Assumption]) -> str:
     """The same as the beginning of an answer; empty where limits were named, or none was needed."""
     limits = [_SHORT[field] for field, *_ in kept(assumptions)]
-    return f"With {' and '.join(limits)}, as no limit was named: " if limits else ""
+    return f"With {' and '.join(limits)} (assumed): " if limits else ""
 
 
 def beside(why: Iterable[str], assumptions: Iterable[Assumption]) -> list[str]:

@@ -36,7 +36,7 @@ _WAYS_OUT = {
     "serialisation": "spread the run over more nodes, so that each writes less",
 }
 # Of weights that a node loads whole, however many nodes there are.
-_WHOLE = "take a framework whose ranks load their own shards alone"
+_WHOLE = "take a framework whose ranks load their own shards"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _host_warnings(host: HostMemoryEstimate, loads: str) -> list[str]:
     over = [phase for phase in PHASES if host.phases[phase] > (least if host.fits else have)]
     takes = " and ".join(f"{_WHEN[phase]} takes {gib(host.phases[phase])}" for phase in over)
     if host.fits:
-        text = f"host memory can run out: {takes}; nodes of this kind usually have {gib(have)}, but some {gib(least)}"
+        text = f"host memory can run out: {takes}, nodes of this kind have {gib(least)} to {gib(have)}"
     else:
         whose = "of a node" if host.is_named else "that a node of this kind usually has"
         text = f"host memory runs out: {takes} of the {gib(have)} {whose}"
@@ -132,7 +132,7 @@ def _host_warnings(host: HostMemoryEstimate, loads: str) -> list[str]:
     way = _WAYS_OUT[largest]
     if host.phase == "loading" and largest == "weights" and loads != "own_shard":
         way = _WHOLE
-    return [f"{text}; {way}, or use machines with more host memory"]
+    return [f"{text}; {way}, or take nodes with more"]
 
 
 def _save_warnings(job: Job, save: SaveEstimate, gathered_bytes: float) -> list[str]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
+from knowledge.figures import label
 from knowledge.offers import is_unstarted, runs_on
 from launchers.choice import frameworks_started, usual_program
 from launchers.render import render, unsaid
@@ -30,7 +31,7 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
         others = (plan.patch({"workload.framework": name}) for name in frameworks_started() if runs_on(name, device))
         if any(_refused(other, stated) is None for other in others):
             return []
-    what = f"such a run on {device.name}: {first.field.rpartition('.')[2]}: {first.problem}"
+    what = f"such a run on {device.name}: {label(first.field)}: {first.problem}"
     return [f"Shardwise writes no launch files for {what}"]
 
 

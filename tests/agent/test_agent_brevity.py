@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import part
 
+from agent import session
 from pages.blocks import Block, Details, Figures, Folded, Headline, Note, Prose, ranked
 from pages.rendering import fold, html, markdown, terminal
+from pages.rendering.first_lines import held
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -23,22 +25,33 @@ from scoring import Said
 
 _LINES = 8
 _MEDIAN, _DECILE = 90, 160
-_EVERY = part(2, 1)
+# Conversations of each file of questions.
+_MOST = part(1, 5)
 
 
 @cache
 def _answers() -> list[tuple[Said, str]]:
-    return [pair for name in brevity.SAMPLE for pair in brevity.leads(brevity.DATA / name, _EVERY)]
+    return [pair for file in brevity.FILES for pair in brevity.leads(file, _MOST)]
 
 
 def test_answers_are_short() -> None:
     told = [text for _, text in _answers()]
     counts = [brevity.words(text) for text in told]
-    assert len(counts) > 100 / _EVERY
+    assert len(counts) > 2 * len(brevity.FILES)
     assert statistics.median(counts) <= _MEDIAN
     assert brevity.decile(counts) <= _DECILE
     for text in told:
         assert brevity.lines(text) <= _LINES, text
+
+
+def test_every_face_is_given_the_first_lines() -> None:
+    """Whichever model answers: what a conversation tells is held to them."""
+    answer = session.ask(
+        "Full fine-tuning of Qwen2.5-72B on 12 H100 with 10M tokens on spot: what does it cost?", approve=False
+    )
+    lead = fold.folded(answer["answer"]).lead
+    assert 1 < brevity.lines(lead) <= _LINES
+    assert answer["answer"] == held(answer["answer"])
 
 
 def test_what_hurts_colours_the_first_line() -> None:
@@ -49,7 +62,7 @@ def test_what_hurts_colours_the_first_line() -> None:
             (o.result for o in turn.outcomes if isinstance(o.result, TrainingEstimate | ServingEstimate)), None
         )
         first = next(line for line in text.splitlines() if line and not line.startswith("I could not place"))
-        assert not first.startswith("Assumed"), text
+        assert not first.startswith("Assumed:"), text
         # A search and a limit answer with what they found; what was refused beside a run, and files that are not of the
         # layout that was chosen, are told before it.
         refused = first.startswith(("I cannot do that", "⚠ **The files use another layout"))

@@ -124,7 +124,7 @@ def test_the_price_of_a_machine_is_that_of_its_devices(words: str, usd_per_devic
 def test_spot_stands_beside_on_demand_with_its_provider() -> None:
     (turn,) = talk(["full fine-tune llama-3.1-8b on 8 h100 with 2B tokens: how much would spot save me?"])
     (line,) = [line for line in turn.answer.splitlines() if line.startswith("**Spot**")]
-    assert "with the time lost to interruptions" in line
+    assert "the time lost to interruptions included" in line
     assert "; on demand " in line
     assert "unverified" not in turn.answer
 
@@ -200,7 +200,7 @@ def test_what_failures_take_is_answered_first(words: str, told: str) -> None:
 
 def test_what_would_change_the_choice_is_in_its_first_lines() -> None:
     (turn,) = talk(["which cluster should I rent to pretrain a 13B model on 300B tokens?"])
-    assert re.search(r"If .* (slower|more an hour).* comes first", turn.answer.splitlines()[0])
+    assert re.search(r"If it .* (slower|more an hour).* comes first", turn.answer.splitlines()[0])
 
 
 def test_an_api_is_weighed_against_a_deployment_for_the_load_of_a_month() -> None:

@@ -95,10 +95,7 @@ def test_a_load_is_sized_asked_again_and_then_tried_on_a_number() -> None:
     )
     assert names(sized) == names(more) == ["size_serving", "estimate_inference"]
     assert "can serve Llama-3.1-8B with 20 requests/s" in sized["answer"]
-    assert (
-        "With at least 20 tokens/s for each user and at most 2 s to the first token, as no limit was named: "
-        in sized["answer"]
-    )
+    assert "With 20 tokens/s for each user and 2 s to the first token (assumed): " in sized["answer"]
     assert arguments(more)["request_rate"] == 60.0
     assert arguments(more, 1)["count"] >= arguments(sized, 1)["count"]
     assert names(eight)[0] == "estimate_inference"

@@ -102,10 +102,15 @@ class TableScreen(WorkingScreen):
         return self.query_one(ListTable)
 
     def reload(self) -> None:
+        self.table.loading = not self.started
         self.do(self.load, self.take, "looking", group="load")
 
+    def failed(self, text: str) -> None:
+        self.table.loading = False
+        super().failed(text)
+
     def take(self, rows: Sequence[Row]) -> None:
-        self.started = True
+        self.started, self.table.loading = True, False
         known = {self._key(row): row for row in rows}
         self.marked = {key: known[key] for key in self.marked if key in known}
         columns = [column for column in self.columns if any(column.value(row) is not None for row in rows)]

@@ -1,0 +1,136 @@
+"""The first lines of an answer, held to what a person takes in at once, whichever model wrote it.
+
+An answer says what matters most first, so what gives way is what stands last: it goes behind `details`, whole or, of a
+list, a table or a paragraph, what has no room. The first paragraph, how words were read and what to do next stay.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from pages.blocks import NEXT, READ_AS, UNREAD
+from pages.rendering import fold
+from pages.rendering.prose import FENCE, split_blocks
+
+LINES, WIDTH = 8, 80
+# A table has two rows at least, as one row says what the verdict does.
+_LEAST_ROWS, _GAP = 2, 2
+_TITLE = re.compile(r"(#+ .+|\*\*[^*\n]+\*\*)")
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9“*`])")
+_CLAUSE = re.compile(r"(?<=;) ")
+_MARKUP = re.compile(r"\*\*|`|\\(?=[^\w\s])")
+
+
+def held(answer: str) -> str:
+    """The answer in Markdown with at most `LINES` lines of `WIDTH` columns before its fold. Files that it shows count
+    as none: they were asked for."""
+    parts = fold.folded(answer)
+    blocks = _blocks(parts.lead)
+    if sum(map(_lines, blocks)) <= LINES:
+        return answer
+    room = LINES - sum(_lines(block) for block in blocks if _stays(block))
+    kept: list[str] = []
+    moved: list[str] = []
+    for place, block in enumerate(blocks):
+        first, rest = (block, "") if _stays(block) or _lines(block) <= room else _cut(block, room, parts.details)
+        if not first and (place == 0 or fold.tone_of(block) or not any(map(_says, kept))):
+            # A verdict, and what hurts, stay.
+            first, rest = block, ""
+        room -= 0 if _stays(block) else _lines(first)
+        kept.append(first)
+        moved.append(rest)
+    behind = "\n\n".join(filter(None, [*moved, parts.details]))
+    return "\n\n".join(filter(None, [*kept, fold.written(behind) if behind else ""]))
+
+
+def _says(block: str) -> bool:
+    """Whether it is part of an answer and no notice of what was not read."""
+    return not _stays(block) and not block.startswith(UNREAD)
+
+
+def _stays(block: str) -> bool:
+    return block.startswith((NEXT, READ_AS)) or FENCE.search(block) is not None
+
+
+def _blocks(markdown: str) -> list[str]:
+    """Paragraphs, lists, tables and files; a title is one with what it is of."""
+    whole, last = split_blocks(markdown)
+    blocks: list[str] = []
+    for block in filter(None, (text.strip("\n") for text in (*whole, last))):
+        if blocks and _TITLE.fullmatch(blocks[-1]):
+            blocks[-1] += f"\n\n{block}"
+        else:
+            blocks.append(block)
+    return blocks
+
+
+def _lines(block: str) -> int:
+    """Lines of a screen that say something."""
+    if FENCE.search(block):
+        return int(not FENCE.match(block))
+    rows = [row for row in block.splitlines() if re.search(r"\w", row)]
+    table = [row for row in rows if row.startswith("|")]
+    if table:
+        head, each = _taken(table)
+        return len(rows) - len(table) + head + each * (len(table) - 1)
+    return sum(
+        len(textwrap.wrap(_MARKUP.sub("", row), WIDTH - _GAP * row.startswith("- "), break_on_hyphens=False))
+        for row in rows
+    )
+
+
+def _taken(rows: Sequence[str]) -> tuple[int, int]:
+    """Lines that the head of a table takes, and each of its rows: where it is too wide they are broken."""
+    each = 1 + (_width(rows[1:]) > WIDTH)
+    return max(each, 1 + (_width(rows) > WIDTH)), each
+
+
+def _width(rows: Sequence[str]) -> int:
+    """Columns of the rows of a table as they are laid out."""
+    cells = [[_MARKUP.sub("", cell.strip()) for cell in row.strip("|").split("|")] for row in rows]
+    return sum(max(map(len, column)) + _GAP for column in zip(*cells, strict=False))
+
+
+def _cut(block: str, room: int, details: str) -> tuple[str, str]:
+    """(What has room, what is left) of one block; a verdict is left whole, and only what is listed below it cut."""
+    title, gap, body = block.rpartition("\n\n")
+    lines = body.splitlines()
+    listed = [place for place, line in enumerate(lines) if line.startswith("- ")]
+    if all(line.startswith("|") for line in lines):
+        table, rest = _fewer_rows(body, room - bool(title), details)
+        return f"{title}{gap}{table}" if table else "", f"{title}{gap}{rest}" if rest else ""
+    if listed:
+        head, items = "\n".join(lines[: listed[0]]), lines[listed[0] :]
+        title = f"{title}{gap}{head}" if head else title
+        return _beginning(title, "\n", items, "\n", room) or ("", block)
+    if fold.tone_of(body):
+        return "", block
+    sentences = _beginning(title, gap, _SENTENCE.split(body), " ", room)
+    return sentences or _beginning(title, gap, _CLAUSE.split(body), " ", room, " …") or ("", block)
+
+
+def _beginning(
+    title: str, gap: str, parts: Sequence[str], between: str, room: int, end: str = ""
+) -> tuple[str, str] | None:
+    """The title with the first parts that there is room for, and the other parts; None where there is none."""
+    for count in range(len(parts) - 1, 0 if not (title and between == "\n") else -1, -1):
+        first, rest = between.join(parts[:count]), between.join(parts[count:])
+        text = f"{title}{gap}{first}{end}".strip("\n")
+        if _lines(text) <= room and not any(text.count(mark) % 2 for mark in ("**", "`")):
+            return text, rest
+    return None
+
+
+def _fewer_rows(block: str, room: int, details: str) -> tuple[str, str]:
+    """A table with as many rows as there is room for, those in bold before others; the whole of it behind, unless the
+    details have it."""
+    lines = block.splitlines()
+    head, each = _taken([line for line in lines if re.search(r"\w", line)])
+    most = (room - head) // each
+    left = [line.split("|")[1].strip() for line in lines[2:]]
+    places = sorted(range(2, len(lines)), key=lambda place: "**" not in lines[place])[: max(most, 0)]
+    rest = "" if all(name in details for name in left) else block
+    # Below the head there is a rule.
+    return ("\n".join(lines[place] for place in (0, 1, *sorted(places))) if most >= _LEAST_ROWS else "", rest)
