@@ -78,7 +78,14 @@ def decided(job: Job, layouts: Layouts, index: int) -> dict[str, bool | str]:
     """What the search decided of the options that one candidate has a use for, by name."""
     candidate = layouts.take(np.array([index]))
     names = [name for name in OPTIONS if left_open(job, name) and not idle(job, candidate, name)[0]]
-    return {name: _ON.get(name, True) if possible(job, candidate, name)[0] else _OFF.get(name, False) for name in names}
+    return {name: _on(job, name) if possible(job, candidate, name)[0] else _OFF.get(name, False) for name in names}
+
+
+def _on(job: Job, name: str) -> bool | str:
+    """What an option that is on is called: a dispatcher by the name that the framework's recipes have for it, whose
+    kernels were estimated with."""
+    usual = job.chosen(name)
+    return usual if isinstance(usual, str) and usual not in _UNASKED else _ON.get(name, True)
 
 
 def as_shipped(job: Job) -> Job:

@@ -109,6 +109,19 @@ def test_experts_are_split_over_tensor_ranks_where_the_framework_does_it(ep: int
     assert refused.value.field == "layout.etp"
 
 
+def test_a_dispatcher_is_written_by_the_name_that_it_was_estimated_with() -> None:
+    plan = {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "workload": {"framework": "megatron-bridge", "stage": "pretrain", "seq_len": 4096, "packing": True},
+        "cluster": {"accelerator": "h100-sxm", "count": 16, "per_node": 8},
+        "layout": {"tp": 2, "ep": 8},
+    }
+    estimate = estimate_plan(Plan.parse(plan))
+    assert isinstance(estimate, Planned)
+    assert estimate.settled_plan.training.moe_dispatcher == estimate.job.framework.recipe.moe_dispatcher == "hybridep"
+    assert agree("megatron-bridge", estimate.settled_plan)
+
+
 def test_layers_by_their_names_are_those_of_shared_experts_too() -> None:
     named = "q_proj,kv_a_proj_with_mqa,kv_b_proj,o_proj,gate_proj,up_proj,down_proj"
     plan = Plan.parse(
