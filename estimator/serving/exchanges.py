@@ -75,7 +75,7 @@ def lane_exchanges(job: ServingJob, these: Deployments, tokens: Floats, generati
         return np.zeros_like(tokens)
     ranks = these.tp * these.dp
     experts = connect(job.machine, job.device.network, ranks, np.ones_like(ranks))
-    every = tokens * job.running.hidden * job.wide_bytes * these.dp
+    every = tokens * _expert_inputs(job) * job.wide_bytes * these.dp
     seconds = job.factors.collective * (all_gather(experts, every) + reduce_scatter(experts, every))
     chosen = job.exchanges_directly(these)
     if chosen.any():
@@ -83,11 +83,16 @@ def lane_exchanges(job: ServingJob, these: Deployments, tokens: Floats, generati
     return np.where(sharing, shared * seconds, 0.0)
 
 
+def _expert_inputs(job: ServingJob) -> float:
+    """Elements of a token that experts read: the model's width, or the narrower one that it is projected to before."""
+    return float(max(block.expert_inputs for block in job.running.blocks if block.experts))
+
+
 def _direct(
     job: ServingJob, these: Deployments, experts: Group, tokens: Floats, generating: NDArray[np.bool_]
 ) -> Floats:
     """Of one layer, all-to-all in the format that the experts' matmuls read, and the results in 16 bits."""
-    hidden, top_k = float(job.running.hidden), float(max(block.top_k for block in job.running.blocks))
+    hidden, top_k = _expert_inputs(job), float(max(block.top_k for block in job.running.blocks))
     own = tokens / these.tp
     reached = these.ep * -np.expm1(top_k * np.log1p(-1.0 / np.maximum(these.ep, 1.0 + 1e-9)))
     # Kernels for few tokens send a copy for each expert, and are the only ones that graphs of generation hold; those

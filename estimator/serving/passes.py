@@ -189,6 +189,8 @@ def _one_batch(
     collective = collective + lane_exchanges(job, these, shared, reading == 0.0)
     if job.context_parts > 1:
         collective = collective + factors.collective * context_exchanges(job, these, checked)
+    # Every stage of a pipeline schedules and samples for itself, and has its own part of a pass to hide that behind.
+    stages = np.ones_like(these.pp) if job.engine.splits_layers else these.pp
     host = factors.host * (job.engine.host_step_s + job.engine.host_sequence_s * decoding)
     device = matmul + attention + memory + collective
     # What is launched kernel by kernel takes at least as long as the launches.
@@ -196,8 +198,9 @@ def _one_batch(
     launches = 0.0 if job.graphs else np.ones(tokens.shape)
     launches = np.where(replayed, launches, 1.0) * (factors.host * _launch_s(job))
     waits = np.maximum(0.0, launches - device)
-    host = np.maximum(0.0, host - device - waits) if job.engine.overlaps else host
-    return PassTime(matmul, attention, memory, collective, host + waits + factors.step_s)
+    hides = (stages <= 1.0) | job.engine.overlaps_stages if job.engine.overlaps else np.zeros(stages.shape, dtype=bool)
+    host = np.maximum(0.0, host - np.where(hides, (device + waits) / stages, 0.0))
+    return PassTime(matmul, attention, memory, collective, stages * (host + factors.step_s) + waits)
 
 
 def _starts(job: ServingJob, tokens: Floats) -> tuple[Floats, float, float]:
@@ -285,7 +288,7 @@ def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) 
         rows, reached = np.where(these.wide, even_rows, rows), np.where(these.wide, even_reached, reached)
     bandwidth = job.machine.accelerator.memory_bandwidth
     rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
-    hidden, width = float(job.running.hidden), block.expert_width / these.etp
+    hidden, width = float(block.expert_inputs), block.expert_width / these.etp
     matmuls = 3.0 if block.gated else 2.0
     seconds = expert_seconds(job.expert_kernel, rates, rows, reached, hidden, width, matmuls)
     if job.engine.row_products:

@@ -68,7 +68,8 @@ def test_experts_over_more_of_a_rack_serve_as_much_per_device(accelerator: str, 
     rates = [tokens_per_s(accelerator, engine, "deepseek-r1", "nvfp4", (1, n, n), 256) / n for n in (8, 16, 32, 64)]
     # Flat or rising: no step down, nor all of them together, is more than what counts as equal.
     assert all(more >= (1.0 - SLACK) * max(rates[: place + 1]) for place, more in enumerate(rates))
-    assert max(rates) > rates[0]
+    # What is published is flat or rising: the best of the wider ones gives up nothing that is seen.
+    assert max(rates[1:]) > 0.99 * rates[0]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
@@ -90,3 +91,33 @@ def test_no_server_answers_more_than_all_requests_at_once(
         job = serving_job(Plan.parse(plan))
         rates[scenario] = float(estimate(job, deployments(job)).output_tokens_per_s[0])
     assert max(rates.values()) <= 1.01 * rates["offline"]
+
+
+def test_stages_cost_what_was_published() -> None:
+    """TensorRT-LLM 1.0's performance overview: Llama-3.3-70B in 4 bits on RTX PRO 6000 cards, 128 tokens in and 2,048
+    out, makes 2,422, 2,496, 1,980 and 1,229 tokens/s per card on 1, 2, 4 and 8 stages."""
+    rates: list[float] = []
+    for stages in (1, 2, 4, 8):
+        workload = {
+            "kind": "inference", "engine": "trtllm", "software_version": "1.0", "weight_dtype": "nvfp4",
+            "kv_dtype": "fp8", "input_len": 128, "output_len": 2048, "requests": 3000, "scenario": "offline",
+        }  # fmt: skip
+        cluster = {"accelerator": "rtx-pro-6000-blackwell-server", "count": stages}
+        plan = {"model": "llama-3.3-70b", "cluster": cluster, "layout": {"tp": 1, "pp": stages}, "workload": workload}
+        job = serving_job(Plan.parse(plan))
+        rates.append(float(estimate(job, deployments(job)).output_tokens_per_s[0]) / stages)
+    assert rates[2] < rates[1]
+    assert rates[3] < 0.8 * rates[1]
+
+
+@pytest.mark.parametrize(("tokens", "seconds"), [(1834, 1.12), (7234, 3.85)])
+def test_experts_are_as_wide_as_what_they_read(tokens: int, seconds: float) -> None:
+    """Nemotron 3 Super, whose experts read a projection of a quarter of its width: its prompts on a DGX Spark by vLLM's
+    blog of 2026-06-01."""
+    plan = {
+        "model": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4",
+        "cluster": {"accelerator": "gb10-dgx-spark", "count": 1},
+        "workload": {"kind": "inference", "engine": "vllm", "input_len": tokens, "output_len": 32, "concurrency": 1},
+    }
+    job = serving_job(Plan.parse(plan))
+    assert float(estimate(job, deployments(job)).steady.ttft_s[0]) == pytest.approx(seconds, rel=0.3)

@@ -67,7 +67,8 @@ class Engine:
     tokens grow with the context, unless that is beyond `chunks_beyond` tokens. `chunks` is true where long prompts are
     cut, `mixes` where prompts and generation share a step (false: prompts go first, in steps of their own). `batches`
     is 'continuous', 'static' (a batch starts and ends together) or 'single'; `padded` is true where prompts of a batch
-    are filled up to the longest. `overlaps` is true where the host prepares the next step while the device runs one.
+    are filled up to the longest. `overlaps` is true where the host prepares the next step while the device runs one,
+    `overlaps_stages` where it does so in a pipeline, too.
     `reserves_output` is true where a request is admitted only when its whole output has room. `prefix_cache` says
     whether prefixes are reused unless told otherwise.
 
@@ -141,6 +142,7 @@ class Engine:
     batches: Literal["continuous", "static", "single"]
     padded: bool
     overlaps: bool
+    overlaps_stages: bool
     reserves_output: bool
     prefix_cache: bool
     graphs: bool
