@@ -17,6 +17,7 @@ from typing import Any
 
 from estimator.errors import PlanError, nearest
 from knowledge.own.files import read_text, user_folder, write_file
+from pages.rendering.clean import clean, one_line
 
 FILE_NAME = "settings.toml"
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -24,7 +25,6 @@ _OPENAI_KEY = "OPENAI_API_KEY"
 _HEADING = "# Settings of Shardwise. `shardwise config` lists every key, what it means and what is in force.\n"
 _SECRET = re.compile(r"key|token$|secret|password", re.IGNORECASE)
 _NAMES = ("gemini_model", "openai_model")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _known(key: str, where: str = "") -> Option:
     if key in _BY_KEY:
         return _BY_KEY[key]
-    shown = _CONTROL.sub("", key)[:60]
+    shown = one_line(key, 60)
     if _SECRET.search(key):
         raise PlanError(
             shown,
@@ -180,7 +180,7 @@ def _checked(setting: Option, content: Any, field: str) -> str | int | float:
         if not isinstance(content, str):
             raise PlanError(field, "must be text", setting.valid)
         text = content.strip()
-        if _CONTROL.search(text) or len(text) > 1000:
+        if clean(text) != text or len(text.splitlines()) > 1 or len(text) > 1000:
             raise PlanError(field, "has control characters or is too long", setting.valid)
         if setting.valid and text not in setting.valid:
             raise PlanError(field, f"{text!r} is not one of its values", setting.valid)

@@ -14,7 +14,12 @@ _NEAREST, _LIKENESS = 5, 0.4
 
 # Characters of a name, of a word and of a problem that an error repeats: assumptions, longer than any that is meant.
 _LONGEST_NAME, _LONGEST_WORD, _LONGEST_PROBLEM = 300, 300, 4000
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What moves a cursor, turns round what is read, breaks a line or stands there unseen: control characters but tab and
+# line end, Unicode's marks of direction (Bidi_Control), the tags that spell words which no screen shows, and halves of
+# pairs, which nothing can print.
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
 _ENDLESS = re.compile(r"\S{301,}")
 
 
@@ -45,7 +50,7 @@ def told(value: object, longest: int = _LONGEST_PROBLEM) -> str:
     text = without_credentials(str(value))
     if len(text) > longest:
         text = f"{text[: longest - 1]}…"
-    text = _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    text = STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     return _ENDLESS.sub(lambda match: f"{match[0][:_LONGEST_WORD]}…", text)
 
 
@@ -59,7 +64,7 @@ def unreadable(error: Exception) -> str:
 
 def steers(text: str) -> bool:
     """Whether it holds what moves a cursor or turns round what is read."""
-    return _STEERING.search(text) is not None
+    return STEERING.search(text) is not None
 
 
 def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[str]:

@@ -8,14 +8,19 @@ import re
 import sys
 from typing import Any
 
-# Also what turns round the order in which a line is read, which JSON may hold as it is.
-_UNSAFE = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+from estimator.errors import STEERING
 
 
 def to_json(value: Any, indent: int | None = None, ascii_only: bool = False) -> str:
     """`value` as JSON text. Infinities and NaN, which JSON does not have, become null as pydantic writes them."""
     text = json.dumps(_finite(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    # JSON may hold as they are what turns a line round and what is not seen.
+    return STEERING.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def write_json(value: Any, indent: int | None = 2) -> None:

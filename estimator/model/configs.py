@@ -60,6 +60,7 @@ SSM_MIXERS = {
 }  # fmt: skip
 # Bounds of what is read as a model: more is a mistake in its config.json.
 MOST_LAYERS = 4096
+MOST_PARAMETERS = 10**15
 _MOST_WIDENING = 1000
 # Tokens that a model without attention is taken to read: an assumption, as nothing bounds them.
 _UNBOUNDED_CONTEXT = 1_048_576
@@ -118,7 +119,7 @@ def build(fields: Fields, id: str = "") -> Architecture:
     if embedded := count(fields, "word_embed_proj_dim"):
         # a narrower embedding with projections in and out: the table below counts hidden-wide rows
         extra += (vocab * (embedded - hidden) + 2 * hidden * embedded) if embedded != hidden else 0
-    return Architecture(
+    built = Architecture(
         id=id,
         hidden=hidden,
         vocab=vocab,
@@ -140,6 +141,11 @@ def build(fields: Fields, id: str = "") -> Architecture:
         family=word(fields, "family", word(fields, "model_type", "")),
         notes=_notes(fields, blocks),
     )
+    if built.parameters > MOST_PARAMETERS:
+        raise problem(
+            "hidden_size", f"comes to {built.parameters:,} parameters with the other sizes: no model has as many"
+        )
+    return built
 
 
 def norm_parameters(norm_type: str, width: int) -> int:

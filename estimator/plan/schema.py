@@ -7,7 +7,6 @@ the layout, by the search) and named as an assumption. `Plan.given()` is exactly
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -476,21 +475,6 @@ class Plan(PlanPart):
         except ValidationError as error:
             raise plan_error(error, cls) from None
 
-    @classmethod
-    def from_yaml(cls, text: str) -> Self:
-        """A Plan from YAML (or JSON, which YAML contains)."""
-        import yaml
-
-        try:
-            data = _json(text) or yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError) as error:
-            raise PlanError("plan", f"is not readable YAML: {' '.join(str(error).split())}") from None
-        except RecursionError:
-            raise PlanError("plan", "is not readable YAML: it is nested too deeply") from None
-        if not isinstance(data, dict):
-            raise PlanError("plan", "must be a mapping with at least a model", ["model: meta-llama/Llama-3.1-8B"])
-        return cls.parse(data)
-
     def given(self) -> dict[str, Any]:
         """Only what was set, as plain data; parsing it again gives an equal Plan with the same gaps."""
         data = self.model_dump(mode="json", exclude_unset=True)
@@ -524,14 +508,6 @@ class Plan(PlanPart):
         if isinstance(self.workload, Inference):
             return self.workload
         raise PlanError("workload.kind", "this needs a serving plan, but the plan is for training", ["inference"])
-
-
-def _json(text: str) -> object:
-    """The JSON object that `text` is, None for other text. YAML misreads JSON's pairs of \\u escapes."""
-    try:
-        return json.loads(text) if text.lstrip().startswith("{") else None
-    except ValueError:
-        return None
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, may_read, read_text, stamp
 from knowledge.own.home import expanded
+from knowledge.own.mappings import json_value
 from knowledge.own.rows import LeftOut, ModelRow, Own, read_rows, refuse_lost
 
 _LARGEST_CONFIG_BYTES = 4_000_000
@@ -379,8 +380,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """The fields of a config.json. Raises PlanError(field="model")."""
     text = read_text(path, "model", _LARGEST_CONFIG_BYTES)
     try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        config = json_value(text)
+    except ValueError as error:
         raise PlanError("model", f"{path} is not JSON: {unreadable(error)}") from None
     if not isinstance(config, dict):
         raise PlanError("model", f"{path} must hold a JSON object of config fields")

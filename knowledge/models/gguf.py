@@ -9,6 +9,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,12 +22,19 @@ from knowledge.own.files import open_regular
 MAGIC = b"GGUF"
 _LARGEST_HEADER = 256_000_000
 """Bytes: vocabularies of a quarter million words with their merges take about 15 MB."""
-_MOST_KEYS, _MOST_TENSORS, _MOST_ITEMS, _MOST_PARTS = 10_000, 200_000, 10_000_000, 512
+_MOST_KEYS, _MOST_TENSORS, _MOST_PARTS = 10_000, 200_000, 512
+_MOST_ITEMS = 2_000_000
+"""Of all lists together: a vocabulary of a quarter million words has half a million merges, and types and scores."""
 _LONGEST_TEXT, _LONGEST_KEY, _KEPT_ITEMS = 16_000_000, 65_535, 4096
 _LARGEST_SIZE = 2**48
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)", re.IGNORECASE)
+
+
+@cache
+def _table() -> Any:
+    return document("gguf.yaml")
 
 
 def is_gguf_file(path: Path) -> bool:
@@ -60,7 +68,8 @@ def read_gguf(path: Path) -> WeightFile:
             vocabulary = shape[-1] if to == "embedding" and len(shape) == 2 else vocabulary
     fields = _config(metadata, path)
     fields |= {"tie_word_embeddings": tied, "vocab_size": vocabulary or None}
-    named = document("gguf.yaml")["file_types"].get(metadata.get("general.file_type"), "gguf")
+    file_type = metadata.get("general.file_type")
+    named = _table()["file_types"].get(file_type, "gguf") if isinstance(file_type, int) else "gguf"
     return WeightFile(bytes_of, weights_of, fields, "q4_k_m" if named == "gguf" else named, f"header of {path.name}")
 
 
@@ -83,6 +92,7 @@ class _Header:
         self.file, self.path = file, path
         self.order = "<"
         self.taken = 0
+        self.items = 0
 
     def read(self) -> tuple[dict[str, Any], list[tuple[str, tuple[int, ...], int]]]:
         """(Metadata, (name, shape, type) of every tensor)."""
@@ -113,7 +123,7 @@ class _Header:
 
     def size(self, name: str, shape: tuple[int, ...], kind: int) -> int:
         """Bytes of a tensor."""
-        known = document("gguf.yaml")["types"].get(kind)
+        known = _table()["types"].get(kind)
         if known is None:
             raise self._problem(f"has a tensor of type {kind}, which is not known here ({name[:60]!r})")
         weights = prod(shape)
@@ -129,8 +139,9 @@ class _Header:
         if kind != _LIST or nested:
             raise self._problem(f"has a value of type {kind}, which is not known")
         inner, count = self._number("I"), self._number("Q")
-        if count > _MOST_ITEMS:
-            raise self._problem(f"has a list of {count:,} values")
+        self.items += count
+        if self.items > _MOST_ITEMS:
+            raise self._problem(f"has lists of more than {_MOST_ITEMS:,} values")
         if inner in _NUMBERS:
             code = _NUMBERS[inner]
             content = self._bytes(count * struct.calcsize(f"<{code}"))
@@ -168,7 +179,7 @@ def _layers(metadata: Mapping[str, Any]) -> int | None:
 
 def _class(name: str, shape: tuple[int, ...], layers: int | None) -> TensorClass:
     """What a tensor is, by llama.cpp's names."""
-    block = re.match(r"blk\.(\d+)\.", name)
+    block = re.match(r"blk\.(\d{1,9})\.", name)
     if block and layers is not None and int(block[1]) >= layers:
         return "other"
     if name.startswith(("rope_", "v.", "mm.", "a.")):
@@ -187,7 +198,7 @@ def _class(name: str, shape: tuple[int, ...], layers: int | None) -> TensorClass
 def _config(metadata: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Fields as a config.json would have them."""
     kind = str(metadata.get("general.architecture") or "")
-    table = document("gguf.yaml")
+    table = _table()
     if kind in table["refused"]:
         raise PlanError("model", f"{path} is {table['refused'][kind]}: only language models are planned for")
 

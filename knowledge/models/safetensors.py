@@ -5,7 +5,6 @@ Layout: huggingface/safetensors README, Format. An index says the bytes of all i
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections import Counter
@@ -18,15 +17,16 @@ from estimator.errors import PlanError
 from estimator.units import BITS_PER_BYTE
 from knowledge.models.held import TensorClass, WeightFile
 from knowledge.own.files import open_regular, read_text
+from knowledge.own.mappings import json_value
 
 INDEX = "model.safetensors.index.json"
 _LARGEST_HEADER, _LARGEST_INDEX, _MOST_FILES = 100_000_000, 64_000_000, 2000
-_LARGEST_SIZE, _MOST_DIMENSIONS = 2**48, 8
+_LARGEST_SIZE, _MOST_DIMENSIONS, _LONGEST_NAME = 2**48, 8, 200
 _BITS = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4, "I64": 64,
     "I32": 32, "I16": 16, "I8": 8, "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8,
 }  # fmt: skip
-_LAYER = re.compile(r"\b(?:layers|h|blocks)\.(\d+)\.")
+_LAYER = re.compile(r"\b(?:layers|h|blocks)\.(\d{1,9})\.")
 _TOWER = re.compile(
     r"^(?:model\.)?(?:visual|vision|vit|audio|image|multi_modal|mm_|projector|embed_vision|sound)", re.IGNORECASE
 )
@@ -56,10 +56,10 @@ def is_index(path: Path) -> bool:
 def _of_index(path: Path, layers: int | None) -> WeightFile:
     text = read_text(path, "model", _LARGEST_INDEX)
     try:
-        index = json.loads(text)
+        index = json_value(text)
         total, names = index["metadata"]["total_size"], index["weight_map"]
         files = sorted({str(name) for name in names.values()})
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise PlanError("model", f"{path} is no index of safetensors: metadata.total_size and weight_map") from None
     if (
         isinstance(total, bool)
@@ -68,7 +68,7 @@ def _of_index(path: Path, layers: int | None) -> WeightFile:
         or len(files) > _MOST_FILES
     ):
         raise PlanError("model", f"{path} has a total_size or a number of files that no model has")
-    parts = [path.parent / name for name in files if Path(name).name == name]
+    parts = [path.parent / name for name in files if Path(name).name == name and len(name) <= _LONGEST_NAME]
     if parts and len(parts) == len(files) and all(part.is_file() for part in parts):
         return _of_files(parts, layers, f"headers of the files of {path.name}")
     return WeightFile({"plain": total}, {}, {}, "", f"total_size of {path.name}")
@@ -112,8 +112,8 @@ def _header(path: Path) -> dict[str, Any]:
             raise PlanError("model", f"{path} is no safetensors file: its header would be of {length:,} bytes")
         content = file.read(length)
     try:
-        header = json.loads(content) if len(content) == length else None
-    except (ValueError, RecursionError):
+        header = json_value(content.decode()) if len(content) == length else None
+    except ValueError:
         header = None
     if not isinstance(header, dict):
         raise PlanError("model", f"{path} is no safetensors file: its header is not whole")

@@ -343,7 +343,8 @@ def open_regular(path: Path, field: str) -> BinaryIO:
     try:
         # Not waiting, so that the opening of a pipe returns and it can be looked at.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_dev in _of_the_kernel():
             os.close(handle)
             raise PlanError(field, f"{name}cannot be read: it is not a regular file")
         return io.BufferedReader(_RegularFile(handle, field, name))
@@ -353,6 +354,13 @@ def open_regular(path: Path, field: str) -> BinaryIO:
         raise PlanError(field, f"{name}cannot be read: {error.strerror or error}") from None
     except ValueError:
         raise PlanError(field, "has a name that no file can have") from None
+
+
+@lru_cache(maxsize=1)
+def _of_the_kernel() -> frozenset[int]:
+    """The file systems whose files stand on no disk: some never end, others wait."""
+    mounted = [place for place in ("/proc", "/sys") if os.path.ismount(place)]
+    return frozenset(os.stat(place).st_dev for place in mounted)
 
 
 def read_stream(stream: TextIO, field: str, largest: int = LARGEST_BYTES) -> str:

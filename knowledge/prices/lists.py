@@ -8,9 +8,7 @@ Cloud Billing Catalog API.
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import math
 import re
 from collections import defaultdict
@@ -21,6 +19,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.own.mappings import csv_records, csv_rows, json_value
 from knowledge.prices.book import prices
 
 HOURS_PER_YEAR = 8760.0
@@ -68,7 +67,7 @@ def read_list(text: str, provider: str | None, name: str) -> ReadList:
     """
     if text.lstrip().startswith(("{", "[")):
         return _read_json(text)
-    head = next(csv.reader([line for line in text.splitlines()[:200] if not line.startswith("#")][:1]), [])
+    head = next(iter(_head([line for line in text.splitlines()[:200] if not line.startswith("#")][:1])), [])
     if head[:1] == [AWS_CSV]:
         return _aws_table(text)
     if {"InstanceType", "AcceleratorName", "Price"} <= {*head}:
@@ -86,8 +85,8 @@ _FORMATS = (
 
 def _read_json(text: str) -> ReadList:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = json_value(text)
+    except ValueError:
         raise PlanError("prices", "is not readable JSON", list(_FORMATS)) from None
     first = value[0] if isinstance(value, list) and value else value
     if isinstance(value, dict):
@@ -131,9 +130,17 @@ def usd(value: object) -> float | None:
 def _table(text: str) -> Iterator[dict[str, str]]:
     lines = (line for line in io.StringIO(text, newline="") if not line.startswith("#"))
     try:
-        yield from ({k: v or "" for k, v in row.items() if isinstance(k, str)} for row in csv.DictReader(lines))
-    except csv.Error as error:
+        yield from ({k: v or "" for k, v in row.items() if isinstance(k, str)} for row in csv_records(lines))
+    except ValueError as error:
         raise PlanError("prices", f"is no readable CSV: {error}") from None
+
+
+def _head(lines: list[str]) -> list[list[str]]:
+    """The rows that a list begins with; none where they are no CSV."""
+    try:
+        return list(csv_rows(lines))
+    except ValueError:
+        return []
 
 
 # What SkyPilot and the price book call one provider.
@@ -315,7 +322,7 @@ def aws_lines(lines: Iterable[str]) -> Iterator[str]:
 def _aws_table(text: str) -> ReadList:
     """An offer file in CSV: five lines about it, then a row for each price of a product."""
     lines = text.splitlines(keepends=True)
-    about = dict(row[:2] for row in csv.reader(lines[:_AWS_HEAD_LINES]) if len(row) > 1)
+    about = dict(row[:2] for row in _head(lines[:_AWS_HEAD_LINES]) if len(row) > 1)
     rows = _table("".join(lines[_AWS_HEAD_LINES:]))
     return _aws_items(_aws_item(row, about.get("Publication Date")) for row in rows)
 
@@ -438,7 +445,7 @@ def _google(skus: Iterable[Any]) -> ReadList:
         if machine is None or amount is None:
             listing.left_out[_UNKNOWN if machine is None else _NO_PRICE] += 1
             continue
-        for region in sku.get("serviceRegions") or [None]:
+        for region in _list(sku.get("serviceRegions")) or [None]:
             instance = f"{' '.join(name.split())} (per {'chip' if group == 'TPU' else 'GPU'})"
             listed = by_place.setdefault(
                 (instance, str(region)),
@@ -451,8 +458,8 @@ def _google(skus: Iterable[Any]) -> ReadList:
 
 
 def _google_hour(sku: Mapping[str, Any]) -> float | None:
-    for info in sku.get("pricingInfo") or []:
-        for rate in _at(info, "pricingExpression").get("tieredRates") or []:
+    for info in _list(sku.get("pricingInfo")):
+        for rate in _list(_at(info, "pricingExpression").get("tieredRates")):
             price = _at(rate, "unitPrice")
             amount = (usd(price.get("units")) or 0.0) + (usd(price.get("nanos")) or 0.0) / 1e9
             if amount > 0.0:
@@ -460,11 +467,15 @@ def _google_hour(sku: Mapping[str, Any]) -> float | None:
     return None
 
 
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _loaded(item: object) -> Mapping[str, Any]:
     if isinstance(item, str):
         try:
-            item = json.loads(item)
-        except (ValueError, RecursionError):
+            item = json_value(item)
+        except ValueError:
             return {}
     return _at(item)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
 
 from estimator.errors import PlanError
+from knowledge.own.mappings import json_value
 from launchers.reading.documents import check_size
 
 
@@ -24,9 +24,9 @@ def parsed(name: str, text: str) -> ast.Module:
 
 def _cells(name: str, text: str) -> list[str]:
     try:
-        cells = [cell for cell in json.loads(text)["cells"] if cell.get("cell_type") == "code"]
+        cells = [cell for cell in json_value(text)["cells"] if cell.get("cell_type") == "code"]
         return [_without_magic("".join(cell["source"])) for cell in cells]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise PlanError("files", f"{name} is not a readable notebook") from None
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from knowledge.own.mappings import json_value
 from launchers.reading.documents import Keys
 from launchers.shell.scripts import UNKNOWN, Word
 
@@ -71,8 +71,8 @@ def plain(text: str) -> Any:
         return text.lower() == "true"
     if text[:1] in "[{" and len(text) < 10_000:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return json_value(text)
+        except ValueError:
             return text
     return text
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from estimator.errors import PlanError
 from knowledge.own.files import parsed
+from knowledge.own.mappings import csv_records, json_value
 from measure.history.run import FORMAT, MeasuredRun
 
 Format = Literal["json", "yaml", "csv"]
@@ -35,6 +36,9 @@ def written(runs: Sequence[MeasuredRun], format: Format) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
 
 
+_DEEPEST = 8
+
+
 def read(text: str) -> list[MeasuredRun]:
     """The runs of a text that `written` made, whichever its format. Raises PlanError."""
     head = text.lstrip("\ufeff \n\r\t")
@@ -49,8 +53,8 @@ def read(text: str) -> list[MeasuredRun]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         raise PlanError(_FIELD, "is not readable JSON") from None
 
 
@@ -101,8 +105,8 @@ def _rows(text: str) -> Iterator[dict[str, Any]]:
     if len(text) > _MOST_CSV:
         raise PlanError(_FIELD, f"is larger than {_MOST_CSV // 10**6} MB")
     try:
-        rows = list(csv.DictReader(io.StringIO(text), strict=True))
-    except csv.Error as error:
+        rows = list(csv_records(io.StringIO(text), strict=True))
+    except ValueError as error:
         raise PlanError(_FIELD, f"is not readable CSV: {error}") from None
     for row in rows:
         yield _nested({name: cell for name, cell in row.items() if name and isinstance(cell, str) and cell})
@@ -117,8 +121,10 @@ def _nested(row: Mapping[str, str]) -> dict[str, Any]:
         elif head in (*_DOTTED, "spread") and path:
             place = data.setdefault(head, {})
             *parents, last = path.split(".") if head == "plan" else [path]
-            for parent in parents:
+            for parent in parents[:_DEEPEST]:
                 place = place.setdefault(parent, {})
+                if not isinstance(place, dict):
+                    raise PlanError(_FIELD, f"has the columns {name} and {parent}, which is a part of it")
             place[last] = cell if head == "software" else _value(cell)
         elif head in ("steps", "start_s"):
             data[head] = _value(cell)
@@ -129,6 +135,6 @@ def _nested(row: Mapping[str, str]) -> dict[str, Any]:
 
 def _value(cell: str) -> Any:
     try:
-        return json.loads(cell)
+        return json_value(cell)
     except ValueError:
         return cell

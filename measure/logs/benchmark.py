@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.files import read_text
+from knowledge.own.mappings import json_value
 from measure.history.run import MeasuredRun, StepSeries, quartiles
 
 MEASURED, PLAN, PREDICTED = "measured.json", "plan.json", "predicted.json"
@@ -150,6 +150,6 @@ def _predicted(path: Path) -> dict[str, float]:
 def _json(path: Path) -> Any:
     text = read_text(path, "folder", _MOST_BYTES)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         raise PlanError("folder", f"{path} is not JSON") from None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
+from knowledge.own.mappings import csv_records, json_value
 from measure.history.run import MeasuredRun
 from measure.logs import sampled
 from measure.logs.assembling import assembled
@@ -23,6 +22,7 @@ _NAMES = ("trainer_state.json", "trainer_log.jsonl", "metrics.csv")
 _ENDS = (".json", ".jsonl", ".csv")
 _TPRIMAT = {"performance_metrics", "training_config"}
 _MOST_ROWS = 200_000
+_LARGEST_GB = 1e6
 # What LlamaFactory's callback writes of every logged step.
 _LLAMAFACTORY = {"current_steps", "total_steps", "elapsed_time"}
 
@@ -62,8 +62,8 @@ def read(path: Path) -> MeasuredRun | None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         return None
 
 
@@ -75,9 +75,9 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
 
 def _csv(text: str) -> Iterator[dict[str, Any]]:
     try:
-        for row in csv.DictReader(io.StringIO(text.replace("\0", ""))):
+        for row in csv_records(io.StringIO(text.replace("\0", ""))):
             yield {name: cell for name, cell in row.items() if name and isinstance(cell, str) and cell}
-    except csv.Error:
+    except ValueError:
         return
 
 
@@ -122,7 +122,8 @@ def tprimat(data: Mapping[str, Any], name: str) -> MeasuredRun | None:
         if isinstance(value, int) and not isinstance(value, bool):
             facts.count(path, str(value))
     accelerator(facts, str(gpu.get("device_name", "")))
-    facts.software |= {"torch": str(gpu["pytorch_version"])[:60]} if gpu.get("pytorch_version") else {}
+    if isinstance(torch := gpu.get("pytorch_version"), str) and torch:
+        facts.software["torch"] = torch[:60]
     day = str(data.get("timestamp", ""))[:10]
     facts.date = day if len(day) == 10 and day[4] == day[7] == "-" and day.replace("-", "").isdigit() else None
     stem = name.removesuffix(".json").split("_")
@@ -135,7 +136,8 @@ def tprimat(data: Mapping[str, Any], name: str) -> MeasuredRun | None:
         rate = measured["tokens_per_second_per_gpu"]
         rows = [(at, {**row, **of_mapping({"tokens_per_second_per_gpu": rate})}) for at, row in rows]
     run = assembled(facts, rows, f"TPrimat {name}") if rows else None
-    if run is None or not isinstance(peak := memory.get("peak_memory_allocated_gb"), (int, float)):
+    peak = memory.get("peak_memory_allocated_gb")
+    if run is None or not isinstance(peak, (int, float)) or not 0 < peak < _LARGEST_GB:
         return run
     # Decimal GB, and of whatever the platform's own counter shows.
     return run.model_copy(update={"figures": run.figures | {"peak_bytes": float(peak) * 1e9}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from estimator.units import GIB
+from knowledge.own.mappings import json_value
 from measure.logs.quantities import GB, MIB, TABLE, plain, quantity
 
 Row = dict[str, float]
@@ -230,8 +230,8 @@ def mlperf_of(line: str) -> dict[str, Any] | None:
     """The event of a line of MLPerf's logging; None for what is cut."""
     _, mark, text = line.partition(":::MLLOG ")
     try:
-        event = json.loads(text) if mark else None
-    except (ValueError, RecursionError):
+        event = json_value(text) if mark else None
+    except ValueError:
         return None
     return event if isinstance(event, dict) and isinstance(event.get("key"), str) else None
 

@@ -14,7 +14,7 @@ from measure.logs.assembling import assembled
 from measure.logs.facts import HeaderFacts
 from measure.logs.lines import Row
 from measure.logs.quantities import kept as named
-from measure.logs.tensorboard import timed
+from measure.logs.tensorboard import MOST_STEPS, timed
 
 _MOST_BYTES = 64 * 2**20
 _MOST_FILES = 2000
@@ -33,6 +33,8 @@ def read(folder: Path) -> MeasuredRun | None:
         if known is None:
             continue
         for clock, value, step in _points(path):
+            if step not in steps and len(steps) >= MOST_STEPS:
+                continue
             clocks.setdefault(step, clock)
             steps.setdefault(step, {"step": float(step)}).setdefault(known[0], value * known[1])
     rows = [(place, row) for place, (_, row) in enumerate(sorted(steps.items())) if len(row) > 1]
@@ -51,15 +53,17 @@ def read(folder: Path) -> MeasuredRun | None:
 
 
 def _points(path: Path) -> Iterator[tuple[float, float, int]]:
-    """(Seconds since 1970, value, step) of each line that is whole."""
+    """(Seconds since 1970, value, step) of each line that is whole and of a step that can be."""
     for line in _text(path).splitlines():
         parts = line.split()
         if len(parts) < 3:
             continue
         try:
-            yield float(parts[0]) / 1000.0, float(parts[1]), int(parts[2])
+            point = float(parts[0]) / 1000.0, float(parts[1]), int(parts[2])
         except ValueError:
             continue
+        if abs(point[2]) < 2**62:
+            yield point
 
 
 def _text(path: Path) -> str:

@@ -6,12 +6,12 @@ without a head, behind the number.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from estimator.units import GIB
+from knowledge.own.mappings import csv_rows
 from measure.history.run import MeasuredRun, StepSeries
 from measure.logs.facts import HeaderFacts, accelerator
 from measure.logs.quantities import MIB
@@ -72,7 +72,11 @@ def run_in(text: str, name: str) -> MeasuredRun | None:
 
 
 def _head(line: str) -> list[str]:
-    return [_UNIT.sub("", cell).strip().lower() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+    try:
+        cells = next(csv_rows([line], skipinitialspace=True), [])
+    except ValueError:
+        return []
+    return [_UNIT.sub("", cell).strip().lower() for cell in cells]
 
 
 def _rows(text: str) -> Iterator[Mapping[str, str]]:
@@ -80,10 +84,10 @@ def _rows(text: str) -> Iterator[Mapping[str, str]]:
     bare = bool(lines) and bool(_BARE.match(lines[0]))
     head = ["index", "memory.used"] if bare else _head(lines[0]) if lines else []
     try:
-        for cells in csv.reader(lines if bare else lines[1:], skipinitialspace=True):
+        for cells in csv_rows(lines if bare else lines[1:], skipinitialspace=True):
             if len(cells) == len(head):
                 yield dict(zip(head, (cell.strip() for cell in cells), strict=True))
-    except csv.Error:
+    except ValueError:
         return
 
 

@@ -8,7 +8,6 @@ reporting.py, GuideLLM src/guidellm/schemas, MLCommons inference loadgen/results
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.units import MS_PER_S
 from knowledge.own.files import read_text
+from knowledge.own.mappings import json_value
 from measure.history.run import MeasuredRun
 from measure.logs.facts import HeaderFacts, accelerator, model
 
@@ -104,8 +104,8 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         return None
 
 

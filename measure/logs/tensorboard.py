@@ -26,7 +26,7 @@ _WALL_TIME, _STEP, _SUMMARY, _VALUE = 1, 2, 5, 1
 _TAG, _SIMPLE, _TENSOR = 1, 2, 8
 _FLOATS, _DOUBLES, _CONTENT = 5, 6, 4
 _LARGEST_RECORD = 64 * 2**20
-_MOST_STEPS = 50_000
+MOST_STEPS = 50_000
 
 
 def is_named_so(path: Path) -> bool:
@@ -39,8 +39,8 @@ def read(path: Path) -> MeasuredRun | None:
     clocks: dict[int, float] = {}
     with open_regular(path, "path") as stream:
         for wall, step, tag, value in scalars(stream):
-            clocks.setdefault(step, wall)
-            if (known := named(tag)) and (step in steps or len(steps) < _MOST_STEPS):
+            if (known := named(tag)) and (step in steps or len(steps) < MOST_STEPS):
+                clocks.setdefault(step, wall)
                 steps.setdefault(step, {"step": float(step)})[known[0]] = value * known[1]
     rows = [(place, row) for place, (_, row) in enumerate(sorted(steps.items())) if len(row) > 1]
     if not rows:

@@ -7,7 +7,7 @@ the history, of the config and of the run are read, whose items are a key and a 
 
 from __future__ import annotations
 
-import json
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from knowledge.own.files import open_regular
+from knowledge.own.mappings import json_value
 from measure.history.run import MeasuredRun
 from measure.logs.assembling import assembled
 from measure.logs.facts import HeaderFacts
 from measure.logs.lines import Row
 from measure.logs.protobuf import fields_of, first, text
 from measure.logs.quantities import kept as named
-from measure.logs.tensorboard import timed
+from measure.logs.tensorboard import MOST_STEPS, timed
 
 _HEADER, _PIECE, _BLOCK = 7, 7, 32_768
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
@@ -29,7 +30,6 @@ _LARGEST_RECORD = 64 * 2**20
 _HISTORY, _CONFIG, _RUN = 2, 5, 17
 _ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
 _KEY, _NESTED, _JSON = 1, 2, 16
-_MOST_STEPS = 50_000
 
 
 def read(path: Path) -> MeasuredRun | None:
@@ -42,7 +42,7 @@ def read(path: Path) -> MeasuredRun | None:
             for number, message in fields_of(record):
                 if not isinstance(message, bytes):
                     continue
-                if number == _HISTORY and len(rows) < _MOST_STEPS:
+                if number == _HISTORY and len(rows) < MOST_STEPS:
                     _history(message, rows, clocks)
                 elif number == _CONFIG:
                     _config(facts, message)
@@ -51,7 +51,7 @@ def read(path: Path) -> MeasuredRun | None:
     if not rows:
         return None
     if not any({"step_s", "tokens_per_s_per_device"} & row.keys() for _, row in rows):
-        timed([row for row in rows if "step" in row[1]], clocks)
+        timed([row for row in rows if _is_counted(row[1])], clocks)
     start = min(clocks.values(), default=0.0)
     facts.date = datetime.fromtimestamp(start, UTC).date().isoformat() if 0 < start < 4e9 else None
     return assembled(facts, rows, f"wandb {path.name}")
@@ -66,10 +66,14 @@ def _history(message: bytes, rows: list[tuple[int, Row]], clocks: dict[int, floa
         if known and isinstance(value, (int, float)) and not isinstance(value, bool):
             row.setdefault(known[0], float(value) * known[1])
     clock = row.pop("clock_s", None)
-    if clock is not None and "step" in row and row["step"] < 2**62:
+    if clock is not None and _is_counted(row):
         clocks.setdefault(int(row["step"]), clock)
     if row.keys() - {"step", "epoch"}:
         rows.append((len(rows), row))
+
+
+def _is_counted(row: Row) -> bool:
+    return abs(row.get("step", math.inf)) < 2**62
 
 
 def _items(message: bytes, number: int) -> Iterator[tuple[str, Any]]:
@@ -79,8 +83,8 @@ def _items(message: bytes, number: int) -> Iterator[tuple[str, Any]]:
             continue
         names = [text(value) for field, value in fields_of(item) if field in (_KEY, _NESTED) and value]
         try:
-            yield "/".join(names), json.loads(text(first(item, _JSON)))
-        except (ValueError, RecursionError):
+            yield "/".join(names), json_value(text(first(item, _JSON)))
+        except ValueError:
             continue
 
 
@@ -103,7 +107,7 @@ def records(stream: BinaryIO) -> Iterator[bytes]:
     """The whole records; ends at what is cut or none."""
     if not stream.read(_HEADER).startswith(b":W&B"):
         return
-    at, whole = _HEADER, b""
+    at, whole = _HEADER, bytearray()
     while True:
         left = _BLOCK - at % _BLOCK
         if left < _PIECE:
@@ -118,9 +122,11 @@ def records(stream: BinaryIO) -> Iterator[bytes]:
         at += _PIECE + length
         if len(body) < length or kind not in (_WHOLE, _FIRST, _MIDDLE, _LAST):
             return
-        whole = body if kind in (_WHOLE, _FIRST) else whole + body
+        if kind in (_WHOLE, _FIRST):
+            whole.clear()
+        whole += body
         if kind in (_WHOLE, _LAST):
-            yield whole
-            whole = b""
+            yield bytes(whole)
+            whole.clear()
         elif len(whole) > _LARGEST_RECORD:
             return

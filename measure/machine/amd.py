@@ -5,11 +5,11 @@ Formats: ROCm 6 and 7; amd-smi's list stands bare or under gpu_data, its figures
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from knowledge.own.mappings import json_value
 from measure.machine.devices import MIB, Device, DeviceGroup, number, times, whole
 from measure.machine.programs import Ask, printed
 
@@ -36,8 +36,8 @@ def devices(ask: Ask = printed) -> DeviceGroup | None:
 def _data(text: str) -> Any:
     try:
         # rocm-smi prints warnings before its JSON.
-        return json.loads(text[min((place for mark in "[{" if (place := text.find(mark)) >= 0), default=0) :])
-    except (ValueError, RecursionError):
+        return json_value(text[min((place for mark in "[{" if (place := text.find(mark)) >= 0), default=0) :])
+    except ValueError:
         return None
 
 

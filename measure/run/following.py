@@ -20,6 +20,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own.files import open_regular
+from knowledge.own.mappings import json_value
 from measure.logs.benchmark import MEASURED
 from measure.logs.faults import why_it_ended
 from measure.machine import amd, nvidia
@@ -107,7 +108,7 @@ def _new_events(path: Path, offset: int, watch: Watch) -> int:
         whole = text.rfind(b"\n") + 1
         for line in text[:whole].splitlines():
             with contextlib.suppress(ValueError):
-                watch(json.loads(line))
+                watch(json_value(line.decode(errors="replace")))
         return offset + whole
     return offset
 
@@ -129,7 +130,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     with contextlib.suppress(OSError, PlanError), open_regular(path, "folder") as file:
         for line in file.read(_MOST_BYTES).decode(errors="replace").splitlines():
             with contextlib.suppress(ValueError):
-                row = json.loads(line)
+                row = json_value(line)
                 if isinstance(row, dict):
                     rows.append(row)
     return rows

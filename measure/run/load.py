@@ -8,7 +8,6 @@ the server's `usage` counts; a server that sends none has a token a piece, and t
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
+
+from knowledge.own.mappings import json_value
 
 _WORDS = ("time", "people", "water", "light", "house", "paper", "river", "stone", "music", "table", "night", "green")
 _MOST_LETTERS = 200
@@ -179,8 +180,8 @@ def _event(line: bytes) -> dict[str, object] | None:
     if not text.startswith("data:") or text.endswith("[DONE]"):
         return None
     try:
-        event = json.loads(text[5:])
-    except (ValueError, RecursionError):
+        event = json_value(text[5:])
+    except ValueError:
         return None
     return event if isinstance(event, dict) else None
 

@@ -24,6 +24,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
 from knowledge.models.catalogue import architecture_row, find_architecture, models
 from knowledge.own.files import read_text
+from knowledge.own.mappings import json_value
 from measure.history.scores import CasePrediction, Score, Summary, summarise
 from measure.history.training import Kind, columns_of
 from measure.logs import benchmark, served
@@ -279,8 +280,8 @@ def _json(path: Path, folder: Path) -> Any:
         raise PlanError(_FIELD, f"there is no {shown} in {folder}")
     text = read_text(path, _FIELD, _MOST_BYTES)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         raise PlanError(_FIELD, f"{shown} is not JSON") from None
 
 

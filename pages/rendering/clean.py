@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from estimator.errors import STEERING
+
 # Halves of a pair: bytes of a command line that are no text, or an escape in JSON. Nothing can print or store them.
 SURROGATE = re.compile(r"[\ud800-\udfff]")
-# ESC sequences first (so that their visible tails go as well), then every other control character but tab and newline,
-# and the marks that reorder text on screen (bidirectional overrides and isolates).
+# First, so that their visible tails go as well.
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def plain(text: str) -> str:
     """`text` without terminal control characters and sequences."""
-    return _CONTROL.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n")))
+    return STEERING.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n")))
 
 
 def plain_data(value: Any) -> Any:

@@ -64,9 +64,13 @@ def _beside(paths: Iterable[str], named: Iterable[str], files: Mapping[str, str]
         if relative.is_absolute() or relative.suffix not in ENDINGS:
             continue
         for place in (folder / part for folder in folders for part in (relative, relative.name)):
-            whole = place.resolve()
-            inside = ".." not in place.parts or whole.is_relative_to(here)
-            if inside and whole not in known and tree.is_file(place):
+            try:
+                whole = place.resolve()
+                inside = ".." not in place.parts or whole.is_relative_to(here)
+                is_there = inside and whole not in known and tree.is_file(place)
+            except (OSError, ValueError):  # a name that no file can have
+                continue
+            if is_there:
                 beside[str(place)] = tree.text(place)
                 break
     return beside

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from estimator.units import GIB
 from knowledge.models.catalogue import architecture, base_in_name, find_model
+from knowledge.own.mappings import json_value
 from launchers.reading.findings import FACTS, Either, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
@@ -168,8 +168,8 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
 def _of_model(files: Mapping[str, str]) -> FilesReading | None:
     """What the config.json of a model says that comes alone: the model, and nothing of a run. None for other files."""
     try:
-        config = json.loads(next(iter(files.values()))) if len(files) == 1 else None
-    except (ValueError, RecursionError):
+        config = json_value(next(iter(files.values()))) if len(files) == 1 else None
+    except ValueError:
         return None
     if not isinstance(config, dict) or not _OF_LAYERS & config.keys() or not _OF_MODELS & config.keys():
         return None

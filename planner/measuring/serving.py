@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from estimator.plan.schema import Inference, Plan, merge
 from estimator.units import MS_PER_S
 from knowledge.own.files import parsed as parsed_file
 from knowledge.own.files import read_text
+from knowledge.own.mappings import csv_records
 from measure.history.run import MeasuredRun
 from measure.run.answers import PERCENTILES, Latencies, LoadFigures, figures_of, steady_span
 from measure.run.load import Answered, Endpoint, TimedRequest, arrivals, run_load
@@ -243,13 +243,20 @@ def _references(path: Path) -> list[tuple[str, str]]:
 def _entries(path: Path, field: str) -> list[Any]:
     """The entries of a file. Raises PlanError where it is no list."""
     text = read_text(path, field, _MOST_BYTES)
-    rows: Any = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else None
+    rows: Any = _of_csv(text, field) if path.suffix == ".csv" else None
     if path.suffix == ".jsonl":
         rows = [parsed_file(line, field) for line in text.splitlines() if line.strip()]
     rows = parsed_file(text, field) if rows is None else rows
     if not isinstance(rows, list) or not 0 < len(rows) <= _MOST_REQUESTS:
         raise PlanError(field, f"{path} is no list of up to {_MOST_REQUESTS} requests")
     return rows
+
+
+def _of_csv(text: str, field: str) -> list[dict[str, str]]:
+    try:
+        return list(csv_records(io.StringIO(text)))
+    except ValueError as error:
+        raise PlanError(field, f"is not readable CSV: {error}") from None
 
 
 def _trace(path: Path) -> list[TimedRequest]:
@@ -259,7 +266,7 @@ def _trace(path: Path) -> list[TimedRequest]:
         try:
             at_s, prompt, answer = (float(row[name]) for name in _OF_TRACE)
             request = TimedRequest(at_s, int(prompt), int(answer))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise PlanError("trace", f"request {number} needs at_s, input_len and output_len") from None
         if not (0 <= (request.at_s or 0.0) <= _LONGEST_S and request.input_len > 0 and request.output_len > 0):
             raise PlanError("trace", f"request {number} has a time or a length that cannot be")

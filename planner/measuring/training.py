@@ -3,7 +3,6 @@ beside what was predicted. `measure_training` runs it here, or hands it to a sch
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.own.files import read_text
+from knowledge.own.files import parsed, read_text
 from launchers.launch.names import last_part, slug
 from launchers.pieces import File, Rendered
 from launchers.writing import write
@@ -396,4 +395,4 @@ def _doubts(measured: BenchmarkFile, before: Forecast) -> list[str]:
 
 def plan_of(folder: Path) -> Plan:
     """The plan of a benchmark's folder."""
-    return Plan.parse(json.loads(read_text(folder / "plan.json", "folder", _MOST_BYTES)))
+    return Plan.parse(parsed(read_text(folder / "plan.json", "folder"), "folder"))

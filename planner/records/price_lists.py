@@ -8,9 +8,9 @@ import math
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +41,7 @@ _SUFFIXES = (".csv", ".json")
 _MOST_FILES = 50
 _MOST_ENTRIES = 10_000
 _MOST_LINES = 100_000
+_LONGEST_LINE = 1_000_000
 _HEAD = "# Prices read from {source} on {day}, {called}; `shardwise prices update` writes this file anew."
 
 
@@ -186,13 +187,15 @@ def _left_out(lists: list[ReadList]) -> dict[str, int]:
     return {why: count for why, count in counts.items() if count}
 
 
-def _texts(source: str) -> list[tuple[str, str]]:
-    """(Name, text) of every list that the source is."""
+def _texts(source: str) -> Iterator[tuple[str, str]]:
+    """(Name, text) of every list that the source is, one after another."""
     if source.startswith(("http://", "https://")):
-        return [(source, _fetched(source))]
+        yield source, _fetched(source)
+        return
     path = expanded(source)
     if not path.is_dir():
-        return [(str(path.absolute()), _of_file(path))]
+        yield str(path.absolute()), _of_file(path)
+        return
     entries = list(islice(path.rglob("*"), _MOST_ENTRIES + 1))
     if len(entries) > _MOST_ENTRIES:
         raise PlanError("prices", f"{path} has more than {_MOST_ENTRIES:,} files: name the folder of the lists")
@@ -200,7 +203,8 @@ def _texts(source: str) -> list[tuple[str, str]]:
     if not files or len(files) > _MOST_FILES:
         problem = f"{path} has {'no' if not files else 'more than ' + str(_MOST_FILES)} price lists (.csv, .json)"
         raise PlanError("prices", problem)
-    return [(str(file.absolute()), _of_file(file)) for file in files]
+    for file in files:
+        yield str(file.absolute()), _of_file(file)
 
 
 def _of_file(path: Path) -> str:
@@ -213,7 +217,7 @@ def _content(file: IO[bytes], name: str) -> str:
     first = file.readline(LARGEST_LIST_BYTES)
     try:
         if first.decode("utf-8-sig").startswith(f'"{AWS_CSV}"'):
-            return "".join(islice(aws_lines(line.decode() for line in chain([first], file)), _MOST_LINES))
+            return "".join(islice(aws_lines(_lines(first, file)), _MOST_LINES))
         content = first + file.read(LARGEST_LIST_BYTES + 1 - len(first))
         if len(content) > LARGEST_LIST_BYTES:
             problem = f"{name[:200]} is larger than {LARGEST_LIST_BYTES // 1_000_000} MB: save what you need of it"
@@ -221,6 +225,13 @@ def _content(file: IO[bytes], name: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise PlanError("prices", f"{name[:200]} is not UTF-8 text") from None
+
+
+def _lines(first: bytes, file: IO[bytes]) -> Iterator[str]:
+    """The lines of a file whose first was read. Of one that goes on for longer than any, the pieces."""
+    while first:
+        yield first.decode()
+        first = file.readline(_LONGEST_LINE)
 
 
 class _Https(urllib.request.HTTPRedirectHandler):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimator.errors import PlanError
+from pages.rendering.clean import one_line
 from server.mcp.resources import accelerator_ids, model_ids
-from server.mcp.writes import plain
 
 _RULES = (
     "Every figure you give must come from a tool result; give it with its unit and interval, and name the assumptions "
@@ -145,7 +145,7 @@ def filled(prompt: ServedPrompt, values: Mapping[str, Any], tools: Container[str
     known = {each.name: each for each in prompt.arguments}
     for key, value in values.items():
         if key not in known:
-            raise PlanError(plain(key, 60), f"{prompt.name} takes no such argument", known)
+            raise PlanError(one_line(key, 60), f"{prompt.name} takes no such argument", known)
         if not isinstance(value, str):
             raise PlanError(key, "must be text")
         if len(value) > known[key].longest:
@@ -167,4 +167,4 @@ def choices(name: str, argument: str) -> list[str]:
 
 def _quoted(text: str) -> str:
     """Each line marked as a quotation, so that no pasted line looks like one of the prompt's own."""
-    return "\n".join(f"> {plain(line, _LONGEST_LOG)}" for line in text.strip().splitlines())
+    return "\n".join(f"> {one_line(line, _LONGEST_LOG)}" for line in text.strip().splitlines())

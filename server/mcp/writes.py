@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import time
 from collections import OrderedDict
@@ -23,6 +22,7 @@ from typing import Any, Protocol
 
 from estimator.errors import PlanError
 from knowledge.own import database
+from pages.rendering.clean import one_line
 from planner.files.below import inside_root, writing_below
 from planner.files.standing import difference, folder_of, standing
 from server.calls import FOLDER, Calls
@@ -30,8 +30,8 @@ from server.work import CallAnswer, dumps
 from tools.registry import Tool, find
 
 Consent = Callable[["Shown"], Awaitable[bool]]
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 APPROVE = "approve"
+_LONGEST = 200
 FORM = {
     "type": "object",
     "properties": {
@@ -212,12 +212,18 @@ def _question(writing: Writing, tool: Tool, arguments: Mapping[str, Any], previe
     """What the person reads before agreeing: every file with its size, and where it would go."""
     files, below = preview.get("files", []), preview.get("folder") or writing.root
     count = f": {len(files)} file{'s' * (len(files) != 1)}" if files else ""
-    lines = [f"{tool.title}{count} below {plain(below)}"]
-    lines += [f"{name.capitalize()}: {plain(arguments[name])}" for name in ("folder", "file") if arguments.get(name)]
-    lines += [f"- {plain(file['path'])} ({len(file['text'].encode()):,} bytes{_change(file)})" for file in files]
+    lines = [f"{tool.title}{count} below {_shown_as(below)}"]
+    lines += [
+        f"{name.capitalize()}: {_shown_as(arguments[name])}" for name in ("folder", "file") if arguments.get(name)
+    ]
+    lines += [f"- {_shown_as(file['path'])} ({len(file['text'].encode()):,} bytes{_change(file)})" for file in files]
     if arguments.get("overwrite"):
         lines.append("Files that are there already are replaced.")
     return "\n".join(lines)
+
+
+def _shown_as(words: Any) -> str:
+    return one_line(words, _LONGEST)
 
 
 def _change(file: Mapping[str, Any]) -> str:
@@ -230,12 +236,6 @@ def _change(file: Mapping[str, Any]) -> str:
     signs = [line[:1] for line in changed.splitlines()]
     count = f": -{signs.count('-')} +{signs.count('+')} lines" if {"-", "+"} & {*signs} else ""
     return f", replaces what is there{count}"
-
-
-def plain(text: Any, longest: int = 200) -> str:
-    """Other people's words on one line, without anything that steers a terminal or reorders text."""
-    line = _CONTROL.sub(" ", str(text))
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 async def _preview(calls: Calls, tool: Tool, arguments: Mapping[str, Any]) -> CallAnswer:

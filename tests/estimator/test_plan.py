@@ -24,6 +24,7 @@ from estimator.plan.schema import (
     merge,
     parse_count,
 )
+from knowledge.own.files import parsed
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=20)
 
@@ -100,7 +101,7 @@ def fields_set(part: PlanPart) -> dict[str, Any]:
 def test_yaml_and_json_give_the_same_plan_with_the_same_gaps(data: dict[str, Any]) -> None:
     plan = Plan.parse(data)
     for text in (plan.to_yaml(), json.dumps(plan.given())):
-        again = Plan.from_yaml(text)
+        again = Plan.parse(parsed(text, "plan"))
         assert again == plan
         assert again.given() == plan.given()
         assert fields_set(again) == fields_set(Plan.parse(plan.given()))
@@ -138,7 +139,8 @@ def test_a_patch_takes_dotted_names_nested_mappings_and_none() -> None:
 
 
 def test_null_is_the_same_as_not_given() -> None:
-    plan = Plan.from_yaml("model: m\nlayout: {tp: null, pp: 2}\ngoal:\nworkload: {seq_len: null}\nname: null\n")
+    text = "model: m\nlayout: {tp: null, pp: 2}\ngoal:\nworkload: {seq_len: null}\nname: null\n"
+    plan = Plan.parse(parsed(text, "plan"))
     assert plan.layout.model_fields_set == {"pp"}
     assert plan.given() == {"model": "m", "layout": {"pp": 2}}
     assert "seq_len" not in plan.training.model_fields_set
@@ -245,7 +247,7 @@ def test_several_problems_are_counted_by_field() -> None:
 )
 def test_yaml_that_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(PlanError) as caught:
-        Plan.from_yaml(text)
+        Plan.parse(parsed(text, "plan"))
     assert caught.value.field == "plan"
 
 

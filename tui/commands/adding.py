@@ -8,7 +8,6 @@ right.
 from __future__ import annotations
 
 import argparse
-import csv
 import shlex
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.own.files import parsed, read_stream, read_text
+from knowledge.own.mappings import csv_records
 from planner.records.catalogue import AddedRow, ShownRow
 from tools.registry import find
 from tui.jsonout import write_json
@@ -76,7 +76,10 @@ def _rows(kind: str, words: list[str], places: tuple[str, ...]) -> list[dict[str
 def _table(text: str) -> list[dict[str, Any]]:
     """The rows of a table whose first line names the fields; empty cells are left out."""
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    read = list(csv.DictReader(lines, skipinitialspace=True, restkey=""))
+    try:
+        read = list(csv_records(lines, skipinitialspace=True, restkey=""))
+    except ValueError as error:
+        raise PlanError("row", f"is no readable table: {error}") from None
     for place, row in enumerate(read, start=1):
         if "" in row:
             raise PlanError("row", f"row {place} of the table has more cells than its first line names")

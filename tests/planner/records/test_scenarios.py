@@ -18,7 +18,7 @@ from tool_calls import FLAT, NESTED, steady
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import usd
-from knowledge.own.files import read_text, scenario_folder, write_file, yaml_files
+from knowledge.own.files import parsed, read_text, scenario_folder, write_file, yaml_files
 from knowledge.scenarios import scenarios
 from server.mcp.resources import KINDS
 from server.mcp.writes import CannotAsk, Shown
@@ -73,7 +73,7 @@ def test_a_saved_plan_comes_back_as_it_was_given() -> None:
     loaded = call("load_scenario", {"name": "First Try"})
     assert loaded["plan"] == Plan.parse(NESTED | {"name": "First try"}).given()
     assert loaded["files"] == [{"path": file.name, "text": text}]
-    assert Plan.from_yaml(text).given() == loaded["plan"]
+    assert Plan.parse(parsed(text, "plan")).given() == loaded["plan"]
     exported = call("load_scenario", {"name": "first-try", "format": "json"})["files"][0]
     assert json.loads(exported["text"]) == loaded["plan"]
     assert exported["path"] == "first-try.json"
@@ -263,7 +263,7 @@ def test_plans_are_resources() -> None:
     call("save_scenario", FLAT | {"name": "a"})
     plans = next(kind for kind in KINDS if kind.name == "plans")
     assert plans.ids(None) == ["a", *EXAMPLES]
-    assert Plan.from_yaml(plans.read("a", None)).given() == call("load_scenario", {"name": "a"})["plan"]
+    assert Plan.parse(parsed(plans.read("a", None), "plan")).given() == call("load_scenario", {"name": "a"})["plan"]
     with pytest.raises(PlanError, match="plans: there is no plan"):
         plans.read("../a", None)
 
