@@ -107,7 +107,9 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
         note = f"no model was named: {ASSISTANT} taken, a usual one to talk to"
         reading = replace(reading, tool="recommend_cluster", assumed=[note, *reading.assumed])
         change = replace(change, patch=replace(change.patch, plan=merge(change.plan, {"model": ASSISTANT})))
-    base.topic["refused"] = change.refused
+    if not base.supposing:
+        # What is refused of what is only supposed is not refused for good.
+        base.topic["refused"] = change.refused
     each = [laid(change.plan, edits) for edits in reading.options]
     options = changed(change.plan, [option.plan for option in each])
     needs = [*reading.needs, *(need for laying in (change, *each) for need in laying.patch.needs)]
@@ -171,8 +173,9 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     to = {reference.to for reference in reading.refs}
     hypothetical = reading.scope == "hypothetical"
     if reading.new:
-        topic["plans"] = [*plans, here][-_MOST_PLANS:] if plan and not hypothetical else plans
-        return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, hypothetical)
+        # What is begun anew is supposed beside nothing.
+        topic["plans"] = [*plans, here][-_MOST_PLANS:] if plan else plans
+        return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, False)
     if "other" in to and (other := _other(plan, topic)):
         return _Base(other, topic, hypothetical)
     if "before" in to and supposed:
@@ -185,7 +188,7 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
         return _Base(merge(supposed, {}), topic, hypothetical)
     if pending and _answers(reading, pending):
         return _Base(merge(pending["plan"], {}), topic | pending["topic"], hypothetical or pending["supposing"])
-    if "all" in to:
+    if reading.compares_what_was:
         topic |= {"supposed": supposed} if supposed else {}
         return _Base(here, topic, hypothetical)
     # 'Plus gradient checkpointing' is beside what was supposed.

@@ -93,7 +93,10 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
     def family(name: str) -> list[str]:
         """The models whose names begin with a word, where it is a family's."""
         head = _squeezed(name)
-        return [id for id, tail in tails if tail.startswith(head)]
+        begins = [(id, tail[len(head) :]) for id, tail in tails if tail.startswith(head)]
+        # Of Qwen3 is no Qwen3.5.
+        exact = [id for id, rest in begins if not (rest.startswith(".") and head[-1:].isdigit())]
+        return exact or [id for id, _ in begins]
 
     def per_rack(id: str) -> int | None:
         """Devices of a rack whose nodes are joined by one switched link (NVL72), or None."""

@@ -46,8 +46,8 @@ class Edit:
 @dataclass(frozen=True)
 class Reference:
     """A span that means something said or answered before: `to` is "before" or "first" (an earlier plan), "offer"
-    (`place` counts from 0; None: the best), "supposed" (what was only supposed), "all" (the plans or options of the
-    turns before), "also" (what was compared before, with this beside it)."""
+    (`place` counts from 0; None: the best), "supposed" (what was only supposed), "also" (what was compared before,
+    with this beside it)."""
 
     to: str
     span: tuple[int, int] = (0, 0)
@@ -99,6 +99,11 @@ class Reading:
     lost: list[str] = field(default_factory=list)
     new: bool = False
     then: str = ""
+
+    @property
+    def compares_what_was(self) -> bool:
+        """Whether a comparison names nothing: it is of what was said before."""
+        return self.tool == "compare" and not (self.edits or self.options or self.refs)
 
     def values(self, name: str) -> list[Any]:
         """What a field is set to, in the order of the words."""

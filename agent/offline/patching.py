@@ -35,6 +35,7 @@ _ELSEWHERE = (("token_rate", "prefix_tokens", "load"), ("accumulation", "recompu
 _CHANGES = ("set", "times", "plus")
 _ALL_AT_ONCE = ("offline", "single-stream", "static-batch")
 _LOADS = {"workload.concurrency", "workload.request_rate"}
+_FOUR_BITS, _FILE_OF_FOUR_BITS = "int4", "q4_k_m"
 _ENGINE_FORMATS = {"exllamav2": "exl2", "llamacpp": "gguf", "ollama": "gguf"}
 
 
@@ -76,6 +77,7 @@ def patched(plan: Mapping[str, Any], edits: Sequence[Edit], text: str, catalogue
         _relative(patch, edit, before.last, text)
     if serving:
         _loads_agree(patch)
+        _bits_of_files(patch)
     for edit in edits:
         if edit.field in BESIDE and edit.op in ("set", "drop"):
             _beside(patch, edit, text)
@@ -273,6 +275,18 @@ def _loads_agree(patch: Patch) -> None:
     if "workload.engine" in paths and "workload.software_version" not in paths:
         changes["workload.software_version"] = None
     patch.plan = merge(patch.plan, changes)
+
+
+def _bits_of_files(patch: Patch) -> None:
+    """Weights in four bits as those of llama.cpp's files, where no server runs on the device."""
+    device = get(patch.plan, "cluster.accelerator")
+    named = get(patch.plan, "workload.engine") is not None or get(patch.plan, "workload.weight_dtype") != _FOUR_BITS
+    if named or not isinstance(device, str) or not {"workload.weight_dtype", "cluster.accelerator"} & patch.paths:
+        return
+    accelerator = find_accelerator(device).value
+    if not any(engines.engine(name, None, accelerator).weight_formats for name in engines.SERVERS):
+        patch.plan = merge(patch.plan, {"workload.weight_dtype": _FILE_OF_FOUR_BITS})
+        patch.notes.append(f"weights in 4 bits taken as {_FILE_OF_FOUR_BITS}, the usual file of llama.cpp")
 
 
 def _offloaded_together(patch: Patch) -> None:

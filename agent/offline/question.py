@@ -254,7 +254,7 @@ def _wish(
         tool = before
     if tool is None and options and not (chosen or reading.tool in ("find_limit", "sweep")):
         tool = "compare"
-    if tool is None and _everything(reading, topic) and (reading.tool is None or reading.tool == "compare"):
+    if tool is None and _everything(reading, topic):
         tool = "compare"
     if before == "compare" and _of_what_was_compared(reading, kept, plan):
         tool = "compare"
@@ -266,7 +266,7 @@ def _wish(
         return searched
     if tool is not None:
         own = _own(tool, reading, plan, options, tools)
-        if before == tool == "compare" and options and (_refers(reading) or _joins(options, kept, plan)):
+        if before == tool == "compare" and options and _joins(options, kept, plan):
             own = _extended(kept, options)
         if tool == "compare" and not {"over", "scenarios"} & set(own):
             own |= _compared_before(topic, plan)
@@ -419,14 +419,9 @@ def _of_what_was_compared(reading: Reading, own: Mapping[str, Any], plan: Mappin
     return reading.tool in _CHAIN and asks(reading) and lacking and not (reading.edits or taken)
 
 
-def _refers(reading: Reading) -> bool:
-    """Whether the turn is about all that was said before."""
-    return any(reference.to == "all" for reference in reading.refs)
-
-
 def _everything(reading: Reading, topic: Mapping[str, Any]) -> bool:
-    """Whether what was said before is to be compared."""
-    return _refers(reading) and bool(
+    """Whether what was said before is to be compared: 'which of the two is faster?'"""
+    return reading.compares_what_was and bool(
         topic.get("plans") or topic.get("supposed") or (topic.get("wish") or [None])[0] == "compare"
     )
 

@@ -76,14 +76,17 @@ def usual(plan: Mapping[str, Any], searched: bool = False, alone: bool = False) 
     if count:
         device = next((device for device, _, held in _SIZES[:1] if need <= held and count < 8), "h100-sxm")
         return {DEVICE: device}
-    enough = _that_hold(need, is_serving(plan))
+    enough = _that_hold(plan, need)
     usual_device = find_accelerator(_SIZES[-1][0]).value
     tokens = _for_all_tokens(plan, usual_device)
     return max(enough, tokens and {DEVICE: usual_device.id, **tokens}, key=lambda taken: taken.get(COUNT, 0))
 
 
-def _that_hold(need: float, serving: bool) -> dict[str, Any]:
-    sizes = (*_SIZES, _LARGE_NODE) if serving else _SIZES
+def _that_hold(plan: Mapping[str, Any], need: float) -> dict[str, Any]:
+    sizes = (*_SIZES, _LARGE_NODE) if is_serving(plan) else _SIZES
+    if get(plan, "workload.stage") == "pretrain":
+        # Nobody pretrains on one card of a desktop.
+        sizes = sizes[1:]
     for device, number, held in sizes:
         if need <= held:
             return {DEVICE: device, COUNT: number}

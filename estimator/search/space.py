@@ -391,7 +391,9 @@ def _tried(job: Job, space: Space) -> Sequence[str]:
 def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
     per_replica = job.global_batch // rows["dp"]
     sizes = _choices(job.training.micro_batch, _MORE_MICRO_BATCHES if space.whole else _MICRO_BATCHES)
-    sizes = [size for size in sizes if size <= int(per_replica.max(initial=0))] or [1]
+    singly = job.framework.limits.packs_singly and job.training.packing and job.training.stage != "pretrain"
+    most = 1 if singly and not job.training.micro_batch else int(per_replica.max(initial=0))
+    sizes = [size for size in sizes if size <= most] or [1]
     dealt = per_replica[:, None] % np.array(sizes) == 0
     if job.training.optimizer_in_backward:
         # Gradients that are freed at once are not summed over micro-batches (torchtune, full_finetune_distributed.py).

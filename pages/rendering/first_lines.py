@@ -15,8 +15,8 @@ from pages.rendering import fold
 from pages.rendering.prose import FENCE, split_blocks
 
 LINES, WIDTH = 8, 80
-# A table has two rows at least, as one row says what the verdict does.
-_LEAST_ROWS, _GAP = 2, 2
+# A table has two rows at least, as one row says what the verdict does, and says something of what its rows name.
+_LEAST_ROWS, _LEAST_COLUMNS, _GAP = 2, 3, 2
 _TITLE = re.compile(r"(#+ .+|\*\*[^*\n]+\*\*)")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9“*`])")
 _CLAUSE = re.compile(r"(?<=;) ")
@@ -87,6 +87,18 @@ def _taken(rows: Sequence[str]) -> tuple[int, int]:
     return max(each, 1 + (_width(rows) > WIDTH)), each
 
 
+def _narrow(rows: Sequence[str]) -> list[str]:
+    """The rows without the last columns where a table is too wide for a screen; three stay."""
+    cells = [row.strip("|").split("|") for row in rows]
+    while len(cells[0]) > _LEAST_COLUMNS and _width(["|".join(row) for row in cells if any(map(_tells, row))]) > WIDTH:
+        cells = [row[:-1] for row in cells]
+    return [f"|{'|'.join(row)}|" for row in cells]
+
+
+def _tells(cell: str) -> bool:
+    return re.search(r"\w", cell) is not None
+
+
 def _width(rows: Sequence[str]) -> int:
     """Columns of the rows of a table as they are laid out."""
     cells = [[_MARKUP.sub("", cell.strip()) for cell in row.strip("|").split("|")] for row in rows]
@@ -124,13 +136,14 @@ def _beginning(
 
 
 def _fewer_rows(block: str, room: int, details: str) -> tuple[str, str]:
-    """A table with as many rows as there is room for, those in bold before others; the whole of it behind, unless the
-    details have it."""
-    lines = block.splitlines()
+    """A table with as many columns and rows as there is room for, rows in bold before others; the whole of it behind,
+    unless the details have it."""
+    whole = block.splitlines()
+    lines = _narrow(whole)
     head, each = _taken([line for line in lines if re.search(r"\w", line)])
     most = (room - head) // each
     left = [line.split("|")[1].strip() for line in lines[2:]]
     places = sorted(range(2, len(lines)), key=lambda place: "**" not in lines[place])[: max(most, 0)]
-    rest = "" if all(name in details for name in left) else block
+    rest = "" if lines == whole and all(name in details for name in left) else block
     # Below the head there is a rule.
     return ("\n".join(lines[place] for place in (0, 1, *sorted(places))) if most >= _LEAST_ROWS else "", rest)

@@ -43,9 +43,9 @@ def doubt_words(warnings: Sequence[str]) -> str:
     """The first warnings as sentences beside a verdict. What several end in is said once, of later ones too: 'No Ada
     runs measured, no verl speeds measured: timing is less certain.'"""
     causes: dict[str, list[str]] = {}
-    for place, text in enumerate(warnings):
+    for text in warnings:
         cause, _, effect = text.rpartition(": ")
-        if place < _MOST_WARNINGS or (effect and effect in causes):
+        if effect in causes or len(causes) < _MOST_WARNINGS:
             causes.setdefault(effect, []).append(cause)
     sentences = [
         ": ".join(filter(None, (("; " if any(": " in text for text in cause) else ", ").join(cause), effect)))

@@ -76,16 +76,18 @@ def _allowed(plan: Plan, at: Planned) -> list[tuple[float, tuple[str, str]]]:
         on = "one device" if devices == 1 else f"{number(devices)} devices"
         why = f"{number(goal.budget_device_hours)} device-hours are {hours(each)} of {on}"
         limits.append((each, ("device_hours", why)))
-    if goal.budget_usd:
+    # Credits alone are all that a run may cost.
+    money_usd = goal.budget_usd or goal.credits_usd
+    if money_usd:
         hourly = bill_of(plan.patch({DATA: _SOME_TOKENS}), CostTerms.model_validate({})).usd_per_hour
         if not hourly:
             raise PlanError(
                 "goal.budget_usd", f"buys unknown hours: no price is known for {at.job.machine.accelerator.id}"
             )
-        each = goal.budget_usd / hourly
-        limits.append((each, ("budget", f"{usd(goal.budget_usd)} pays for {hours(each)} at {usd(hourly)} per hour")))
+        each = money_usd / hourly
+        limits.append((each, ("budget", f"{usd(money_usd)} pays for {hours(each)} at {usd(hourly)} per hour")))
     if not limits:
-        problem = "is required to know how much data a run takes, or budget_usd, or budget_device_hours"
+        problem = "is required to know how much data a run takes, or budget_usd, credits_usd, or budget_device_hours"
         raise PlanError("goal.deadline_h", problem, ["336", "720"])
     return limits
 

@@ -199,7 +199,7 @@ def test_what_failures_take_is_answered_first(words: str, told: str) -> None:
 
 
 def test_what_would_change_the_choice_is_in_its_first_lines() -> None:
-    (turn,) = talk(["which cluster should I rent to pretrain a 13B model on 300B tokens?"])
+    (turn,) = talk(["which cluster should I rent to fine-tune llama 3.1 8b on 1B tokens in 2 days?"])
     assert re.search(r"If it .* (slower|more an hour).* comes first", turn.answer.splitlines()[0])
 
 

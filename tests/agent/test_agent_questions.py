@@ -235,17 +235,20 @@ def test_planted_errors_are_found(answers: list[Answer]) -> None:
 
 
 def test_figures_that_are_a_little_off_are_found(answers: list[Answer]) -> None:
-    """17 to 60 % off: two digits may be those of another figure of the same result, so a few are let through."""
+    """17 to 60 % off: two digits may be those of another figure of the same result, so some are let through; of those
+    with three hardly any."""
     chance = random.Random(3)
-    planted = caught = 0
+    caught: dict[bool, list[bool]] = {False: [], True: []}
     for answer in answers:
         figures, known = list(figures_in(answer.text)), answer.known
         for figure in chance.sample(figures, min(6, len(figures))):
             if text := _wrong(figure, chance):
-                found = without_origin(_with(answer, figure, text).text, known)
-                planted, caught = planted + 1, caught + any(abs(other.start - figure.start) <= 2 for other in found)
-    assert planted > 150
-    assert caught >= 0.94 * planted
+                left = without_origin(_with(answer, figure, text).text, known)
+                exact = sum(character.isdigit() for character in text) > 2
+                caught[exact].append(any(abs(other.start - figure.start) <= 2 for other in left))
+    assert min(map(len, caught.values())) > 150
+    assert sum(caught[True]) >= 0.95 * len(caught[True])
+    assert sum(caught[False]) >= 0.85 * len(caught[False])
 
 
 def test_typing_errors_and_other_languages_say_the_same() -> None:

@@ -301,4 +301,4 @@ def test_a_follow_up_about_the_same_deployment_tells_what_is_asked_now() -> None
     assert "Most depends" in leads[0]
     assert not any(words in leads[1] for words in ("Most depends", "Bottleneck"))
     assert "| Change |" in leads[2]
-    assert faster["answer"].count("What would make it faster") == 1
+    assert leads[2].count("What would make it faster") == 1

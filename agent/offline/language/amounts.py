@@ -24,7 +24,7 @@ from agent.offline.language.measures import (
     unit_place,
     units_at,
 )
-from agent.offline.language.rates import in_device_hours, with_rate
+from agent.offline.language.rates import in_device_hours, is_set_apart, with_rate
 
 # What stands between a number and the name of what it counts.
 _BEFORE_NAMES = ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
@@ -36,6 +36,8 @@ _PURPOSES = ("users", "steps", "epochs", "devices", "nodes")
 _OF_LENGTHS = ("users", "requests", "samples")
 # Tokens before 'of them' within which what it points at is named.
 _SPOKEN_OF = 24
+# Devices that a run may have, of which nothing else is said.
+_FEW = 1024
 
 
 def amounts(heard: Found) -> list[Amount]:
@@ -132,6 +134,7 @@ def _amount(heard: Found, start: int) -> Amount | None:
     if (
         start
         and heard.does(start - 1, "per")
+        and not is_set_apart(heard, start - 1)
         and not (start > 1 and heard.text[start - 2].norm == "w")
         and not (heard.sense(start - 1, "recurs") and not _of_tokens(heard, end))
         and heard.text[start - 1].norm not in ("a", "an", "each", "every", "в", "на", "за", "p", *_PER_BEHIND)
@@ -190,10 +193,13 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
     start, end = amount.start, amount.end
     units = [unit for unit in units_at(heard, unit_place(heard, end)) if not _labels_another(heard, unit)]
+    if _behind_name(heard, start) and not any(unit.name in ("devices", "nodes") for unit in units):
+        # 'A100 x 128 prompts of 4096'
+        return replace(amount, names=True)
     asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
     if asked and any(unit.name in _OF_LENGTHS for unit in units):
         units = [Unit("tokens", 1.0, end, end)]
-    units = _pointed_at(heard, start, units)
+    units = _pointed_at(heard, start, units, few=not amount.scale and amount.value <= _FEW)
     if 0 < amount.value < 1 and units and all(unit.name == "devices" for unit in units):
         # '0.5 of the GPU' is a share of one.
         return amount
@@ -225,15 +231,19 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     return replace(amount, names=named and not (amount.is_size or of_a_field(heard, at, amount.value)))
 
 
-def _pointed_at(heard: Found, start: int, units: list[Unit]) -> list[Unit]:
-    """The units with the devices of 'of them' as what was spoken of last before the number: 'samples, 25k of them'. No
-    devices come a day, or are there at a time."""
+def _pointed_at(heard: Found, start: int, units: list[Unit], few: bool) -> list[Unit]:
+    """The units with the devices of 'of them' as what was spoken of last before the number: 'samples, 25k of them'; of
+    a `few` as devices wherever any is named. No devices come a day, or are there at a time."""
     if not any(unit.name == "devices" and heard.sense(unit.start, "them") for unit in units):
         return units
     end = units[0].end
     each = heard.does(end, "per")
     come = _are_at_once(heard, start, end) or any(unit.name == "time" for unit in units_at(heard, each or end))
-    for at in range(start - 1, max(start - _SPOKEN_OF, 0) - 1, -1):
+    before = range(start - 1, max(start - _SPOKEN_OF, 0) - 1, -1)
+    if few and not come and any(at in heard.counted for at in before):
+        # '$1.65 per A100 by contract. 24 of them'
+        return units
+    for at in before:
         spoken_of = [unit for unit in units_at(heard, at) if unit.name in COUNTED]
         if not come and (at in heard.counted or any(unit.name in ("devices", "nodes") for unit in spoken_of)):
             return units
@@ -304,21 +314,24 @@ def _whole(units: Sequence[Unit]) -> bool:
 def of_a_field(heard: Found, at: int, value: float) -> bool:
     """Whether a number is written to the name of its field ('tp2 a100'), or stands behind one that it is usual for:
     'rank 16 a100', 'seq=2048 rtx 4090'."""
-    if at in heard.behind_names:
-        # The 'b' of 'llama-3.1-70b 512 h100' names no field.
-        return False
     glued = at > 0 and not heard.text[at].space and heard.text[at - 1].kind == "word"
-    end = at - 1 if at > 0 and heard.text[at - 1].text in "=:" else at
     if at + 1 < len(heard.text) and heard.text[at + 1].norm in TIMES:
-        return glued
+        return glued and bool(heard.before(at))
     return any(
-        word.end == end and (glued or _is_usual(heard.lexicon.quantities[sense.name], value))
-        for start in range(max(end - LONGEST_NAME, 0), end)
-        for word in heard.words.get(start, ())
-        # 'Price out 32 H100': the 'out' of tokens is a small word.
-        if glued or not word.get("stop")
+        glued or _is_usual(heard.lexicon.quantities[sense.name], value)
+        for start, word in heard.before(at)
+        # 'Price out 32 H100': the 'out' of tokens is a small word. 'No recompute 16 H100': a value is said without it.
+        if glued or not (word.get("stop") or word.all("value"))
         for sense in word.all("field")
+        # '128k ctx 512 H100' has its length.
+        if not (heard.lexicon.quantities[sense.name].length and _is_in_thousands(heard, start))
     )
+
+
+def _is_in_thousands(heard: Found, at: int) -> bool:
+    """Whether a number in thousands of no other field stands right before a token: '128k ctx'."""
+    scaled = at > 1 and heard.text[at - 2].kind == "number" and heard.text[at - 1].norm in ("k", "ki")
+    return scaled and not heard.fields_before(at - 2)
 
 
 def _is_usual(quantity: Quantity, value: float) -> bool:

@@ -164,4 +164,4 @@ def _orders(heard: Found, sentence: range) -> bool:
     while at in sentence and (heard.text[at].kind == "sign" or heard.does(at, "and_then", "and")):
         at = heard.does(at, "and_then", "and") or at + 1
     begins = [sense for word in heard.words.get(at, ()) for sense in word.all("asked") if sense.value in _ORDERS]
-    return wanted or bool(begins) or bool(heard.does(at, "compare", "back", "take", "new"))
+    return wanted or bool(begins) or bool(heard.does(at, "compare", "back", "take", "new", "dismiss"))

@@ -18,6 +18,8 @@ from agent.offline.language.own.limits import (
     any_goal,
     asked_outright,
     asks_for_data,
+    asks_how_many_of_them,
+    asks_most,
     asks_what_fits,
     has_model,
     limit_goal,
@@ -29,6 +31,7 @@ from agent.offline.language.own.searches import asks_how_accurate, explained
 from agent.offline.language.own.tool import is_outside
 from agent.offline.language.own.weighed import weighed
 from agent.offline.language.reading.observed import is_observed
+from agent.offline.language.reading.spread import asks_sizes
 from planner.partial import get
 from planner.requests import ALL_PATHS
 
@@ -41,6 +44,8 @@ _REPEATED = ("find_limit", "sweep", "size_serving", "recommend_cluster", "auto_c
              "peak_throughput", "apply_strategies", "estimate_training", "estimate_inference", "check_fit",
              "estimate_cost")  # fmt: skip
 _SURE = 0.6
+# Below it the classifier has no opinion.
+_UNSURE = 0.25
 _CHAIN = ("estimate_training", "estimate_inference", "check_fit")
 _OF_ONE_RUN = (*_CHAIN, "estimate_cost", "best_parallelism")
 # So many numbers of one thing are a range of it.
@@ -71,6 +76,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
         return named, {named: 1.0}
     if tool == act.NO_TOOL:
         return None, {**shares, tool: max(1.0, *shares.values())}
+    if shares[tool] < _UNSURE and _tells_a_run(page):
+        return "estimate_cost" if page.values("budget_usd") and page.mode != SERVING else _estimate(page), shares
     if _goes_on(page, tool, shares[tool], context.tool):
         page.again = context.tool
         return None, shares
@@ -107,7 +114,7 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
         return "diff_scenarios"
-    if weighed(page) and sure not in ("explain", "rate_run"):
+    if (weighed(page) and sure not in ("explain", "rate_run")) or _is_of_what_was(page):
         return "compare"
     if "sweep" in wishes and listed(page):
         return "sweep"
@@ -115,7 +122,19 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "explain"
     if asks_what_fits(page):
         return "find_limit"
-    return "find_limit" if known and asked_outright(page) and not page.plan else None
+    if known and page.devices and asks_sizes(page):
+        return "best_serving" if page.mode == SERVING else "best_parallelism"
+    outright = known and not page.plan and (asked_outright(page) or (page.devices and asks_most(page)))
+    return "find_limit" if outright or asks_how_many_of_them(page) else None
+
+
+def _is_of_what_was(page: Page) -> bool:
+    """Whether it is asked which of the plans that were spoken of is better: 'and on H200?', 'which one is cheaper?'"""
+    read, several = page.read, page.topic.get("supposed") or page.topic.get("plans")
+    which = [sense[1] for at in range(len(read.tokens)) if (sense := read.found.sense(at, "which"))]
+    points = any(at < len(read.tokens) and read.tokens[at].norm == "one" for at in which)
+    better = {"cheaper", "faster"} & set(read.asked("focus"))
+    return bool(page.plan and several and points and better) and not (page.filled or page.kept or read.names)
 
 
 def _goes_on(page: Page, tool: str, share: float, before: str | None) -> bool:
@@ -147,6 +166,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     of_money = tool == "estimate_cost" or (tool == "compare" and page.asks_money and len(page.devices) == 1)
     if of_money and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
         # What devices cost by themselves, rented or bought.
+        return "describe_hardware"
+    if tool in _CHAIN and _is_of_a_link(page):
         return "describe_hardware"
     if tool == "compare" and "describe" in page.read.asked("wish") and _is_of_a_model_alone(page):
         # 'Which has more active parameters, GLM-4.5-Air or gpt-oss-120b?'
@@ -190,8 +211,10 @@ def _instead_of_a_limit(page: Page) -> str | None:
     if goal in ("context", "seq_len") and _is_of_a_model_alone(page):
         # 'What is the longest context of Qwen3-8B?'
         return "describe_model"
-    named = {name.field for name in fields_named(page.read.found)} & {*ALL_PATHS} & {*lexicon().quantities}
-    most = {"most", "least"} & set(page.read.asked("focus"))
+    most = {at for at, _, name in page.read.asked_at("focus") if name in ("most", "least")}
+    # The 'max' that asks names no field.
+    fields = {name.field for name in fields_named(page.read.found) if name.start not in most}
+    named = fields & {*ALL_PATHS} & {*lexicon().quantities}
     # 'What is the biggest rank I can use?'
     return "sweep" if named and most and page.plan and not (goal or any_goal(page) or page.filled) else None
 
@@ -224,10 +247,27 @@ def _is_of_what_there_is(page: Page) -> bool:
     return bool(limited and points and not seeks and asks(read.found, []))
 
 
+def _tells_a_run(page: Page) -> bool:
+    """Whether a model and what it runs on are told, and nothing is asked: '7B, max $20k, 16 H100, adafactor'."""
+    read = page.read
+    counted = any(device.count or device.nodes for device in page.devices)
+    several = any(len(number.values) > 1 for number in page.filled)
+    told = has_model(page) and counted and len(page.devices) == 1 and not several
+    return told and not (page.plan or asks(read.found, []) or read.asked("wish") or asks_which(read.found))
+
+
 def _is_of_a_model_alone(page: Page) -> bool:
     """Whether a model is named, and nothing of any run."""
     read = page.read
     return bool(read.of("model")) and not (read.asked("mode") or page.kept or page.filled or page.devices)
+
+
+def _is_of_a_link(page: Page) -> bool:
+    """Whether a device's links are asked about, and nothing of any run: 'NVLink speed of the GB200?'."""
+    alone = bool(page.devices) and not (page.plan or page.filled or has_model(page) or page.read.asked("mode"))
+    counted = any(device.count or device.nodes for device in page.devices)
+    links = page.read.networks or any(value.field in ("device_links", "interconnect") for value in page.kept)
+    return alone and not counted and bool(links)
 
 
 def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus: Sequence[str]) -> bool:

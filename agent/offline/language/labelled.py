@@ -64,13 +64,13 @@ def called(read: Sequence[Glyphs]) -> dict[int, int]:
 
 
 def all_of_them(read: Sequence[Glyphs], rows: Sequence[Row], offers: int) -> frozenset[int]:
-    """Tokens of a number that is of all that was offered: 'the cheapest of the three'."""
+    """Tokens of a number that is of all that was offered: 'the cheapest of the three', 'which of the two is faster'."""
     pointing = lexicon().pointing
     return frozenset(
         row.start
         for row in rows
-        if row.amounts[-1].value == offers > 1 and not row.amounts[-1].units and row.start > 1
-        if read[row.start - 1].norm in pointing and (row.end == len(read) or read[row.end].kind == "sign")
+        if row.amounts[-1].value == offers > 1 and row.bare and row.start > 1 and read[row.start].kind == "word"
+        if read[row.start - 1].norm in pointing
     )
 
 

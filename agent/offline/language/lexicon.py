@@ -31,6 +31,9 @@ _BARE = {
     "kwh": 1.0,
 }
 _MOST_SLIPS = 60
+# Letters of a scale or a size, which are written to a number's digits.
+_COUNTING = ("x", "×", "*")
+_SCALES = ("k", "m", "b", "t", "bn", "mb", "gb", "tb", "gib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +132,29 @@ class Lexicon:
                 continue
             token = text[at]
             # One sign holds a form together; a row of them is a line, and following it from each would never end.
-            joins = at > start and token.joins and not text[at - 1].joins
+            joins = at > start and token.joins and not text[at - 1].joins and not _lists(text, at)
             if joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
                 nodes.append((node, at + 1))
             for found in _steps(node, token):
-                if found.senses:
+                if found.senses and not self._counts(text, start, at):
                     senses.setdefault(at + 1, []).extend(found.senses)
                 nodes.append((found, at + 1))
         return [Phrase(start, end, tuple(dict.fromkeys(senses[end]))) for end in sorted(senses, reverse=True)]
+
+    def _counts(self, text: Sequence[Glyphs], start: int, at: int) -> bool:
+        """Whether a form would end with a number that counts what stands behind it: 'flash attention 2T tokens', 'fsdp
+        2x 3090', 'flash attention 2 epochs'."""
+        if at == start or at + 1 >= len(text) or text[at].kind != "number" or not text[at].space:
+            return False
+        behind = text[at + 1]
+        if behind.norm in _COUNTING or (behind.norm in _SCALES and not behind.space):
+            return True
+        return any(sense.kind == "unit" for node in _steps(self.root, behind) for sense in node.senses)
+
+
+def _lists(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a stroke between spaces stands at a token, which lists things: 'fsdp / 1 epoch'."""
+    return text[at].text == "/" and text[at].space and at + 1 < len(text) and text[at + 1].space
 
 
 def _without_inner(text: Sequence[Glyphs], found: dict[int, list[Phrase]]) -> dict[int, list[Phrase]]:

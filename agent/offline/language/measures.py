@@ -126,6 +126,26 @@ class Found:
         words = (word for start in starts for word in self.words.get(start, ()) if word.end == at)
         return any(sense.name in names for word in words for sense in word.all("unit"))
 
+    def before(self, at: int) -> list[tuple[int, Phrase]]:
+        """The words right before a token, an equals sign, colon or hyphen apart, that may name its field: 'rank 16',
+        'seq=2048', 'zero-2'. The 'b' of 'llama-3.1-70b 512 h100' and of '13b 8 a100' names none."""
+        if at in self.behind_names or self._ends_a_size(at):
+            return []
+        hyphened = at > 0 and self.text[at - 1].text in "-_" and not (self.text[at].space or self.text[at - 1].space)
+        end = at - 1 if at > 0 and (hyphened or self.text[at - 1].text in "=:") else at
+        starts = range(max(end - LONGEST_NAME, 0), end)
+        return [(start, word) for start in starts for word in self.words.get(start, ()) if word.end == end]
+
+    def fields_before(self, at: int) -> list[str]:
+        """The fields that the words right before a token name."""
+        words = [word for _, word in self.before(at) if not word.get("stop")]
+        return [sense.name for word in words for sense in word.all("field")]
+
+    def _ends_a_size(self, at: int) -> bool:
+        """Whether a scale that is written to its number stands before a token: '13b 8 a100'."""
+        glued = 1 < at < len(self.text) and not self.text[at - 1].space and self.text[at - 2].kind == "number"
+        return glued and self.text[at].space and self.sense(at - 1, "scale") is not None
+
     def field(self, at: int) -> bool:
         """Whether the longest form at a token names a field, a value or an operator."""
         words = self.words.get(at)
@@ -233,11 +253,20 @@ def _thousands(heard: Found, at: int) -> bool:
         return False
     before = text[at - 1]
     plain = before.text.isdigit() and len(before.text) <= 3 and text[at].start - before.end == 1
-    return (
-        plain
-        and (bool(heard.sense(at + 1, "unit") or heard.sense(at + 1, "scale")) or _thousands(heard, at + 1))
-        and at not in heard.names
-    )
+    if not plain or at in heard.names or not text[at + 1].space or _is_taken(heard, at - 1):
+        # 'A100 x 4 500M tokens', 'micro-batch 1 128 B200'
+        return False
+    if at + 1 in heard.counted and at - 1 not in heard.inside:
+        # '16 384 H100'
+        return True
+    return bool(heard.sense(at + 1, "unit") or heard.sense(at + 1, "scale")) or _thousands(heard, at + 1)
+
+
+def _is_taken(heard: Found, at: int) -> bool:
+    """Whether a number belongs to what stands before it, a device that it counts or a field, where another counts the
+    device behind: 'budget 5 000 €' is one number."""
+    counts = at + 2 in heard.counted or heard.has_unit(at + 2, "devices", "nodes")
+    return (at > 0 and heard.text[at - 1].norm in TIMES) or (counts and bool(heard.fields_before(at)))
 
 
 def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
@@ -288,6 +317,7 @@ def scale_at(heard: Found, at: int) -> tuple[str, float, int] | None:
         factor = 1024.0 if name == "ki" else 1024.0**2
     if (
         (more := heard.sense(end, "scale"))
+        and end not in heard.names
         and heard.text[end].kind in ("word", "single")
         and len(heard.text[end].norm) > 1
     ):

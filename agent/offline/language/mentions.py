@@ -211,8 +211,9 @@ class Mentions:
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
             if place and (group in ("mode", "figure") or (name == "write" and self._names_a_field(at))):
                 continue
-            # 'At 5 qps', '300 requests/min', 'in 3 days': units of numbers ask for nothing.
-            if group != "focus" or at not in self._inside_rows:
+            # 'At 5 qps', '300 requests/min', 'in 3 days', 'time limit 2 days': units of numbers and the names of their
+            # fields ask for nothing.
+            if group != "focus" or not (at in self._inside_rows or at in self._inside_labels):
                 yield at, end, name
 
     @staticmethod
@@ -231,6 +232,12 @@ class Mentions:
     def _inside_rows(self) -> frozenset[int]:
         """Tokens of amounts behind their first."""
         return frozenset(at for row in self.rows for at in range(row.start + 1, row.end))
+
+    @cached_property
+    def _inside_labels(self) -> frozenset[int]:
+        """Tokens behind the first of words that name the field of the number right behind them."""
+        words = [word for row in self.rows for word in self.found.before(row.start) if word[1].all("field")]
+        return frozenset(at for start, word in words for at in range(start + 1, word.end))
 
     def _names_a_field(self, at: int) -> bool:
         """Whether the longest words at a token name a field."""
@@ -284,9 +291,13 @@ class Mentions:
     def _in_limit(self, start: int, end: int) -> bool:
         """Whether words are a part of a limit's: the 'least' of 'at least'."""
         limits = [(at, behind) for at, behind, _ in self.limits if at <= start and end <= behind]
-        # 'Höchstens 50 ms' asks for no most.
-        numbered = end < len(self.tokens) and self.tokens[end].kind == "number"
+        # 'Höchstens 50 ms' and 'max $20k' ask for no most.
+        numbered = (end < len(self.tokens) and self.tokens[end].kind == "number") or end in self._row_starts
         return any(behind - at > end - start or numbered for at, behind in limits)
+
+    @cached_property
+    def _row_starts(self) -> frozenset[int]:
+        return frozenset(row.start for row in self.rows)
 
     def does(self, *operators: str) -> list[int]:
         """Tokens where an operator stands."""
@@ -348,7 +359,7 @@ def _covers(outer: Value, inner: Value) -> bool:
 
 
 # Units of what only a deployment has.
-_OF_SERVING = ("users", "rate")
+_OF_SERVING, _OF_TRAINING = ("users", "rate"), ("epochs",)
 # Generations of InfiniBand; what is said of other things than networks, too.
 _GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",
@@ -374,7 +385,9 @@ def _kind_of(sense: Sense) -> str | None:
         return sense.name if sense.value == "mode" else SERVING if sense.name in _ASKED_OF_SERVING else None
     if sense.kind in ("value", "field"):
         return mode_of_field(sense.name)
-    return SERVING if sense.kind == "unit" and sense.name in _OF_SERVING else None
+    if sense.kind != "unit":
+        return None
+    return SERVING if sense.name in _OF_SERVING else TRAINING if sense.name in _OF_TRAINING else None
 
 
 def _networks(read: Mentions) -> Iterator[Value]:

@@ -18,6 +18,8 @@ from agent.offline.language.measures import (
     units_at,
 )
 
+# What has a price each.
+_PAID_BY = ("tokens", "requests", "time", "devices", "nodes")
 # Seconds of the shortest time that devices are counted by.
 _HOUR = 3600
 
@@ -75,7 +77,9 @@ def _in_a(heard: Found, amount: Amount) -> int | None:
 def with_rate(heard: Found, amount: Amount) -> Amount:
     """What the amount is counted per: '/h', 'per million tokens', 'a day'."""
     at = amount.end
-    behind = heard.does(at, "per") or _in_a(heard, amount)
+    # 'A100' behind a number of them is no 'a hundred'.
+    apart = at in heard.names or is_set_apart(heard, at, money=amount.unit(*MONEY) is not None)
+    behind = None if apart else heard.does(at, "per") or _in_a(heard, amount)
     if behind is None:
         again = _again(heard, amount)
         behind = max([amount.end, *(unit.end for unit in again if unit.start >= amount.end)])
@@ -118,6 +122,19 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         # 'Tokens/s/user'
         return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
+
+
+def is_set_apart(heard: Found, at: int, money: bool = False) -> bool:
+    """Whether a stroke between spaces, which sets what is listed apart, stands before a number or a name: 'rank 16 /
+    1.5T tokens', '3 epochs / MI300X'. Money is counted so, too: '$2 / 1M tokens', '$3 / H100 / hour'."""
+    if at + 1 >= len(heard.text) or heard.text[at].text != "/":
+        return False
+    number = number_at(heard, at + 1)
+    other = at + 1 in heard.names or number is not None
+    if money:
+        end = number[1] if number else at + 1
+        other = number is not None and not (scale_at(heard, end) or heard.has_unit(end, *_PAID_BY))
+    return other and heard.text[at].space and heard.text[at + 1].space
 
 
 def _hour_of_a_device(heard: Found, at: int) -> int | None:

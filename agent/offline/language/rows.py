@@ -39,7 +39,8 @@ def rows(heard: Found, amounts: Sequence[Amount]) -> list[Row]:
         # 'Between 9 and 5, 20k chats a day'
         ended = len(group) == 2 and group[0].start > 0 and heard.sense(group[0].start - 1, "between")
         joined = {one.before for one in group[1:]} | {amount.before}
-        if group and not (ended or counts_copies(heard, amount.number)) and _goes_with(group[-1], amount):
+        apart = ended or counts_copies(heard, amount.number) or (group and _is_of_another(heard, group[0], amount))
+        if group and not apart and _goes_with(group[-1], amount):
             if amount.before == "/" and "," in joined:
                 # 'Concurrency 8, 4000/1000': what a stroke joins is a pair of its own.
                 found += _closed(group[:-1])
@@ -78,6 +79,14 @@ def _goes_with(first: Amount, second: Amount) -> bool:
     if unlike or (first.units and not second.units):
         return False
     return first.scale == second.scale or not first.scale
+
+
+def _is_of_another(heard: Found, first: Amount, second: Amount) -> bool:
+    """Whether a number stands behind a field that has not the unit of another: 'rank 16 / 1.5T tokens'."""
+    if first.units or not second.units:
+        return False
+    of = [heard.lexicon.quantities[name].of for name in heard.fields_before(first.start)]
+    return bool(of) and all(unit.name not in units for units in of for unit in second.units)
 
 
 def _closed(group: list[Amount]) -> list[Row]:

@@ -144,7 +144,8 @@ def _refuses_nothing(found: Found, at: int, end: int) -> bool:
     """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can)."""
     longest = found.words[at][0]
     # 'Never mind'
-    whole = longest.end > end and (longest.get("stop") is not None or found.does(at, "back", "new") == longest.end)
+    lets_go = found.does(at, "back", "new", "dismiss") == longest.end
+    whole = longest.end > end and (longest.get("stop") is not None or lets_go)
     again = 0 < at < len(found.text) - 1 and found.text[at - 1].norm == found.text[at + 1].norm
     return whole or (again and found.text[at].kind == "single")
 
@@ -276,12 +277,7 @@ def _joined(
             thing = by_start.get(end) if end is not None else None
             if thing is None or (end is not None and _asserts(found, end)) or _is_apart(first, thing):
                 break
-            if found.text[at].text == "," and (
-                (thing.key.startswith(("number", "named")) and thing.key != first.key) or not _closes(found, thing.end)
-            ):
-                # 'No offload, 256 GPUs', 'not adam, and ep 4', 'no LoRA, full fine-tuning of Llama': another thought.
-                break
-            if found.text[at].text == "," and _is_put_instead(found, first, thing):
+            if _lists(found, at) and _is_another_thought(found, first, thing):
                 break
             refused.add(thing.start)
             at = thing.end
@@ -290,13 +286,28 @@ def _joined(
             if not (found.text[before].text in (",", "/", "、", "+", "&") or found.does(before, *_JOINTS)):
                 break
             thing = by_end.get(before)
-            listed = found.text[before].text in ("、", ",") or (thing and thing.key.startswith("number"))
+            listed = (
+                found.text[before].text == "、" or _lists(found, before) or (thing and thing.key.startswith("number"))
+            )
             if thing is None or (listed and thing.key != first.key) or _is_apart(first, thing):
                 # 'フルファインチューニング、オフロードなし': another thought.
                 break
             refused.add(thing.start)
             at = thing.start
     return refused
+
+
+def _lists(heard: Found, at: int) -> bool:
+    """Whether a comma, or a stroke between spaces, stands at a token, which may set thoughts apart."""
+    token = heard.text[at]
+    apart = token.text == "/" and token.space and at + 1 < len(heard.text) and heard.text[at + 1].space
+    return token.text == "," or apart
+
+
+def _is_another_thought(heard: Found, first: Thing, thing: Thing) -> bool:
+    """'No offload, 256 GPUs', 'not adam, and ep 4', 'no LoRA, full fine-tuning of Llama'."""
+    unlike = thing.key.startswith(("number", "named")) and thing.key != first.key
+    return unlike or not _closes(heard, thing.end) or _is_put_instead(heard, first, thing)
 
 
 def _is_put_instead(heard: Found, first: Thing, thing: Thing) -> bool:

@@ -83,6 +83,10 @@ def tokens(text: str) -> list[Glyphs]:
             # '8xH100': the sign of counting is apart from what is counted.
             found.append(Glyphs(text[start], "x", start, start + 1, "word", False))
             start, space = start + 1, False
+        if kind == "word" and _counts_behind(plain, start, end, found):
+            # '40GBx128', 'L40Sx8'
+            found.append(Glyphs(text[start : end - 1], folded(plain[start : end - 1]), start, end - 1, "word", space))
+            start, space = end - 1, False
         norm = folded(plain[start:end]).replace("’", "'")
         head, apostrophe, _ = norm.partition("'")
         if apostrophe and head in _ELIDED and end - start > len(head) + 1:
@@ -100,6 +104,12 @@ def tokens(text: str) -> list[Glyphs]:
         found.append(Glyphs(text[start:end], norm, start, end, kind, space))
         last = end
     return found
+
+
+def _counts_behind(text: str, start: int, end: int, before: list[Glyphs]) -> bool:
+    """Whether the x at the end of letters between two numbers is the sign of counting."""
+    counted = end - start > 1 and text[end - 1] in "xX" and text[end : end + 1].isdigit()
+    return counted and bool(before) and before[-1].kind == "number" and before[-1].end == start
 
 
 def _is_full_stop(text: str, end: int, found: list[Glyphs]) -> bool:

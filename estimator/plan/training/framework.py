@@ -317,6 +317,8 @@ class Limits:
     """Families of the catalogue that it has models of, where each is code of its own; all where empty."""
     heals: bool
     """Whether runs in 4 bits can end in 8."""
+    packs_singly: bool
+    """Whether packed rows of fine-tuning are micro-batches of their own."""
 
     def methods_of(self, stage: str) -> tuple[str, ...]:
         """The methods that a stage of it has."""

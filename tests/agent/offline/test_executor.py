@@ -187,7 +187,7 @@ def test_options_of_several_fields_are_scenarios() -> None:
 def test_what_was_said_before_is_compared() -> None:
     conversation = begun(runs=False)
     conversation.say(edit("count", 16))
-    rows = conversation.say(refs=[Reference("all")]).calls[0].arguments["scenarios"]
+    rows = conversation.say(tool="compare").calls[0].arguments["scenarios"]
     assert [get(row["plan"], "cluster.count") for row in rows] == [8, 16]
 
 

@@ -60,7 +60,8 @@ def _card(text: Sequence[Glyphs], start: int, least: int, catalogue: Catalogue, 
     for stop in range(end, least - 1, -1):
         said = _card_text(text, start, stop)
         looked = looked_up(catalogue, "accelerator", said)
-        if looked[3] is None:
+        if looked[3] is None and (looked[0] or stop == least):
+            # '5090 max' may be several others, of which none is a 5090.
             return stop, said, looked
     return least, name, looked_up(catalogue, "accelerator", name)
 
@@ -75,7 +76,10 @@ def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catal
     if counts(text, at) and not (plural or glued):
         return None
     found = looked_up(catalogue, "accelerator", f"{said} {text[at].norm}gb")
-    fits = found[3] is None and f"{text[at].norm}gb" in (found[0] or "".join(found[2][:1]))
+    named = f"{text[at].norm}gb" in (found[0] or "".join(found[2][:1]))
+    # 'M4 Max 128': the largest of a line has no size in its name.
+    has = not named and found[0] is not None and catalogue.memory_gb(found[0]) == float(text[at].norm)
+    fits = found[3] is None and (named or has)
     return (at + 1 + plural, found) if fits else None
 
 
@@ -99,9 +103,10 @@ def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None
 def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     """Whether a number alone is a card's name: '4090', '2x3090', 'my 5090', not '4090 tokens'."""
     norm = text[at].norm
-    if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×") and text[at - 2].kind == "number"):
+    if end > at + 1 or (at > 1 and text[at - 1].norm in ("x", "×", "*") and text[at - 2].kind == "number"):
         return True
-    if at and text[at - 1].text in "$€£=.:/" and not _begins_a_list(text, at):
+    stroke = at > 0 and text[at - 1].text == "/" and text[at - 1].space and text[at].space
+    if at and text[at - 1].text in "$€£=.:/" and not (stroke or _begins_a_list(text, at)):
         return False
     if at and text[at - 1].norm in lexicon().articles | lexicon().pointing and len(norm) == 4:
         # Of '4090 tokens' there is not one.

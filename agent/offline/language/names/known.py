@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from agent.offline.catalogue import Catalogue, Instance
-from agent.offline.language.lexicon import lexicon, plain_words
+from agent.offline.language.lexicon import Phrase, lexicon, plain_words
 from agent.offline.language.tokens import Glyphs, tokens
 from estimator.errors import PlanError
 from knowledge.prices.energy import place_names
@@ -177,6 +177,17 @@ def is_size(text: Sequence[Glyphs], at: int) -> bool:
     if behind in ("b", "m"):
         return True
     return behind == "x" and at + 3 < len(text) and text[at + 2].kind == "number" and text[at + 3].norm == "b"
+
+
+def is_of_data(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether what looks like a size is one of data: '100B tokens', not the '8B' of 'Llama 8B tokens per second'."""
+    ends = [word.end for word in lexicon().at(text, at + 2) if _is_tokens(word)] if is_size(text, at) else []
+    rate = any(sense.name == "per" for end in ends for word in lexicon().at(text, end) for sense in word.all("does"))
+    return bool(ends) and not rate
+
+
+def _is_tokens(word: Phrase) -> bool:
+    return any(sense.name == "tokens" for sense in word.all("unit"))
 
 
 def counts(text: Sequence[Glyphs], at: int) -> bool:

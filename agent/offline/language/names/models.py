@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.offline.catalogue import Catalogue
@@ -13,6 +13,7 @@ from agent.offline.language.names.known import (
     Name,
     counts,
     goes_on,
+    is_of_data,
     is_size,
     is_strange,
     looked_up,
@@ -30,7 +31,7 @@ _BITS = 2
 
 
 def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
-    exact = max(walked(known.models, text, at), default=None)
+    exact = max((name for name in walked(known.models, text, at) if not _ends_counting(text, name[0])), default=None)
     head = text[at].norm
     if head in makers() and any(walked(known.accelerators, text, at + 1)):
         # 'NVIDIA A100-SXM4-80GB'
@@ -43,7 +44,7 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
         if exact and not _ends_glued(text, exact[0]) and (sized or _bears(text, at, exact[0])):
             return model_named(text, at, exact[0], exact[1], catalogue, whole)
         return _unknown_model(text, at, known, catalogue, whole)
-    end = max(_extent(text, at, known.heads), exact[0] if exact else at + 1)
+    end = max(_extent(text, at, known), exact[0] if exact else at + 1)
     sized = any(is_size(text, one) for one in range(at, end))
     if not sized and (stop := _size_behind(text, end, known)):
         # 'Llama 9 Ultra 900B' is no Llama that is known.
@@ -73,6 +74,12 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
     return None
+
+
+def _ends_counting(text: Sequence[Glyphs], end: int) -> bool:
+    """Whether the last token of a name counts what stands behind it: the 4 of 'Mistral Small 4 bit'."""
+    last = text[end - 1]
+    return last.kind == "number" and last.space and counts(text, end - 1)
 
 
 def of_a_fine_tune(text: Sequence[Glyphs], name: Name, catalogue: Catalogue, whole: str) -> Name:
@@ -144,7 +151,8 @@ def _size_behind(text: Sequence[Glyphs], end: int, known: Known) -> int | None:
         if not (text[at].kind == "number" or text[at].text[:1].isupper()) or any(walked(known.accelerators, text, at)):
             return None
         at += 1
-    return at + 2 if end < at and is_size(text, at) and text[at + 1].norm == "b" else None
+    sized = end < at and is_size(text, at) and not is_of_data(text, at)
+    return at + 2 if sized and text[at + 1].norm == "b" else None
 
 
 def _is_no_family(text: Sequence[Glyphs], at: int) -> bool:
@@ -169,10 +177,10 @@ def _of_a_program(text: Sequence[Glyphs], end: int) -> bool:
     return behind in ("factory", "cpp", "board", "format", "trainer", "server")
 
 
-def _extent(text: Sequence[Glyphs], start: int, heads: Mapping[str, frozenset[str]]) -> int:
+def _extent(text: Sequence[Glyphs], start: int, names: Known) -> int:
     """Where a model name that begins with a family's word ends; behind an owner's a family's may follow."""
     at = end = start + 1
-    known = heads[text[start].norm]
+    known = names.heads[text[start].norm]
     sized = False
     while at < len(text) and at - start < 2 * _MOST_WORDS:
         token = text[at]
@@ -186,7 +194,7 @@ def _extent(text: Sequence[Glyphs], start: int, heads: Mapping[str, frozenset[st
             break
         if token.kind == "number":
             if is_size(text, at):
-                if sized and token.space and not joined:
+                if token.space and not joined and (sized or is_of_data(text, at)):
                     break
                 sized = True
                 at += 4 if text[at + 1].norm == "x" else 2
@@ -194,14 +202,15 @@ def _extent(text: Sequence[Glyphs], start: int, heads: Mapping[str, frozenset[st
                 continue
             near = joined or not token.space
             version = token.norm in known or is_size(text, at + 1)
-            if not near and (not version or counts(text, at)):
+            if not near and (not version or counts(text, at) or any(walked(names.accelerators, text, at + 1))):
                 break
             at += 1
             end = at
             continue
-        if token.kind != "word":
+        if token.kind != "word" or (token.space and not joined and any(walked(names.accelerators, text, at))):
+            # 'Llama 8B A100' names a device, too.
             break
-        known |= heads.get(token.norm, frozenset())
+        known |= names.heads.get(token.norm, frozenset())
         following = text[at + 1] if at + 1 < len(text) else None
         versioned = bool(following and following.kind == "number" and not following.space)
         glued = versioned and joined and not token.space

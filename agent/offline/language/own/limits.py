@@ -24,7 +24,7 @@ _MOST_SIZES = 24
 _USERS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 # Sizes of which each is twice the one before.
 _DOUBLINGS = 6
-_ENDING = ("deadline_h", "budget_usd", "budget_device_hours")
+_ENDING = ("deadline_h", "budget_usd", "credits_usd", "budget_device_hours")
 # Of these 'what' asks how much there may be; of models and devices, which.
 _SIZES = ("seq_len", "context", "micro_batch", "concurrency", "input_len")
 _LIMITING = ("most", "least", "size", "fit", "best")
@@ -32,7 +32,7 @@ _LIMITING = ("most", "least", "size", "fit", "best")
 
 def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
     goal = _goal_before(page) or ("tokens" if asks_for_data(page) else limit_goal(page))
-    goal = goal or any_goal(page) or ("model" if not has_model(page) else None)
+    goal = goal or any_goal(page) or goal_of_the_last(page) or ("model" if not has_model(page) else None)
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model" and page.values("budget_usd") and not page.read.of("accelerator"):
         page.needs.append(Need("cluster.accelerator", _MONEY_ALONE))
@@ -50,6 +50,13 @@ def _goal_before(page: Page) -> str | None:
     return None
 
 
+def goal_of_the_last(page: Page) -> str | None:
+    """The goal that is what was changed last: 'micro-batch 4', 'what's the max then?'"""
+    recent = page.topic.get("recent")
+    name = next((name for name, path in ALL_PATHS.items() if path == recent), "") if page.plan else ""
+    return name if name in _SIZES else None
+
+
 def has_model(page: Page) -> bool:
     """Whether it is known which model a turn is about."""
     return bool(get(page.plan, "model") or page.read.of("model", "path") or page.values("model_size"))
@@ -64,13 +71,15 @@ def limit_goal(page: Page) -> str | None:
         found += [(max(min(gaps), 0), start - end, name)] if gaps else []
         found += [(0, start - end, name)] if _is_all_that_is_asked(page, start, end) else []
     whole = [name for name in page.read.of("model") if not name.sized]
-    if whole and any(0 <= whole[0].start - end <= 2 for _, end, name in page.read.asked_at("focus") if name == "most"):
+    most = [end for _, end, name in page.read.asked_at("focus") if name == "most"]
+    # 'Max context for DeepSeek R1' asks for no model.
+    if whole and not asks_most(page) and any(0 <= whole[0].start - end <= 2 for end in most):
         found.append((0, -9, "model"))
     if direct := asked_outright(page):
         found.append((0, -9, direct))
     if asks_what_fits(page):
         found.append((0, -9, "model"))
-    if _how_many(page):
+    if _how_many(page) or asks_how_many_of_them(page):
         found.append((0, -9, "devices"))
     return min(found)[2] if found else None
 
@@ -83,6 +92,19 @@ def asked_outright(page: Page) -> str | None:
         if any(sense and sense[1] == start for sense in which):
             return name
     return None
+
+
+def asks_most(page: Page) -> bool:
+    """Whether the most of a thing without a number is asked for outright: 'max context for R1 on 8 H200'."""
+    most = {end for _, end, name in page.read.asked_at("focus") if name == "most"}
+    return any(start in most for start, _, _ in _goals(page))
+
+
+def asks_how_many_of_them(page: Page) -> bool:
+    """Whether it is asked how many of the devices that there are it takes: 'so how many of those would it take?'."""
+    sizes = {end for _, end, name in page.read.asked_at("focus") if name in ("size", "least")}
+    pointed = any(page.read.found.sense(at, "them") for at in sizes)
+    return pointed and get(page.plan, "cluster.accelerator") is not None and not (page.filled or page.devices)
 
 
 def asks_what_fits(page: Page) -> bool:

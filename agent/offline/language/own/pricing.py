@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.language.asking import asks
 from agent.offline.language.assign import Filled, fields_named, single
+from agent.offline.language.devices import is_machine
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.reading.currencies import NEAR_DOLLARS
 from agent.offline.language.reading.page import is_reserved_for
 from estimator.money.ownership import HOURS_PER_YEAR
+from knowledge.machines.catalogue import find_accelerator
+from planner.partial import get
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -39,6 +43,9 @@ def pricing_of(page: Page) -> dict[str, Any]:
             if devices := _paid_for(page, one):
                 found[one.field] = round(one.values[-1] / devices, 6)
                 page.assumed.append(f"{said!r} taken as the price of all {devices}")
+            elif devices := _bought_with(page, one):
+                found[one.field] = round(one.values[-1] / devices, 2)
+                page.assumed.append(f"{said!r} taken as the price of a machine of {devices}")
             unit = one.row.amounts[-1].unit(*NEAR_DOLLARS)
             if unit and (rate := page.worth.get(unit.name)):
                 page.assumed.append(f"{said!r} taken at your {rate:.6g} dollars")
@@ -118,6 +125,22 @@ def _paid_for(page: Page, price: Filled) -> int | None:
     behind = range(near[0].row.start, near[0].row.end + _NEAR)
     whole = any(heard.has_unit(at, "nodes") for at in behind)
     return int(near[0].values[-1]) if whole or price.values[-1] > _DEAR_USD else None
+
+
+def _bought_with(page: Page, price: Filled) -> int | None:
+    """How many devices come with what is bought, where that is a machine: 'a box costs $420k', or more than any device
+    costs."""
+    if price.field != "capex_usd_per_device" or not (page.devices or get(page.plan, "cluster.accelerator")):
+        return None
+    near = range(max(price.row.start - _NEAR, 0), price.row.end + _NEAR)
+    machine = any(page.read.found.has_unit(at, "nodes") for at in near)
+    machine |= any(is_machine(page.read, device.name) for device in page.devices)
+    if not machine and price.values[-1] <= lexicon().quantities[price.field].usual[1]:
+        return None
+    device = page.devices[0] if page.devices else None
+    each = device.per_node if device else get(page.plan, "cluster.per_node")
+    id = str(device.name.id) if device and device.name.id else get(page.plan, "cluster.accelerator")
+    return each or find_accelerator(str(id)).value.per_node
 
 
 def _of_several_devices(page: Page) -> bool:

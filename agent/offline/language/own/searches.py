@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
+from agent.offline.language.devices import is_machine
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
 from agent.offline.language.names import head_words
@@ -135,7 +136,9 @@ def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     paid: dict[str, dict[str, float]] = {}
     for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
-        number = device.count or (device.nodes or 0) * (device.per_node or page.catalogue.per_node(name)) or 1
+        # 'What does a DGX B200 cost?' is asked of all that is in it.
+        machines = device.nodes or int(is_machine(page.read, device.name))
+        number = device.count or machines * (device.per_node or page.catalogue.per_node(name)) or 1
         if use or (priced and number > 1):
             paid[name] = {"count": number, **use}
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]

@@ -113,7 +113,7 @@ def _switched(page: Page, on: bool) -> int | None:
 
 def _picked(page: Page) -> int | None:
     """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
-    goes before much else, only where nothing else is said."""
+    goes before much else, only where nothing else is said, or it is of what was offered."""
     heard, read = page.read.found, page.read
     for place in called(read.tokens).values():
         if place < len(page.offers):
@@ -129,10 +129,17 @@ def _picked(page: Page) -> int | None:
             behind = bool(opens) and read.tokens[at - 1].norm != "per"
             closes = bool(opens) and end < len(read.tokens) and heard.does(end, "and", "and_then")
             named = end - at > 1 or alone or closes or bool(read.does("take"))
-            if alone if place == 0 else behind and named:
+            if (alone or (behind and page.offers and _is_one(page, at, end))) if place == 0 else behind and named:
                 return place
     offers = page.offers
     return _lettered(page, len(offers)) if offers else None
+
+
+def _is_one(page: Page, at: int, end: int) -> bool:
+    """Whether a place is of what was offered: 'the first one, rank 256', 'the first option', 'the first, rank 8'."""
+    tokens, words = page.read.tokens, page.read.found.lexicon
+    told = at > 0 and tokens[at - 1].norm in words.articles | words.pointing and tokens[end : end + 1]
+    return bool(told) and (tokens[end].kind == "sign" or tokens[end].norm == "one" or tokens[end].norm in words.labels)
 
 
 def _lettered(page: Page, offers: int) -> int | None:

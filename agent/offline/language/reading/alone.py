@@ -15,7 +15,7 @@ from agent.offline.language.measures import Found
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.relative import known_fields
 from agent.offline.language.rows import Row
-from planner.partial import get, is_serving
+from planner.partial import DATA_SIZES, get, is_serving
 from planner.requests import ALL_PATHS
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _PEOPLE = "concurrency"
 _UNSURE = 2.0
 # Doublings from which on a number is hardly another value of one, and what lengths in tokens are multiples of.
 _FAR, _LENGTHS = 5, 1024
+_FEWEST_TOKENS = 1e8
 # From here on a value is unusual for a field.
 _UNUSUAL = 0.4
 
@@ -40,6 +41,10 @@ def of_the_last(
     read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
 ) -> tuple[list[Filled], list[Row]]:
     """A number alone as another value of what was changed last ('hm, 4?'), or as what it is brought back to."""
+    if plan and not read.names:
+        # '15B' where it was asked how many tokens
+        sizes = [size for size in filled if size.field == "model_size" and _is_of_data(plan, topic, size.row)]
+        filled = [replace(size, field="dataset_tokens") if size in sizes else size for size in filled]
     for row in left if plan else ():
         last = row.amounts[-1]
         name = None if not row.bare else _brought_back(read, row, plan, topic.get("plans") or ())
@@ -132,6 +137,8 @@ def _stands_for(
     def named(key: str) -> str | None:
         return next((name for name, path in ALL_PATHS.items() if path == topic.get(key) and name in quantities), None)
 
+    if _is_of_data(plan, topic, row):
+        return "dataset_tokens"
     recent, solved = named("recent"), named("solved")
     if offered := _offered(topic, row):
         return offered
@@ -155,6 +162,13 @@ def _stands_for(
         return None
     name = (None if recent else _nearest(plan, row)) or "count"
     return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _is_of_data(plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row) -> bool:
+    """Whether a number is as large as data in tokens, which were asked for: of a run without any its cost was asked."""
+    told = is_serving(plan) or any(get(plan, ALL_PATHS[name]) for name in DATA_SIZES)
+    asked = set(topic.get("intents") or ()) & {"cost", "run"}
+    return not told and bool(asked) and row.amounts[-1].value >= _FEWEST_TOKENS
 
 
 def _offered(topic: Mapping[str, Any], row: Row) -> str | None:

@@ -18,7 +18,7 @@ from agent.offline.language.calendar import Window, busy_hours, deadline, iso_to
 from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
 from agent.offline.language.features.mode import Context
 from agent.offline.language.labelled import all_of_them, called
-from agent.offline.language.measures import DAY_S
+from agent.offline.language.measures import DAY_S, MONEY, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import echoed, of_the_last, put_instead
@@ -38,7 +38,9 @@ from knowledge.machines.catalogue import find_accelerator
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
 _RL_STAGES = ("grpo", "ppo")
 # What is said of hardware that is bought.
-_OF_OWNERS = ("years", "capex_usd_per_device")
+_CAPEX = "capex_usd_per_device"
+_BARE_MONEY = ("budget_usd", "more_usd")
+_OF_OWNERS = ("years", _CAPEX)
 # What may as well be what was measured, and how many words before it say so.
 # How far what is sold as so many GB may be from what a table says.
 SAME_MEMORY = 0.08
@@ -199,7 +201,9 @@ def understood(
     busy = busy_hours(read) if mode == SERVING and is_asked_by_many(read) and not free else None
     dated = dated.union(range(*busy[1:]) if busy else ())
     offers = _offers(topic)
-    dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.tokens, read.rows, len(offers)))
+    # What is supposed, or was before, stands beside what is.
+    several = len(offers) or (2 if topic.get("supposed") or topic.get("plans") else 0)
+    dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.tokens, read.rows, several))
     until = deadline(read, now)
     dated = dated.union(range(*until[1:]) if until else ())
     numbers = [row for row in read.rows if row.start not in dated]
@@ -209,7 +213,7 @@ def understood(
         numbers = _peak(read, numbers)
     pictures, numbers = sizes(read, numbers)
     made, rest = pairs(read.found, numbers)
-    halves, rest = _in_and_out(rest) if mode == SERVING else ([], rest)
+    halves, rest = _in_and_out(read, rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = put_instead(read, filled, left)
@@ -219,6 +223,7 @@ def understood(
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
+    filled = _as_prices(read, filled)
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
@@ -226,6 +231,9 @@ def understood(
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
     named, left = _of_each(read, named, left)
+    paid = [row for row in left if _is_paid_once(read, row)]
+    filled += [Filled(_CAPEX, (row.amounts[0].value,), row, 0.5) for row in paid]
+    left = [row for row in left if row not in paid]
     prices = [row for row in left if _is_price(read, row)]
     filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
     left = [row for row in left if row not in prices]
@@ -264,6 +272,45 @@ def _as_its_memory(read: Mentions, number: Filled) -> Filled:
     cards = [find_accelerator(str(name.id)).value for name in read.of("accelerator") if name.id and name.end in near]
     own = any(abs(number.values[-1] * GIB / card.memory_bytes - 1) < SAME_MEMORY for card in cards)
     return replace(number, field="vram") if own else number
+
+
+def _as_prices(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
+    """The numbers with those that tell what a machine costs, where machines are bought, and without the 'one' that they
+    tell it of: 'One box is 420k', '4 DGX H200 at 420k each'."""
+    if not _is_owned(read):
+        return [*filled]
+    prices = [number for number in filled if _is_its_price(read, number)]
+    machines = [number for number in filled if number.field == "nodes" and number.values == (1,)]
+    told = [*prices, *(machine for machine in machines if _leads_to(machine, prices))]
+    paid = (replace(price, field=_CAPEX, values=(price.row.amounts[-1].value,)) for price in prices)
+    return [*(number for number in filled if number not in told), *paid]
+
+
+def _is_paid_once(read: Mentions, row: Row) -> bool:
+    """Whether a row is money a machine or device, of no time, where they are bought: '$250k per node'."""
+    amount = row.amounts[-1]
+    each = bool(amount.per) and {unit.name for unit in amount.per} <= {"nodes", "devices"}
+    return each and amount.unit(*MONEY) is not None and _is_owned(read)
+
+
+def _is_owned(read: Mentions) -> bool:
+    return any(value.field == "price" and value.value == "owned" for value in read.values)
+
+
+def _leads_to(number: Filled, others: Sequence[Filled]) -> bool:
+    return any(number.row.end == other.row.start - 1 for other in others)
+
+
+def _is_its_price(read: Mentions, number: Filled) -> bool:
+    """Whether thousands of nothing that is said stand behind a machine and 'is' or 'costs', or before 'each'."""
+    amount, start, end = number.row.amounts[-1], number.row.start, number.row.end
+    if amount.units or amount.names or amount.scale not in ("k", "m") or start < 2 or number.name:
+        return False
+    told = read.tokens[start - 1].norm in read.found.lexicon.amounting or _CAPEX in read.found.fields_before(start)
+    named = start - 1 in {name.end for name in read.of("accelerator", "instance")}
+    machine = named or read.found.ends_unit(start - 1, "nodes", "devices")
+    each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
+    return (told and machine) or each
 
 
 def _as_requests(filled: Sequence[Filled]) -> list[Filled]:
@@ -393,7 +440,10 @@ def _is_told(read: Mentions, number: Filled) -> bool:
         named = any(name.start in sentence for name in read.of("accelerator", "instance"))
         billed = bool(number.row.amounts[-1].per) or any(read.found.is_asked(step, "bought") for step in sentence)
         return machines or named or billed
-    # 'We have them for ten days' says how long.
+    # 'We have them for ten days' says how long; '$12k and two weeks' is what somebody has.
+    paid = {row.end for row in read.rows if row.amounts[-1].unit(*MONEY)}
+    if read.found.does(at - 1, "and") == at and at - 1 in paid:
+        return False
     bounded = at > 0 and any(sense.kind == "stop" for sense in senses_at(read, at - 1))
     return not (bounded or any(read.found.sense(step, "owns") for step in sentence))
 
@@ -447,7 +497,13 @@ def _is_that_fails(read: Mentions, number: Filled) -> bool:
 _OF_NO_LIMIT = (_is_that_fails, _has_lasted, _broke_off, _is_told, _recurs, _is_all_of, _is_billed, _is_of_others)
 
 
-def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
+def _are_apart(read: Mentions, first: Amount, last: Amount) -> bool:
+    """Whether a stroke between spaces stands between numbers of which one has a name of its own: 'out 256 / 2k in'."""
+    spaced = read.tokens[first.end].space and read.tokens[last.start].space
+    return spaced and bool(read.found.field(last.end) or read.found.fields_before(first.start))
+
+
+def _in_and_out(read: Mentions, rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
     """'1k/200' as tokens in and out, and the rest of the numbers."""
     found: list[Filled] = []
     rest: list[Row] = []
@@ -458,7 +514,8 @@ def _in_and_out(rows: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
         of_load = ("requests", "users") if first and first.scale and last.scale else ("requests",)
         counted = any(unit.name not in of_load for unit in last.units)
         bare = not (counted or last.names or last.per) and first and not (first.units or first.names)
-        if first and bare and last.before == "/" and min(first.value, last.value) >= 16:
+        paired = first and bare and last.before == "/" and not (first.is_size or _are_apart(read, first, last))
+        if first and paired and min(first.value, last.value) >= 16:
             rest.pop()
             found.append(Filled("input_len", (first.length,), Row((first,)), 0.5))
             found.append(Filled("output_len", (last.length,), row, 0.5))
@@ -481,6 +538,10 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
         found["per_node"] = 1.2
     if any(value.field == "price" and value.value == "owned" for value in read.values):
         found |= dict.fromkeys(_OF_OWNERS, -1.5)
+    costs = {at for at, _, name in read.asked_at("focus") if name == "cost"}
+    if plan and any(row.bare and row.end in costs for row in read.rows):
+        # 'How much would 128k cost?' tells no money.
+        found.update(dict.fromkeys(_BARE_MONEY, 1.2))
     # What stands beside a card is the host's; of a machine whose memory is one it is the card's.
     cards = [str(name.id) for name in read.of("accelerator")]
     if cards and not any(card.startswith("apple") for card in cards):

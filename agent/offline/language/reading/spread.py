@@ -4,6 +4,7 @@ parallel on 2 nodes of 8 H100', '3 GPUs for tensor parallel'."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from agent.offline.form import Edit
 from agent.offline.language.asking import is_asked
@@ -64,10 +65,10 @@ def spread(page: Page, edits: Sequence[Edit]) -> list[list[Edit]]:
     ]
 
 
-def _sizes(page: Page, edits: Sequence[Edit]) -> dict[str, dict[str, int]]:
+def _sizes(page: Page, edits: Sequence[Edit], together: bool = False) -> dict[str, dict[str, int]]:
     """{Way: the layout that it is taken as}: tensor parallel over the devices of a machine, pipeline parallel from
     machine to machine (or from device to device of one), replicas of one device; empty where nothing is to be spread
-    over."""
+    over. Each way alone takes all devices of a deployment, unless they are taken `together`."""
     counted = {edit.field: edit.value for edit in edits if edit.op == "set" and isinstance(edit.value, int)}
     count, nodes, each = (
         counted.get(name) or get(page.plan, f"cluster.{name}") for name in ("count", "nodes", "per_node")
@@ -80,14 +81,34 @@ def _sizes(page: Page, edits: Sequence[Edit]) -> dict[str, dict[str, int]]:
     if devices < 2 or devices % nodes:
         return {}
     stages = nodes if nodes > 1 else devices
-    if page.mode == SERVING:
+    if page.mode == SERVING and not together:
         return {"tp": {"tp": devices, "pp": 1}, "pp": {"tp": devices // stages, "pp": stages}, "dp": {"dp": devices}}
     # How the rest is spread is the search's.
     return {"tp": {"tp": devices // nodes}, "pp": {"pp": stages}, "cp": {"cp": devices // nodes}, "dp": {"dp": devices}}
 
 
 # Of a size nobody says how large it is to be.
-_SIZES = ("size", "degree", "ranks")
+_SIZES = ("size", "sizes", "degree", "degrees", "ranks", "split")
+# What stands between ways that are listed.
+_LISTING = ("/", ",", "and", "&", "+", "、", "(", "und", "y", "et", "e", "和")
+
+
+def asks_sizes(page: Page) -> bool:
+    """Whether the sizes of a layout are asked for by their names: 'tp/pp/ep split', 'which tensor parallel degree',
+    'what tp and pp should I use'. 'With tp and pp' tells them."""
+    free = [way for way in free_names(page.read, page.filled) if way.field in (*_WAYS, "ep")]
+    if not free or page.read.does("or", "versus", "compare", "contrast"):
+        return False
+    tokens = page.read.tokens
+    behind = {tokens[at].norm for way in free for at in range(way.end - 1, min(way.end + 1, len(tokens)))}
+    if behind & {*_SIZES} or "layout" in page.read.asked("focus"):
+        return True
+    listed = any(
+        first.end <= second.start and all(token.norm in _LISTING for token in tokens[first.end : second.start])
+        for first, second in pairwise(free)
+    )
+    told = free[0].start > 0 and tokens[free[0].start - 1].norm in page.read.found.lexicon.apiece
+    return listed and not told
 
 
 def _is_part_of(name: Named, longer: Named) -> bool:
@@ -104,11 +125,11 @@ def named_alone(page: Page, edits: Sequence[Edit]) -> list[Edit]:
     whole = [name for name in fields_named(page.read.found) if name.field not in _WAYS] if free else []
     free = [way for way in free if not any(_is_part_of(way, name) for name in whole)]
     chosen = page.read.does("or", "versus", "compare", "contrast") or "best" in page.read.asked("focus")
-    if chosen or not free or any(page.read.tokens[way.end - 1].norm in _SIZES for way in free):
+    if chosen or not free or asks_sizes(page):
         return []
     supposed = supposes(page.read.found) is not None
     named = {way.field: way for way in free if not is_asked(page.read.found, way.start) or supposed}
-    sizes = _sizes(page, edits) if named else {}
+    sizes = _sizes(page, edits, together=len(named) > 1) if named else {}
     edits_made: list[Edit] = []
     for way in named.values():
         span, words = page.read.span(way.start, way.end), page.read.said(way.start, way.end)

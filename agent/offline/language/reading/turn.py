@@ -182,8 +182,12 @@ def _asked_for(page: Page) -> list[str]:
 
 
 def _begins_anew(page: Page) -> bool:
-    """Whether what was spoken of is set aside, which nothing behind points to: not 'forget it, serve it instead'."""
-    begun = [page.read.found.does(at, "new") or at for at in page.read.does("new")]
+    """Whether what was spoken of is set aside, which nothing behind points to or changes: not 'forget it, serve it
+    instead' or 'forget it, try 256'."""
+    begun = [page.read.found.does(at, "new", "dismiss") or at for at in page.read.does("new", "dismiss")]
+    named = page.read.of("model") or page.values("model_size")
+    if page.plan and not (page.read.does("new") or named) and (page.filled or page.kept):
+        return False
     points = any(at >= begun[-1] for at in page.read.does("it")) if begun else False
     return bool(begun) and not (points and page.plan and not page.read.of("model"))
 
