@@ -25,7 +25,7 @@ from pages.results.money import (
     verdicts,
     winner_words,
 )
-from planner.clusters.recommend import cheaper, outlay_of
+from planner.clusters.options import cheaper, outlay_of
 from planner.clusters.results import UNMET, AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
 
 _MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5

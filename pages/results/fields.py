@@ -6,6 +6,7 @@ from knowledge import figures
 
 _NAMES = {
     "cluster.count": "devices", "cluster.interconnect": "network", "layout.zero_stage": "ZeRO stage",
+    "workload.micro_batch": "micro-batch",
     "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
     "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
     "workload.prefix_hit": "cached part of a prompt", "workload.tpot_slo_ms": "limit of the time per token (ms)",

@@ -13,12 +13,10 @@ from knowledge.figures import hours, shown, usd
 from knowledge.models.catalogue import find_architecture
 from planner.asked.clusters import ConfigureRequest, Sort, Where
 from planner.clusters.candidates import ClusterChoice
+from planner.clusters.options import cost_of, described, duration_of
 from planner.clusters.recommend import (
     Recommended,
     assumed,
-    cost_of,
-    described,
-    duration_of,
     launched,
     ranked,
     recommended,

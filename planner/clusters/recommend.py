@@ -14,12 +14,13 @@ import numpy as np
 from estimator.plan.schema import Inference
 from estimator.search.fleet import balance, front
 from estimator.training.estimates import unmeasured
-from knowledge.figures import hours, percent, rate, seconds, usd
+from knowledge.figures import percent
 from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
 from planner.announced import before_release
 from planner.asked.clusters import ClusterRequest, Sort
 from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, kin_words, missed, rank
+from planner.clusters.options import cheaper, cost_of, described, duration_of, outlay_of
 from planner.clusters.request import Asked, asked
 from planner.clusters.results import (
     UNMET,
@@ -28,7 +29,6 @@ from planner.clusters.results import (
     LooserLimit,
     RecommendedCluster,
     Why,
-    from_whom,
 )
 from planner.clusters.serving.option import option_of as serving_option
 from planner.clusters.serving.screening import screened as serving_clusters
@@ -257,26 +257,6 @@ def _cheapest(ask: Asked) -> ClusterChoice | None:
     return choices[0] if choices else None
 
 
-def cost_of(option: ClusterOption) -> float:
-    """USD of the run (of all their years where machines are bought), or USD per million tokens where its length is not
-    known; inf without a price."""
-    value = option.usd if option.hours is not None else option.usd_per_million_tokens
-    value = value if option.years_usd is None or option.hours is None else option.years_usd
-    return np.inf if value is None else value
-
-
-def outlay_of(option: ClusterOption) -> float:
-    """What is cheapest is told by: the price of machines that are bought, else what `cost_of` says."""
-    return cost_of(option) if option.capex_usd is None else option.capex_usd
-
-
-def duration_of(option: ClusterOption) -> float:
-    """Hours of the run, or seconds per token; of serving seconds per request."""
-    if option.engine:
-        return np.inf if option.e2e_s is None else option.e2e_s
-    return option.hours if option.hours is not None else 1.0 / option.tokens_per_s
-
-
 def _rank(option: ClusterOption, sort: Sort, unhurried_h: float) -> Rank:
     return rank(sort, cost_of(option), duration_of(option), unhurried_h, option.measured)
 
@@ -472,27 +452,6 @@ def _may_come_first(beyond: Beyond, ask: Asked, sort: Sort, choice: ClusterChoic
     here = _key(choice.option, sort, ask.unhurried_h)
     there = rank(sort, beyond.money, beyond.time, ask.unhurried_h, beyond.measured)
     return beyond.missed <= _TWICE and there[:3] < here[:3]
-
-
-def described(option: ClusterOption) -> str:
-    figures = [f"{usd(option.capex_usd)} to buy"] if option.capex_usd is not None else []
-    if option.engine:
-        figures += [f"{usd(option.usd_per_hour)} per hour"] if option.usd_per_hour is not None else []
-        figures += [f"{seconds(option.e2e_s)} a request"] if option.e2e_s is not None else []
-    elif option.hours is not None:
-        figures += [usd(option.usd)] if option.usd is not None else ["no price known"]
-        figures += [hours(option.hours)]
-    else:
-        value = option.usd_per_million_tokens
-        figures += [f"{usd(value)} per million tokens"] if value is not None else ["no price known"]
-        figures += [f"{rate(option.tokens_per_s or 0.0)} tokens/s"]
-    return f"{option.count} x {option.accelerator}{from_whom(option.provider)} ({', '.join(figures)})"
-
-
-def cheaper(option: ClusterOption, word: str = "Cheaper") -> str:
-    """'Cheaper: 16 x tpu-v6e at GCP ($74.23, 1.7 hours), without launch files', of one whose targets are known."""
-    bought = " to buy" if option.capex_usd is not None else ""
-    return f"{word}{bought}: {described(option)}{'' if option.launch_targets else ', without launch files'}"
 
 
 def _assumptions(ask: Asked, first: ClusterChoice | None, options: list[ClusterOption]) -> Iterator[Assumption]:

@@ -25,7 +25,7 @@ ENDLESS = {
     "commas": "1,2" * LONGEST, "powers": "1e" * LONGEST, "dashes": "-" * LONGEST, "names": "llama-3.1-" * 5000,
     "times": "8x" * LONGEST, "thousands": "4k " * LONGEST, "brackets": "(" * LONGEST, "paths": "a/b/" * LONGEST,
     "joined": "8-" * LONGEST, "words": "half a third of two " * 3000, "scores": "_" * LONGEST,
-    "money": "$" + "9" * LONGEST, "strange": "two and" * 3000,
+    "money": "$" + "9" * LONGEST, "strange": "two and" * 3000, "asks": "?" * 50_000, "whys": "why? " * 10_000,
 }  # fmt: skip
 
 

@@ -89,3 +89,9 @@ def test_the_price_of_a_machine_is_shared_by_its_devices(words: str, usd: float)
     told = reading(words)
     assert told.pricing["capex_usd_per_device"] == usd
     assert not {"seq_len", "budget_usd"} & {edit.field for edit in told.edits}
+
+
+def test_how_many_gpus_are_needed_is_asked_of_those_of_the_run() -> None:
+    asked = _calls("llama 70b full finetune on 8 h100", "how many GPUs do I need?")["find_limit"]
+    assert (asked["goal"], asked["accelerator"]) == ("devices", "h100-sxm")
+    assert "recommend_cluster" in _calls("llama 8b lora on 1 a100", "what GPUs should I rent?")

@@ -174,9 +174,9 @@ def test_only_files_that_end_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that opens and cannot be read is Linux's")
 def test_a_file_that_breaks_while_it_is_read_is_refused_by_its_name() -> None:
-    with pytest.raises(PlanError, match="plan: /proc/self/mem cannot be read: Input/output error"):
+    with pytest.raises(PlanError, match="plan: /proc/self/mem cannot be read"):
         read_text(Path("/proc/self/mem"), "plan")
-    with open_regular(Path("/proc/self/mem"), "plan") as file, pytest.raises(PlanError, match="cannot be read"):
+    with pytest.raises(PlanError, match="cannot be read"), open_regular(Path("/proc/self/mem"), "plan") as file:
         file.readline()
 
 

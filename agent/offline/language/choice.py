@@ -232,6 +232,12 @@ def _instead_of_a_search(page: Page, before: str | None) -> str | None:
     if fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
         # 'And if I rent four of them?'
         return _estimate(page)
+    told = page.devices or page.values("deadline_h") or page.values("budget_usd")
+    chosen = "rent" in page.read.asked("wish") or asks_which(page.read.found)
+    counts = limit_goal(page) == "devices" and "size" in focus and not chosen
+    if before in _OF_ONE_RUN and device and counts and not told:
+        # 'How many GPUs do I need?' is asked of those of the run.
+        return "find_limit"
     if before in _OF_ONE_RUN and device and _is_of_what_there_is(page):
         # 'Is it under 400 bucks?'
         return "estimate_cost" if page.asks_money or page.values("budget_usd") else _estimate(page)

@@ -96,7 +96,7 @@ def test_what_nobody_would_wait_for_is_no_machine_to_serve_with():
     }
     found = find("recommend_cluster")(asked)
     assert {option["accelerator"] for option in found["options"]} == {"h200-nvl"}
-    assert "No limit on latency was named" in found["why"][0]
+    assert any("No limit on latency was named" in text for text in found["why"])
     named = find("recommend_cluster")(asked | {"tpot_slo_ms": 1000.0, "ttft_slo_ms": 10000.0})
     assert "gb10-dgx-spark" in {option["accelerator"] for option in named["options"]}
 

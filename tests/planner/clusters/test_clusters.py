@@ -245,7 +245,7 @@ def test_without_data_options_are_ranked_by_tokens():
     values = [option["usd_per_million_tokens"] for option in found["options"]]
     assert values == sorted(values)
     assert all(option["hours"] is None for option in found["options"])
-    assert any("dataset_tokens" in text for text in found["warnings"])
+    assert any("names no data" in text for text in found["warnings"])
 
 
 def test_the_cluster_in_a_plan_is_what_is_asked_for():

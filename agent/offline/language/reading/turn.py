@@ -101,11 +101,16 @@ def _weighed(page: Page, scoped: str, edits: Sequence[Edit]) -> tuple[list[Edit]
     return [edit for edit in edits if edit not in switches], [switches] if switches else []
 
 
+# Questions of a turn that are read one by one.
+_MOST_QUESTIONS = 16
+
+
 def _two_questions(page: Page) -> tuple[str, str] | None:
     """A turn of which one question is about nothing that is planned, as that and the rest, in their order: 'what is
     ZeRO-3, and does it fit?'"""
     found, text = page.read.found, page.read.text
-    asked = [part for part in clauses(found) if is_question(found, part)]
+    asks = (part for part in clauses(found) if is_question(found, part))
+    asked = [part for part in asks if any(found.text[at].kind != "sign" for at in part)][:_MOST_QUESTIONS]
     for part in asked if len(asked) > 1 else ():
         inside = [
             one for one in (*page.read.names, *page.kept, *(each.row for each in page.filled)) if one.start in part
