@@ -18,6 +18,8 @@ from agent.offline.language.measures import (
     units_at,
 )
 
+# Which ones are counted, before what they are.
+_WHICH = ("output", "input", "generated", "gpu", "card", "total")
 # What has a price each.
 _PAID_BY = ("tokens", "requests", "time", "devices", "nodes")
 # Seconds of the shortest time that devices are counted by.
@@ -102,9 +104,11 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         factor, behind = scale[1], scale[2]
     elif (scale := heard.sense(behind, "scale")) and (heard.sense(scale[1], "unit") or scale[0].value == 1e6):
         factor, behind = scale[0].value, scale[1]
-    if behind < len(heard.text) and heard.text[behind].norm in ("output", "input", "generated", "gpu", "card", "total"):
+    hour = _hour_of_a_device(heard, behind) if money else None
+    if not hour and behind < len(heard.text) and heard.text[behind].norm in _WHICH:
         behind = behind + 1 if units_at(heard, behind + 1) else behind
-    if money and (hour := _hour_of_a_device(heard, behind)):
+        hour = _hour_of_a_device(heard, behind) if money else None
+    if hour:
         behind = hour
         if not amount.units and units_at(heard, behind)[0].name == "time":
             # 'We pay 2.35 per GPU and hour'
@@ -115,6 +119,7 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
     if not units or (amount.unit("devices", "nodes") and units[0].name == "time"):
         # Nothing has so many devices an hour: '8卡 每小时60元'.
         return amount
+    amount = _of_a_machine(heard, amount, units[0])
     per = tuple(replace(unit, size=unit.size * factor) for unit in units)
     end = max(unit.end for unit in units)
     again = heard.does(end, "per")
@@ -122,6 +127,16 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
         # 'Tokens/s/user'
         return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
+
+
+def _of_a_machine(heard: Found, amount: Amount, per: Unit) -> Amount:
+    """A number an hour as money where 'a box is' or 'an H100 costs' stands before it: 'a box is 28/h'."""
+    at = amount.start
+    costs = at > 1 and (heard.text[at - 1].norm in heard.lexicon.amounting or heard.is_asked(at - 1, "cost"))
+    machine = costs and (heard.ends_unit(at - 1, "nodes", "devices") or at - 1 in heard.names.values())
+    if amount.units or per.size != _HOUR or not machine:
+        return amount
+    return replace(amount, units=(Unit("usd", 1.0, amount.number, amount.number),))
 
 
 def is_set_apart(heard: Found, at: int, money: bool = False) -> bool:

@@ -29,6 +29,8 @@ _SHORTENED = frozenset(["approx", "aprox", "ca", "max", "min", "incl", "inkl", "
                         "st", "std", "fig", "eq", "sec", "temp", "avg", "est", "prof", "dr", "mr", "u", "a", "d", "h",
                         "p", "s", "nos", "qty", "pcs", "esp", "tok", "ctx", "seq"])  # fmt: skip
 
+_CARD_ENDS = ("xt", "xtx")
+
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
@@ -79,7 +81,8 @@ def tokens(text: str) -> list[Glyphs]:
             found.append(Glyphs("\n", "\n", at, at + 1, "sign", True))
         kind = str(match.lastgroup)
         space = last == 0 or start > last
-        if kind == "word" and end - start > 1 and text[start] in "xX" and not space and found[-1].kind == "number":
+        times = kind == "word" and end - start > 1 and text[start] in "xX" and not space
+        if times and found[-1].kind == "number" and not _ends_card(text, start, end):
             # '8xH100': the sign of counting is apart from what is counted.
             found.append(Glyphs(text[start], "x", start, start + 1, "word", False))
             start, space = start + 1, False
@@ -104,6 +107,11 @@ def tokens(text: str) -> list[Glyphs]:
         found.append(Glyphs(text[start:end], norm, start, end, kind, space))
         last = end
     return found
+
+
+def _ends_card(text: str, start: int, end: int) -> bool:
+    """Whether letters behind a number are of a card's name: '7900XTX', not the 'xT' of '8xT4'."""
+    return text[start:end].lower() in _CARD_ENDS and not text[end : end + 1].isdigit()
 
 
 def _counts_behind(text: str, start: int, end: int, before: list[Glyphs]) -> bool:

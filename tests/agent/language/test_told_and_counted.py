@@ -204,3 +204,29 @@ def test_what_does_not_run_on_a_new_device_is_chosen_again() -> None:
 def test_machines_whose_size_is_named_are_had_whole() -> None:
     plan = {"model": "Qwen/Qwen3-0.6B", "cluster": {"accelerator": "gaudi3", "per_node": 8}}
     assert usual(plan) == {"cluster.count": 8}
+
+
+@pytest.mark.parametrize(
+    ("words", "id"),
+    [("7900xtx llama 3.1 8b", "rx-7900-xtx"), ("llama 8b on a 9070XT", "rx-9070-xt"), ("llama 8b lora 4xt4", "t4")],
+)
+def test_letters_behind_a_number_are_of_a_card_or_count_one(words: str, id: str) -> None:
+    assert _set(words)["accelerator"] == id
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "usd"),
+    [
+        ("serve llama 8b on 4 h100 at 2.9 per gpu hour", "usd_per_device_hour", 2.9),
+        ("usd per Mtok if a box is 28/h, serve llama 70b on 8 h100", "usd_per_node_hour", 28.0),
+    ],
+)
+def test_what_a_device_costs_an_hour_is_no_load(words: str, name: str, usd: float) -> None:
+    assert _read(words).pricing[name] == usd
+    assert "request_rate" not in _set(words)
+
+
+def test_what_is_sold_for_a_part_is_no_share_of_the_time() -> None:
+    told = _read("buy 8 h200 at 33k each, resell for 30% after 3 yrs, llama 70b sft on 1B tokens").pricing
+    assert (told["resale_share"], told["years"]) == (0.3, 3)
+    assert "utilisation" not in told

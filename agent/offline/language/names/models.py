@@ -219,7 +219,7 @@ def _extent(text: Sequence[Glyphs], start: int, names: Known) -> int:
             break
         if token.space and not joined and token.norm in ("a", "v", "e", "it", "base", "with", "on") and not versioned:
             break
-        if token.space and not joined and sized and _says_stage(text, at):
+        if token.space and not joined and _says_stage(text, at):
             # 'Llama-3.1-8B SFT' says what is done with it, unless a checkpoint is called so.
             break
         at += 1

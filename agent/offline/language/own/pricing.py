@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
 _PRICES = ("more_usd", "usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device",
-           "years", "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
+           "resale_share", "years", "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
            "checkpoint_interval_minutes")  # fmt: skip
 _RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
