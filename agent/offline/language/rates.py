@@ -142,14 +142,17 @@ def _of_a_machine(heard: Found, amount: Amount, per: Unit) -> Amount:
 def is_set_apart(heard: Found, at: int, money: bool = False) -> bool:
     """Whether a stroke between spaces, which sets what is listed apart, stands before a number or a name: 'rank 16 /
     1.5T tokens', '3 epochs / MI300X'. Money is counted so, too: '$2 / 1M tokens', '$3 / H100 / hour'."""
-    if at + 1 >= len(heard.text) or heard.text[at].text != "/":
+    apart = (
+        at + 1 < len(heard.text) and heard.text[at].text == "/" and heard.text[at].space and heard.text[at + 1].space
+    )
+    if not apart:
         return False
     number = number_at(heard, at + 1)
     other = at + 1 in heard.names or number is not None
     if money:
         end = number[1] if number else at + 1
         other = number is not None and not (scale_at(heard, end) or heard.has_unit(end, *_PAID_BY))
-    return other and heard.text[at].space and heard.text[at + 1].space
+    return other
 
 
 def _hour_of_a_device(heard: Found, at: int) -> int | None:

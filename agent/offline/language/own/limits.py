@@ -10,6 +10,7 @@ from agent.offline.language.asking import asks_which
 from agent.offline.language.assign import fields_named
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.reading.alone import field_in
 from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
 
@@ -52,8 +53,7 @@ def _goal_before(page: Page) -> str | None:
 
 def goal_of_the_last(page: Page) -> str | None:
     """The goal that is what was changed last: 'micro-batch 4', 'what's the max then?'"""
-    recent = page.topic.get("recent")
-    name = next((name for name, path in ALL_PATHS.items() if path == recent), "") if page.plan else ""
+    name = field_in(page.topic, "recent") if page.plan else None
     return name if name in _SIZES else None
 
 

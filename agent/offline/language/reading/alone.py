@@ -128,6 +128,11 @@ def echoed(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tup
     return [*kept, *more], [row for row in left if row.start not in taken]
 
 
+def field_in(topic: Mapping[str, Any], key: str) -> str | None:
+    """The field whose path a conversation remembers: what was changed ('recent') or found ('solved') last."""
+    return next((name for name, path in ALL_PATHS.items() if path == topic.get(key)), None)
+
+
 def _stands_for(
     read: Mentions, plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row, sentence: range
 ) -> str | None:
@@ -135,7 +140,8 @@ def _stands_for(
     quantities = lexicon().quantities
 
     def named(key: str) -> str | None:
-        return next((name for name, path in ALL_PATHS.items() if path == topic.get(key) and name in quantities), None)
+        name = field_in(topic, key)
+        return name if name in quantities else None
 
     if _is_of_data(plan, topic, row):
         return "dataset_tokens"
@@ -237,7 +243,7 @@ def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
 
 def value_alone(page: Page) -> list[Edit]:
     """A value alone as another one of what was changed last: 'none then', 'turn it off'."""
-    recent = next((name for name, path in ALL_PATHS.items() if path == page.topic.get("recent")), None)
+    recent = field_in(page.topic, "recent")
     if not page.plan or recent is None or len(page.read.tokens) > _FEW_WORDS:
         return []
     if switched := _switched(page, recent):

@@ -536,7 +536,7 @@ def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[s
         found["sample_tokens"] = 1.5
     if not any(sense.name == "nodes" for sense in read.senses() if sense.kind == "unit"):
         found["per_node"] = 1.2
-    if any(value.field == "price" and value.value == "owned" for value in read.values):
+    if _is_owned(read):
         found |= dict.fromkeys(_OF_OWNERS, -1.5)
     costs = {at for at, _, name in read.asked_at("focus") if name == "cost"}
     if plan and any(row.bare and row.end in costs for row in read.rows):
