@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -123,7 +123,12 @@ class ProviderCost(Result):
         description="Whether its machines work as one in runs that need several: false where single devices are rented "
         "from anywhere or the provider has fewer, null where no network is stated.",
     )
-    most_devices: int | None = Field(default=None, description="The largest cluster that the provider states.")
+    most_devices: int | None = Field(default=None, description="The largest cluster to count on.")
+    most_known_by: Literal["provider", "network", "machine"] | None = Field(
+        default=None,
+        description="Whether the provider states it, or it is taken from the offer: 64 nodes, the most that anybody "
+        "sells without being asked, where a network between them is named, else one machine.",
+    )
     size_open: bool = Field(
         default=False,
         description="Whether the run needs more nodes than anybody sells without being asked, and the provider states "
@@ -151,6 +156,13 @@ class ProviderCost(Result):
     )
     reserved_price_date: str | None = None
     reserved_stale: bool | None = None
+    flex_start_usd_per_hour: float | None = Field(
+        default=None, description="Queued until capacity is free; null where the run is longer than that is lent."
+    )
+    flex_start_usd: float | None = None
+    flex_start_most_hours: float | None = Field(default=None, description="For which it is lent.")
+    flex_start_price_date: str | None = None
+    flex_start_stale: bool | None = None
     reserved_3y_usd_per_hour: float | None = Field(default=None, description="Reserved for three years.")
     reserved_3y_usd: float | None = None
     reserved_3y_price_date: str | None = None

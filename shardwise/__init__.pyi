@@ -619,9 +619,9 @@ class _SizeServingRequest(_InferenceRequest, total=False):
     """How many sizes to return."""
 
 class _CostTerms(TypedDict, total=False):
-    price: Literal['on_demand', 'spot', 'reserved', 'reserved_3y', 'community', 'owned', 'own'] | None
-    """What to pay: on_demand, spot (with its interruptions), reserved (up to a year), reserved_3y, community
-    (marketplaces and private machines), owned (hardware you buy) or own (your usd_per_device_hour)."""
+    price: Literal['on_demand', 'spot', 'flex_start', 'reserved', 'reserved_3y', 'community', 'owned', 'own'] | None
+    """What to pay: on_demand, spot (with its interruptions), flex_start (queued, up to 7 days), reserved (up to a
+    year), reserved_3y, community (marketplaces too), owned (bought) or own (your usd_per_device_hour)."""
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
     providers: list[str] | None

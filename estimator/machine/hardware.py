@@ -129,6 +129,10 @@ class Price:
     long_usd_per_hour: float | None = None
     """Reserved for three years."""
     long_price_date: str | None = None
+    flex_usd_per_hour: float | None = None
+    """Queued until capacity is free, for `flex_most_h` hours at the most."""
+    flex_price_date: str | None = None
+    flex_most_h: float | None = None
     seller: str = ""
     """Whose machine it is: hyperscaler, cloud, marketplace or community; of those for sale second-hand or ''."""
     capex_of: str = ""

@@ -73,21 +73,27 @@ def check_own_price(entry: Own[PriceRow]) -> Price:
 
 @cache
 def _book() -> list[Price]:
-    kinds = {"spot": "spot", _LONG: _LONG}
     terms = {
-        (row["provider"], row["instance"], kinds.get(row["term"] or row["kind"], "reserved")): row
+        (row["provider"], row["instance"], _LONG if row["term"] == _LONG else row["kind"]): row
         for row in rows("terms.csv")
     }
     return [_with_terms(_price(row), terms) for row in rows("instances.csv")]
 
 
 def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str]]) -> Price:
-    """With the spot and reserved prices that are listed apart, each with its own date."""
+    """With the spot, flex-start and reserved prices that are listed apart, each with its own date."""
     spot = terms.get((price.provider, price.instance, "spot"))
     if long := terms.get((price.provider, price.instance, _LONG)):
         price = replace(price, long_usd_per_hour=float(long["usd_per_hour"]), long_price_date=long["price_date"])
     if spot and price.spot_usd_per_hour is None:
         price = replace(price, spot_usd_per_hour=float(spot["usd_per_hour"]), spot_price_date=spot["price_date"])
+    if flex := terms.get((price.provider, price.instance, "flex-start")):
+        price = replace(
+            price,
+            flex_usd_per_hour=float(flex["usd_per_hour"]),
+            flex_price_date=flex["price_date"],
+            flex_most_h=_hours(flex["most_days"]),
+        )
     if reserved := terms.get((price.provider, price.instance, "reserved")):
         price = replace(
             price,
@@ -95,10 +101,14 @@ def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str
             reserved_term=reserved["term"],
             reserved_price_date=reserved["price_date"],
             reserved_most=int(reserved["most_instances"]) if reserved["most_instances"] else None,
-            reserved_least_h=24.0 * float(reserved["least_days"]) if reserved["least_days"] else None,
-            reserved_most_h=24.0 * float(reserved["most_days"]) if reserved["most_days"] else None,
+            reserved_least_h=_hours(reserved["least_days"]),
+            reserved_most_h=_hours(reserved["most_days"]),
         )
     return price
+
+
+def _hours(days: str) -> float | None:
+    return 24.0 * float(days) if days else None
 
 
 def _price(row: dict[str, str]) -> Price:

@@ -30,8 +30,8 @@ from planner.serving.results import BestServing, ServingCost
 _MOST_OFFERS = 5
 _DAY_H = 24.0
 _MOST_WAYS = 3
-_PRICED = {"spot": " on spot", "reserved": " reserved", "reserved_3y": " reserved for three years",
-           "community": " on community machines"}  # fmt: skip
+_PRICED = {"spot": " on spot", "flex_start": " by flex-start", "reserved": " reserved",
+           "reserved_3y": " reserved for three years", "community": " on community machines"}  # fmt: skip
 _TERMS = {"reserved": "reserved", "reserved_3y": "three years"}
 _WITHIN = {True: "within", False: "**over**"}
 _CHEAPER = {True: "Owning", False: "Renting"}

@@ -12,7 +12,7 @@ from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, labelled, listed, table
-from pages.results.money import dated, rented
+from pages.results.money import LARGEST, dated, largest, rented
 from planner.money.offers import apart, of_strangers
 from planner.money.results import HardwareBill, OwnedCost
 from planner.result import ProviderCost
@@ -22,7 +22,7 @@ _MOST_PRICES = 12
 _SPANS = {1.0: "an hour", HOURS_PER_MONTH: "a month", HOURS_PER_YEAR: "a year"}
 _WIDEST = 40
 # Columns of prices that go first where it is narrow.
-_LEAST_OF_PRICES = (*map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "instance", "seller",
+_LEAST_OF_PRICES = (LARGEST, *map(label, ("reserved_3y_usd_per_hour", "reserved_usd_per_hour")), "instance", "seller",
                     label("spot_usd_per_hour"), "price of")  # fmt: skip
 
 
@@ -192,7 +192,12 @@ def _rented(row: ProviderCost, devices: int, device: str, span: str) -> str:
     text = f"**{whole(devices)} x {device} for {span} cost {known(row.usd, usd)} at {row.provider}**, on demand"
     text += f" ({known(row.usd_per_hour, usd)} an hour)" if row.usd != row.usd_per_hour else ""
     reserved = f"reserved ({row.reserved_term})" if row.reserved_term else "reserved"
-    kinds = ((row.spot_usd, "on spot"), (row.reserved_usd, reserved), (row.reserved_3y_usd, "reserved for 3 years"))
+    kinds = (
+        (row.spot_usd, "on spot"),
+        (row.flex_start_usd, "by flex-start"),
+        (row.reserved_usd, reserved),
+        (row.reserved_3y_usd, "reserved for 3 years"),
+    )
     ways = [f"{usd(paid)} {how}" for paid, how in kinds if paid]
     age = "date unknown" if row.price_date is None else f"dated {row.price_date}"
     doubts = [f"{doubt}." for doubt in apart(row, devices)] + ([f"Price {age}."] if row.stale else [])
@@ -201,8 +206,9 @@ def _rented(row: ProviderCost, devices: int, device: str, span: str) -> str:
 
 def prices(offers: Sequence[ProviderCost], title: str) -> list[Block]:
     columns: list[Column] = [
-        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "reserved_usd_per_hour",
-        "reserved_3y_usd_per_hour", ("price of", dated),
+        "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "flex_start_usd_per_hour",
+        "reserved_usd_per_hour",
+        "reserved_3y_usd_per_hour", ("price of", dated), (LARGEST, largest),
     ]  # fmt: skip
     strange = [("seller", "seller")] if any(of_strangers(row.seller) for row in offers) else []
     told = table(offers, [*columns[:2], *strange, *columns[2:]], title)

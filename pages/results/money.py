@@ -9,6 +9,7 @@ from estimator.plan.schema import Inference, Plan
 from knowledge import figures
 from knowledge.figures import NONE, hours, is_no_room, percent, plain, shown, usd, whole
 from knowledge.prices.age import mark_old, price_day
+from knowledge.prices.cluster_sizes import largest_words
 from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose, Table
 from pages.results.basis import notes, tail
@@ -25,12 +26,14 @@ from planner.clusters.results import (
     RecommendedCluster,
     WinnerChange,
 )
-from planner.money.offers import of_strangers
+from planner.money.offers import cheapest, of_strangers
 from planner.money.results import ApiComparison, BreakEven, CarbonHours, CostEstimate, OwnedCost, Saving
 from planner.result import ProviderCost
 
 ORDERS = {"cost": "cheapest", "time": "fastest", "balanced": "best balance of cost and time"}
 """What comes first among clusters, by how they are sorted."""
+LARGEST = "cluster of"
+"""Head of the largest cluster that an offer has."""
 CHEAPER, FASTER, BOUGHT = "Cheaper", "Faster", "What more money would buy"
 
 
@@ -72,7 +75,8 @@ def rented(rows: Sequence[ProviderCost]) -> list[Block]:
 def _by_provider(rows: Sequence[ProviderCost], spot: str) -> list[Block]:
     columns: list[Column] = [
         ("from", "provider"), ("machines", lambda row: f"{row.instances} x {row.instance}"), "usd_per_hour", "usd",
-        spot, "reserved_usd", "reserved_3y_usd", ("price of", dated),
+        spot, "flex_start_usd", "reserved_usd", "reserved_3y_usd", ("price of", dated),
+        (LARGEST, largest),
     ]  # fmt: skip
     strange = [row for row in rows if of_strangers(row.seller)]
     clouds = [row for row in rows if not of_strangers(row.seller)]
@@ -85,9 +89,13 @@ def _by_provider(rows: Sequence[ProviderCost], spot: str) -> list[Block]:
     ]  # fmt: skip
 
 
+def largest(row: ProviderCost) -> str:
+    return largest_words(row.most_devices, row.most_known_by)
+
+
 def _old_marked(rows: Sequence[ProviderCost], spot: str, blocks: Sequence[Block]) -> list[Block]:
     """The tables of these rows with a mark at prices of terms that are old: they have days of their own."""
-    ages = {spot: "spot_stale", "reserved_usd": "reserved_stale", "reserved_3y_usd": "reserved_3y_stale"}
+    ages = {spot: "spot_stale"} | {f"{kind}_usd": f"{kind}_stale" for kind in ("flex_start", "reserved", "reserved_3y")}
     by_head = {figures.label(name): age for name, age in ages.items()}
 
     def cell(row: ProviderCost, head: str, text: str) -> str:
@@ -177,14 +185,22 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
-        alike = ""
-        if result.kin_low_usd is not None and result.kin_high_usd is not None:
+        alike = _on_demand(result)
+        if not alike and result.kin_low_usd is not None and result.kin_high_usd is not None:
             ends = dict.fromkeys(map(usd, (result.kin_low_usd, result.kin_high_usd)))
             alike = f"At the price of similar devices it would be {' to '.join(ends)}: an assumption, not an offer."
         return Headline(" ".join([*broken, f"{unpriced(result)}{takes}.", alike]).strip(), False)
     words = " ".join(filter(None, [*broken, *limits.doubtful, figure, _in_own_money(result), *limits.kept]))
     doubt = doubt_words(untold(result))
     return Headline(words, good, doubt, beware=bool(result.stale or limits.doubtful or doubt))
+
+
+def _on_demand(result: CostEstimate) -> str:
+    """What is paid where there is no price of the kind that was asked for, and machines that work as one have one."""
+    row = cheapest([row for row in result.by_provider if row.joined is not False])
+    if row is None or row.usd is None or result.price == "on_demand":
+        return ""
+    return f"On demand it is {usd(row.usd)} at {row.provider}."
 
 
 def own_money(result: CostEstimate | None) -> list[Block]:
@@ -206,7 +222,11 @@ def unpriced(result: CostEstimate) -> str:
     """'No spot price is known at Hyperstack', of a run or a deployment that has no price of the kind asked for."""
     if result.price == "owned":
         return "No purchase price is known for this hardware"
-    kind = {"spot": "spot ", "reserved": "reserved ", "reserved_3y": "reserved "}.get(result.price, "")
+    kinds = {"spot": "spot ", "flex_start": "flex-start ", "reserved": "reserved ", "reserved_3y": "reserved "}
+    kind = kinds.get(result.price, "")
+    lent = [row.flex_start_most_hours for row in result.by_provider if row.flex_start_most_hours is not None]
+    if result.price == "flex_start" and lent:
+        return f"Flex-start machines are lent for {hours(max(lent))} at most"
     asked = Plan.model_validate(result.plan).goal.provider
     sellers = {row.provider for row in result.by_provider} or ({asked} if asked else set())
     return f"No {kind}price is known{f' at {sellers.pop()}' if len(sellers) == 1 else ' for this hardware'}"

@@ -10,7 +10,7 @@ from estimator.errors import PlanError
 from planner.explain.words import is_of_serving
 from planner.requests import ONLY_TRAINING, EitherRequest
 
-PriceKind = Literal["on_demand", "spot", "reserved", "reserved_3y", "community", "owned", "own"]
+PriceKind = Literal["on_demand", "spot", "flex_start", "reserved", "reserved_3y", "community", "owned", "own"]
 OWNED = "owned"
 # Letters of a currency's code (ISO 4217), and what hardly any is worth less than in USD.
 _CODE, _LEAST_WORTH_USD = 3, 1e-6
@@ -21,8 +21,9 @@ _RATES: tuple[PriceKind, ...] = ("own", "on_demand", "reserved", "reserved_3y")
 class CostTerms(BaseModel):
     price: PriceKind | None = Field(
         None,
-        description="What to pay: on_demand, spot (with its interruptions), reserved (up to a year), reserved_3y, "
-        "community (marketplaces and private machines), owned (hardware you buy) or own (your usd_per_device_hour).",
+        description="What to pay: on_demand, spot (with its interruptions), flex_start (queued, up to 7 days), "
+        "reserved (up to a year), reserved_3y, community (marketplaces too), owned (bought) or own (your "
+        "usd_per_device_hour).",
     )
     usd_per_device_hour: float | None = Field(
         None, gt=0, le=1e6, description="Your own price, instead of the price book."

@@ -15,6 +15,7 @@ from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.prices.age import old_words
+from knowledge.prices.cluster_sizes import by_device
 from knowledge.prices.kin import kin_price
 from launchers.render import able_targets, is_written
 from planner.asked.clusters import Sort
@@ -23,7 +24,7 @@ from planner.clock import today
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption, OtherOffer, Why
 from planner.estimates import PlanEstimate
-from planner.money.offers import LOOK_UP, by_device, joins, of_strangers
+from planner.money.offers import LOOK_UP, joins, of_strangers
 from planner.money.owned import owned_cost
 from planner.money.purchase import purchase
 from planner.money.results import OwnedCost

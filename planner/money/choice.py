@@ -20,6 +20,7 @@ LONG_TERM_H = 3.0 * HOURS_PER_YEAR
 _CALLED = {
     "on_demand": "on-demand",
     "spot": "spot",
+    "flex_start": "flex-start",
     "reserved": "reserved",
     "reserved_3y": "three years reserved",
     "community": "community or marketplace",
@@ -33,6 +34,7 @@ _BEYOND = "hours of the reservation beyond the run"
 _LEFT_OUT: dict[PriceKind, tuple[str, ...]] = {
     "on_demand": _RENTED,
     "spot": (*_RENTED, "waiting for spot capacity", "changes of the spot price during the run"),
+    "flex_start": (*_RENTED, "waiting until capacity is free"),
     "reserved": (*_RENTED, _BEYOND),
     "reserved_3y": (*_RENTED, _BEYOND),
     "community": (*_RENTED, "machines that their owners take back"),
@@ -170,15 +172,16 @@ def _owned(owned: OwnedCost | None, hours: Hours) -> Chosen:
 
 def _rate(row: ProviderCost, kind: PriceKind) -> float:
     rates = {
-        "spot": row.spot_usd_per_hour, "reserved": row.reserved_usd_per_hour,
-        "reserved_3y": row.reserved_3y_usd_per_hour,
+        "spot": row.spot_usd_per_hour, "flex_start": row.flex_start_usd_per_hour,
+        "reserved": row.reserved_usd_per_hour, "reserved_3y": row.reserved_3y_usd_per_hour,
     }  # fmt: skip
     return rates.get(kind, row.usd_per_hour) or 0.0
 
 
 def _dates(row: ProviderCost) -> dict[str, str | None]:
     return {
-        "spot": row.spot_price_date, "reserved": row.reserved_price_date, "reserved_3y": row.reserved_3y_price_date,
+        "spot": row.spot_price_date, "flex_start": row.flex_start_price_date, "reserved": row.reserved_price_date,
+        "reserved_3y": row.reserved_3y_price_date,
     }  # fmt: skip
 
 

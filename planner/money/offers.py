@@ -12,6 +12,7 @@ from estimator.money.cost import bill
 from knowledge.figures import whole
 from knowledge.prices.age import age_days, is_stale, old_words
 from knowledge.prices.book import prices
+from knowledge.prices.cluster_sizes import NODES_UNASKED, by_device, is_networked, largest_cluster
 from knowledge.prices.energy import Place, is_within
 from planner.asked.money import PriceKind
 from planner.clock import today
@@ -23,6 +24,7 @@ from planner.training.planned import Planned
 _USD = {
     "on_demand": "usd",
     "spot": "spot_usd_with_interruptions",
+    "flex_start": "flex_start_usd",
     "reserved": "reserved_usd",
     "reserved_3y": "reserved_3y_usd",
     "community": "usd",
@@ -31,9 +33,6 @@ _USD = {
 _STRANGERS = ("marketplace", "community")
 # What to do about a price that is not of these days.
 LOOK_UP = "look it up before you rely on it"
-# AWS sells blocks of up to 64 instances, Lambda clusters of up to 64 nodes (terms.csv, instances.csv): the most that
-# anybody sells of nodes without being asked.
-_NODES_UNASKED = 64
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ _PLAIN = OfferTerms()
 
 def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) -> ProviderCost:
     """One price as a row of a result."""
-    paid = bill(price, devices, hours)
+    paid, largest = bill(price, devices, hours), largest_cluster(price)
     day = today()
     row = ProviderCost(
         provider=price.provider,
@@ -78,7 +77,8 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         seller=price.seller,
         region=price.region,
         joined=joins(price, devices, terms.nodes),
-        most_devices=price.max_devices,
+        most_devices=largest.devices,
+        most_known_by=largest.known_by,
         size_open=is_open(price, terms.nodes),
         in_region=is_within(price.region, terms.place) if terms.place and price.region else None,
         price_age_days=None if paid.usd is None else age_days(price.price_date, day),
@@ -93,6 +93,12 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
             row.spot_hours = run.hours
             row.spot_checkpoint_minutes = None if run.interval_h is None else 60.0 * run.interval_h
             row.spot_usd_with_interruptions = row.spot_usd_per_hour * run.hours
+    row.flex_start_most_hours = price.flex_most_h
+    if price.flex_usd_per_hour is not None and hours <= (price.flex_most_h or hours):
+        row.flex_start_usd_per_hour = price.flex_usd_per_hour * row.instances
+        row.flex_start_usd = row.flex_start_usd_per_hour * hours
+        row.flex_start_price_date = price.flex_price_date or None
+        row.flex_start_stale = is_stale(row.flex_start_price_date, day)
     _reserve(row, price, hours, terms, day)
     return row
 
@@ -151,7 +157,7 @@ def joins(price: Price, devices: int, nodes: int) -> bool | None:
         return True
     if price.max_devices is not None and devices > price.max_devices:
         return False
-    if price.network or price.network_bandwidth_per_node is not None:
+    if is_networked(price):
         return True
     return None if price.count > 1 else False
 
@@ -159,7 +165,7 @@ def joins(price: Price, devices: int, nodes: int) -> bool | None:
 def is_open(price: Price, nodes: int) -> bool:
     """Whether it is not known that a provider has so many nodes in one cluster: it states no largest, and they are more
     than anybody sells without being asked. What rows of one's own hold is known."""
-    return bool(price.seller) and price.max_devices is None and nodes > _NODES_UNASKED
+    return bool(price.seller) and price.max_devices is None and nodes > NODES_UNASKED
 
 
 def open_words(providers: list[str], devices: int) -> str:
@@ -175,7 +181,8 @@ def apart(row: ProviderCost, devices: int) -> list[str]:
     if row.joined is False:
         doubts.append(f"{offered}: single machines or too few: nothing joins them to one cluster")
     elif row.joined is None:
-        doubts.append(f"{offered}: no network between its machines is stated; ask before you rent")
+        most = f"{whole(row.most_devices)} devices are all to count on; " if row.most_devices else ""
+        doubts.append(f"{offered}: no network between its machines is stated: {most}ask before you rent")
     if row.size_open:
         doubts.append(open_words([row.provider], devices))
     return doubts
@@ -186,11 +193,6 @@ def old_prices(dates: Iterable[str | None]) -> list[str]:
     day = today()
     told = dict.fromkeys(words for price_date in dates if (words := old_words(price_date, day)))
     return [f"a price {words}: {LOOK_UP}" for words in told]
-
-
-def by_device(price: Price) -> bool:
-    """Whether it is a price per device of larger machines."""
-    return price.count == 1 and "(per " in price.instance
 
 
 def of_strangers(seller: str) -> bool:

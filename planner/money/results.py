@@ -116,8 +116,8 @@ class Saving(Result):
     """A way to pay less for a run, to have it sooner, or to spend more on it."""
 
     way: str = Field(
-        description="spot, reserved, reserved_3y, community, framework, compile, attention, precision, method, "
-        "devices, device, model or data."
+        description="spot, flex_start, reserved, reserved_3y, community, framework, compile, attention, precision, "
+        "method, devices, device, model or data."
     )
     what: str
     gives_up: str
@@ -178,7 +178,8 @@ class CostEstimate(Warned):
     high_elapsed_hours: float | None = None
     device_hours: float
     price: str = Field(
-        description="What usd is at: on_demand, spot, reserved, reserved_3y, community, owned or own (yours)."
+        description="What usd is at: on_demand, spot, flex_start, reserved, reserved_3y, community, owned or own "
+        "(yours)."
     )
     provider: str | None = Field(default=None, description="Of the chosen offer; null at your own price.")
     instance: str | None = None

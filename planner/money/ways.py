@@ -24,6 +24,7 @@ from planner.training.run import FailureTerms, clock_hours, step_hours
 _LEAST = 0.03
 _KINDS: dict[PriceKind, str] = {
     "spot": "instances are taken away; the hours are with that",
+    "flex_start": "a queue before it starts",
     "reserved": "rented for the whole term",
     "reserved_3y": "rented for three years",
     "community": "machines of others, that come and go",

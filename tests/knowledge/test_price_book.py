@@ -11,7 +11,7 @@ from knowledge.prices.kin import kin_price, kin_purchase
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 392
+    assert len(book) == 379
     assert sum(price.usd_per_hour is not None for price in book) == 255
     known = {row.id for row in accelerators()}
     for price in book:
@@ -61,10 +61,11 @@ def test_prices_beside_on_demand_belong_to_rows_and_are_below_them() -> None:
         price = book[row["provider"], row["instance"]]
         usd = float(row["usd_per_hour"])
         reserved = price.long_usd_per_hour if row["term"] == "3 years" else price.reserved_usd_per_hour
-        assert usd == (price.spot_usd_per_hour if row["kind"] == "spot" else reserved)
+        by_hour = {"spot": price.spot_usd_per_hour, "flex-start": price.flex_usd_per_hour}
+        assert usd == by_hour.get(row["kind"], reserved)
         assert price.usd_per_hour is None or usd < price.usd_per_hour
         assert row["source"]
-        assert row["kind"] == "spot" or row["term"]
+        assert (row["kind"] == "reserved") == bool(row["term"])
     aws = book["AWS", "p5.48xlarge"]
     assert aws.spot_price_date == "2026-09-19"
     assert book["AWS", "p3.8xlarge"].spot_price_date == ""  # undated, though the on-demand price is not

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from estimator.errors import PlanError, nearest
+from estimator.machine.hardware import Price
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.catalogue import checkpoints, models
 from knowledge.prices.age import age_days, is_stale, price_day
 from knowledge.prices.book import hourly_by_device, prices
+from knowledge.prices.cluster_sizes import largest_cluster, largest_words
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import screen_width
@@ -107,10 +109,15 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
     )
 
 
+def _largest(price: Price) -> str:
+    largest = largest_cluster(price)
+    return largest_words(largest.devices, largest.known_by)
+
+
 def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     def show(rows: list[Any]) -> str:
-        headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DATE",
-                   "DAYS", "SELLER", "REGION")  # fmt: skip
+        headers = ("PROVIDER", "INSTANCE", "ACCELERATOR", "COUNT", "USD PER HOUR", "SPOT", "FLEX-START", "RESERVED",
+                   "TO BUY", "CLUSTER OF", "DATE", "DAYS", "SELLER", "REGION")  # fmt: skip
         day = today()
         lines = [
             (
@@ -119,8 +126,10 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
                 row.accelerator,
                 str(row.count),
                 *(f"{usd:,.2f}" if usd is not None else "–"
-                  for usd in (row.usd_per_hour, row.spot_usd_per_hour, row.reserved_usd_per_hour)),
+                  for usd in (row.usd_per_hour, row.spot_usd_per_hour, row.flex_usd_per_hour,
+                              row.reserved_usd_per_hour)),
                 f"{row.capex_usd:,.0f}" if row.capex_usd is not None else "–",
+                _largest(row) or "–",
                 price_day(row.price_date, is_stale(row.price_date, day)),
                 "–" if (age := age_days(row.price_date, day)) is None else str(age),
                 row.seller or "–",
@@ -128,8 +137,13 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             )
             for row in rows
         ]  # fmt: skip
-        right = ("COUNT", "USD PER HOUR", "SPOT", "RESERVED", "TO BUY", "DAYS")
-        return _fitted(headers, lines, right, ("REGION", "SELLER", "TO BUY", "RESERVED", "SPOT", "DAYS"))
+        right = ("COUNT", "USD PER HOUR", "SPOT", "FLEX-START", "RESERVED", "TO BUY", "CLUSTER OF", "DAYS")
+        return _fitted(
+            headers,
+            lines,
+            right,
+            ("CLUSTER OF", "REGION", "SELLER", "TO BUY", "RESERVED", "FLEX-START", "SPOT", "DAYS"),
+        )
 
     listed = list(prices())
     return listed, lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show

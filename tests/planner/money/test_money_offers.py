@@ -10,8 +10,9 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import usd
 from knowledge.prices.book import prices
+from knowledge.prices.cluster_sizes import largest_cluster
 from planner.money.cost import CostRequest, estimate_cost
-from planner.money.offers import PriceKind, cheapest, in_order, is_open, of_strangers, offer, offers, usd_of
+from planner.money.offers import PriceKind, cheapest, in_order, is_open, joins, of_strangers, offer, offers, usd_of
 from planner.serving.prices import cheapest_hour
 from planner.training.planned import plan_training
 
@@ -59,7 +60,7 @@ def test_machines_of_strangers_are_taken_only_where_they_are_asked_for() -> None
     assert any("machines of others" in text for text in community.warnings)
 
 
-@pytest.mark.parametrize("kind", ["on_demand", "spot", "reserved", "reserved_3y", "community"])
+@pytest.mark.parametrize("kind", ["on_demand", "spot", "flex_start", "reserved", "reserved_3y", "community"])
 def test_each_tier_has_its_own_cheapest_offer_and_a_longer_term_costs_less(kind: PriceKind) -> None:
     rows = estimate_cost(_asked()).by_provider
     row = cheapest(in_order(rows, kind), kind)
@@ -84,12 +85,39 @@ def test_offers_of_more_nodes_than_anybody_sells_unasked_say_that_no_largest_clu
         bill = estimate_cost(_asked(count=count, global_batch=count))
         book = {(price.provider, price.instance): price for price in prices("h100-sxm")}
         for row in bill.by_provider:
-            assert row.most_devices == book[row.provider, row.instance].max_devices
-            assert row.size_open == (count > 512 and row.most_devices is None)
+            most = book[row.provider, row.instance].max_devices
+            assert row.most_devices == most if most else row.most_known_by != "provider"
+            assert row.size_open == (count > 512 and most is None)
         chosen = next(row for row in bill.by_provider if row.instance == bill.instance)
         told = [text for text in bill.warnings if "no largest cluster" in text]
         assert len(told) == chosen.size_open
         assert all(f"{count:,} devices" in text for text in told)
+
+
+def test_every_offer_has_a_largest_cluster_that_is_stated_or_taken_from_its_network() -> None:
+    rented = [price for price in prices() if price.seller and price.capex_usd is None]
+    sizes = [(price, largest_cluster(price)) for price in rented]
+    for price, largest in sizes:
+        assert largest.devices is not None
+        assert largest.devices >= price.count
+        assert (largest.known_by == "provider") == (price.max_devices is not None)
+        if largest.known_by == "machine":
+            assert not price.network
+            assert joins(price, 2 * largest.devices, nodes=2) is not True
+    assert {largest.known_by for _, largest in sizes} == {"provider", "network", "machine"}
+
+
+def test_flex_start_is_no_reservation_and_is_lent_for_a_week_at_most() -> None:
+    """Google: up to 7 days."""
+    for days, lent in ((6.9, True), (7.1, False)):
+        for price in prices(provider="GCP"):
+            row = offer(price, price.count, 24.0 * days)
+            assert (row.flex_start_usd is not None) == (lent and price.flex_usd_per_hour is not None)
+            assert row.reserved_term is None or "flex" not in row.reserved_term
+            if row.flex_start_usd is not None and row.usd is not None:
+                assert row.flex_start_usd < row.usd
+    late = estimate_cost(_asked(price="flex_start", dataset_tokens=1e11))
+    assert late.usd is None
 
 
 def test_rows_of_ones_own_are_known_to_hold_what_they_are_asked_for() -> None:
