@@ -1138,7 +1138,7 @@ def estimate_inference(model: str | Mapping[str, Any] | None = None, accelerator
 
 def best_serving(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_BestServingRequest]) -> BestServing:
     """The best deployment of a model for serving on given devices, of all layouts (tensor, pipeline, expert, data
-    parallel, replicas), engines, weight formats and loads (concurrency in powers of two unless given) under limits
+    parallel, replicas), engines, weight formats and loads (concurrency up to the limits unless given) under limits
     of latency (ttft_slo_ms, tpot_slo_ms): the most throughput, the least latency or the cheapest tokens. With
     alternatives, the Pareto fronts of throughput per device and of cost against time per token, and why each
     neighbour lost. Use it for "how should I serve it", "best engine or precision", "H100 or MI300X for serving"."""

@@ -20,7 +20,7 @@ def estimate_inference(request: InferenceRequest) -> Any:
 @tool(title="Find the best way to serve", read_only=True, by="planner.serving.search")
 def best_serving(request: BestServingRequest) -> Any:
     """The best deployment of a model for serving on given devices, of all layouts (tensor, pipeline, expert, data
-    parallel, replicas), engines, weight formats and loads (concurrency in powers of two unless given) under limits of
+    parallel, replicas), engines, weight formats and loads (concurrency up to the limits unless given) under limits of
     latency (ttft_slo_ms, tpot_slo_ms): the most throughput, the least latency or the cheapest tokens. With
     alternatives, the Pareto fronts of throughput per device and of cost against time per token, and why each neighbour
     lost. Use it for "how should I serve it", "best engine or precision", "H100 or MI300X for serving"."""

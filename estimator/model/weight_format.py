@@ -25,7 +25,8 @@ class WeightFormat:
 
     `bits` is of the blocks' matrices without routed experts and routers, `expert_bits` of routed experts; `vector_bits`
     is of norms and biases. A tied head is held once: `embedding_bits` is then `head_bits`. `group` weights of most
-    matrices share a scale (0: one scale per tensor or output row). `kernels`, and `expert_kernels` of routed experts,
+    matrices share a scale (0: one scale per tensor or output row); where these are a square, `block` is its side, and
+    `expert_block` that of routed experts' (1: no squares). `kernels`, and `expert_kernels` of routed experts,
     stand in order of preference; the last needs nothing. `source` says where the figures are from.
     """
 
@@ -37,6 +38,8 @@ class WeightFormat:
     router_bits: float
     vector_bits: float
     group: int
+    block: int
+    expert_block: int
     kernels: tuple[Kernel, ...]
     expert_kernels: tuple[Kernel, ...]
     source: str

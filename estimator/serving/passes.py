@@ -164,14 +164,17 @@ def _one_batch(
     shared = np.maximum(checked + lanes * reading, 1e-9)
     # A matmul of both is weighed by their tokens, but never shorter than generation's alone.
     count, few = len(rows), np.maximum(checked, 1e-9)
+    mixed = ((reading > 0.0) & (checked > 0.0)).any(axis=1)
     both = _matmuls(
         job,
         these,
-        np.concatenate([rows, few]),
-        np.concatenate([shared, few]),
-        np.concatenate([checked + reading / these.read_len, checked]),
+        np.concatenate([rows, few[mixed]]),
+        np.concatenate([shared, few[mixed]]),
+        np.concatenate([checked + reading / these.read_len, checked[mixed]]),
     )
-    generation = np.where(checked > 0.0, both[count:], 0.0)
+    generation = both[:count].copy()
+    generation[mixed] = both[count:]
+    generation = np.where(checked > 0.0, generation, 0.0)
     share = reading / rows
     weight = factors.prefill * share + factors.decode * (1.0 - share)
     matmul = np.maximum(factors.decode * generation, weight * both[:count])
@@ -278,14 +281,20 @@ def _seeing(job: ServingJob, these: Deployments, reading: Floats) -> Floats:
     return np.where(reading > 0.0, seconds * passed, 0.0)
 
 
+def _dealt(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> tuple[Floats, Floats]:
+    """(Rows, experts with any) of the fullest rank: those beyond a node hold copies of popular experts, placed by load
+    (DeepSeek's EPLB, as the engines have it)."""
+    rows, reached = np.empty_like(tokens), np.empty_like(tokens)
+    for places, spread in ((~these.wide, np.inf), (these.wide, _BALANCED_SPREAD)):
+        if places.any():
+            load = (tokens[:, places], float(block.experts), float(block.top_k), these.ep[places])
+            rows[:, places], reached[:, places] = routed(*load, min(spread, job.expert_spread))
+    return rows, reached
+
+
 def _experts(job: ServingJob, these: Deployments, block: Block, tokens: Floats) -> Floats:
     """The routed experts of one layer: the tokens of all lanes go to the experts of all devices of a replica."""
-    load = (tokens * these.dp, float(block.experts), float(block.top_k), these.ep)
-    rows, reached = routed(*load, job.expert_spread)
-    if these.wide.any():
-        # Ranks beyond a node hold copies of popular experts, placed by load (DeepSeek's EPLB, as the engines have it).
-        even_rows, even_reached = routed(*load, min(_BALANCED_SPREAD, job.expert_spread))
-        rows, reached = np.where(these.wide, even_rows, rows), np.where(these.wide, even_reached, reached)
+    rows, reached = _dealt(job, these, block, tokens * these.dp)
     bandwidth = job.machine.accelerator.memory_bandwidth
     rates = MatmulRates(job.expert_surface, job.expert_peak_flops, bandwidth, job.expert_operand_bytes)
     hidden, width = float(block.expert_inputs), block.expert_width / these.etp

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 
 import numpy as np
 
 from estimator.errors import PlanError
+from estimator.plan.layouts import Ints
 from estimator.plan.schema import Layout
 from estimator.plan.serving.deployments import USUAL_NODE, Deployments
 from estimator.plan.serving.engine import most_tokens
@@ -14,42 +15,78 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.context import splits_context
 
 _PARTS = ("tp", "pp", "ep", "dp")
+# Layouts that an error names.
+_SHOWN = 4
 # Times that all experts are held at the most.
 _MOST_COPIES = 2
 
 
-def shapes(job: ServingJob, parts: bool = False) -> list[tuple[int, int, int, int, int]]:
-    """Valid (tp, pp, ep, dp, replicas) of the plan's devices, what its layout names held fixed. An engine that lays its
-    layers over the devices of a machine takes all of them, or where replicas are sized any `parts` of them.
+def shapes(job: ServingJob, parts: bool = False) -> Ints:
+    """Valid splits of the plan's devices, an array of shape (n, 5): tp, pp, ep, dp, replicas; what the plan's layout
+    names is held fixed. An engine that lays its layers over the devices of a machine takes all of them, or where
+    replicas are sized any `parts` of them.
 
     Raises PlanError naming the field that nothing valid is left of.
     """
-    layout = job.plan.layout
     _refuse_training_fields(job)
-    count = job.machine.count
-    splits: list[tuple[int, int, int, int, int]] = []
-    tps, pps, eps, dps = (_values(job, name, parts) for name in _PARTS)
-    for tp, pp in product(tps, pps):
-        replicas, rest = divmod(count, tp * pp)
-        if rest == 0:
-            lanes = [dp for dp in dps if replicas % dp == 0]
-            splits += [(tp, pp, ep, dp, replicas // dp) for ep in eps for dp in lanes if _runs(job, tp, ep, dp)]
-    if not splits:
-        named = [name for name in _PARTS if getattr(layout, name) is not None]
-        values = ", ".join(f"{name}={getattr(layout, name)}" for name in named)
-        problem = f"{values or 'the layout'} cannot be laid out on {count} devices"
-        if layout.ep and not any((tp * dp) % layout.ep == 0 for tp in _values(job, "tp") for dp in _values(job, "dp")):
-            problem = f"ep={layout.ep} does not divide tp x dp"
-        raise PlanError(f"layout.{named[0] if named else 'tp'}", problem, [f"sizes whose product divides {count}"])
-    return splits
+    tps, pps, eps, dps = (np.array(_values(job, name, parts), dtype=np.int64) for name in _PARTS)
+    used = tps[:, None, None] * pps[:, None] * dps
+    at, stage, lane = np.nonzero(job.machine.count % used == 0)
+    tp, dp = tps[at], dps[lane]
+    place, spread = np.nonzero((tp * dp)[:, None] % eps == 0)
+    tp, dp, pp, ep = tp[place], dp[place], pps[stage[place]], eps[spread]
+    laid = _laid_out(job, tp, ep, dp)
+    valid = laid & _whole_blocks(job, tp, tp * dp // ep)
+    if not valid.any():
+        raise _nothing_left(job, cut=bool(laid.any()))
+    rows = np.stack([tp, pp, ep, dp, job.machine.count // (tp * pp * dp)], axis=1)[valid]
+    return rows[np.lexsort(rows[:, 3::-1].T)]
 
 
-def _runs(job: ServingJob, tp: int, ep: int, dp: int) -> bool:
-    """Whether the experts divide, and the engine lays them and its lanes out so; what a plan names stands."""
-    engine, layout, ranks = job.engine, job.plan.layout, tp * dp
-    whole = layout.ep is not None or not engine.ep_whole or ep in (1, ranks)
-    single = (layout.tp is not None and layout.dp is not None) or not engine.single_lanes or tp == 1 or dp == 1
-    return ranks % ep == 0 and whole and single
+def _laid_out(job: ServingJob, tp: Ints, ep: Ints, dp: Ints) -> np.ndarray:
+    """Where the engine lays experts and lanes out so; what a plan names stands."""
+    engine, layout = job.engine, job.plan.layout
+    whole = np.bool_(layout.ep is not None or not engine.ep_whole) | (ep == 1) | (ep == tp * dp)
+    single = np.bool_((layout.tp is not None and layout.dp is not None) or not engine.single_lanes)
+    return whole & (single | (tp == 1) | (dp == 1))
+
+
+def _whole_blocks(job: ServingJob, tp: Ints, etp: Ints) -> np.ndarray:
+    """Where each device's part of a feed-forward layer is whole blocks of weights that share a scale, as far as the
+    engine asks for that; an expert is cut in `etp`."""
+    fine = np.ones(len(tp), dtype=bool)
+    for block in job.architecture.blocks:
+        for width, cut, side in (
+            (block.ffn_width, tp, job.weights.block), (block.shared_width, tp, job.weights.block),
+            (block.expert_width, etp, job.weights.expert_block),
+        ):  # fmt: skip
+            asked = side if job.engine.whole_blocks and side > 1 else 1
+            fine &= (cut == 1) | (width % (cut * asked) == 0)
+    return fine
+
+
+def _nothing_left(job: ServingJob, cut: bool) -> PlanError:
+    """What is wrong with a layout of which nothing valid is left; `cut` where only parts of matrices are."""
+    layout, count = job.plan.layout, job.machine.count
+    named = [name for name in _PARTS if getattr(layout, name) is not None]
+    sizes = ", ".join(f"{name}={getattr(layout, name)}" for name in named) or "every layout"
+    field = f"layout.{named[0] if named else 'tp'}"
+    if layout.ep and not any((tp * dp) % layout.ep == 0 for tp in _values(job, "tp") for dp in _values(job, "dp")):
+        return PlanError(field, f"ep={layout.ep} does not divide tp x dp", [f"sizes whose product divides {count}"])
+    if not cut:
+        problem = f"{sizes} cannot be laid out on {count} devices"
+        return PlanError(field, problem, [f"sizes whose product divides {count}"])
+    side = max(job.weights.block, job.weights.expert_block)
+    blocks = f"no whole blocks of {side} weights of {job.weights.name}, which {job.engine.name} does not load"
+    return PlanError(field, f"{sizes} cuts {job.architecture.id} in parts that are {blocks}", _loaded(job))
+
+
+def _loaded(job: ServingJob) -> list[str]:
+    """The widest layouts beside one that is not loaded."""
+    if job.plan.layout.tp is None and job.plan.layout.ep is None:
+        return []
+    rows = shapes(replace(job, plan=job.plan.patch({"layout.tp": None, "layout.ep": None})))
+    return list(dict.fromkeys(f"tp={tp} ep={ep} dp={dp}" for tp, _, ep, dp, _ in rows[::-1].tolist()))[:_SHOWN]
 
 
 def _refuse_training_fields(job: ServingJob) -> None:
@@ -143,17 +180,19 @@ def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None, pa
         "requests": requests(job),
         "prefix_hit": workload.prefix_hit,
     }
-    every = [(row, base | load) for load in (loads or [{}]) for row in rows]
-    sizes = np.array([row for row, _ in every], dtype=np.float64).T
-    load = {name: np.array([values[name] for _, values in every], dtype=np.float64) for name in base}
+    under = [base | load for load in (loads or [{}])]
+    sizes = np.tile(rows.T.astype(np.float64), len(under))
+    values = np.array([[float(fields[name]) for fields in under] for name in base]).repeat(len(rows), axis=1)
+    load = dict(zip(base, values, strict=True))
+    count = len(rows) * len(under)
     most = float(workload.max_batch or job.engine.max_batch)
     if workload.max_batched_tokens is None:
         # The longest request that the engine is started for, which may be longer than those of the load.
         lengths = np.maximum(load["input_len"] + load["output_len"], float(workload.max_context or 0))
-        tokens = np.zeros(len(every)) + most_tokens(job.engine, lengths, workload.scenario == "offline")
+        tokens = np.zeros(count) + most_tokens(job.engine, lengths, workload.scenario == "offline")
     else:
-        tokens = np.full(len(every), float(workload.max_batched_tokens))
-    return Deployments(*sizes, **load, max_batch=np.full(len(every), most), max_tokens=tokens)
+        tokens = np.full(count, float(workload.max_batched_tokens))
+    return Deployments(*sizes, **load, max_batch=np.full(count, most), max_tokens=tokens)
 
 
 # Benchmark clients send this many requests for each one in flight, the first ones all at once (InferenceMAX,

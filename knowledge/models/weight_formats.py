@@ -25,13 +25,15 @@ _SHARED_QUERIES = 4
 class StorageType:
     """`bits` per weight with scales, minima and zero points; `group` weights have one scale (0: a tensor or a row).
 
-    `narrow` names the type that is taken where rows are no multiple of `group`.
+    `narrow` names the type that is taken where rows are no multiple of `group`. Where a group is a square of rows and
+    columns, `block` is its side.
     """
 
     name: str
     bits: float
     group: int
     narrow: str = ""
+    block: int = 1
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ def _format_of(rules: Rules, model: Architecture, bits: float | None) -> WeightF
         router_bits=_bits(rules.router, model.hidden),
         vector_bits=_types()[rules.vectors].bits,
         group=_types()[rules.experts or rules.matrices].group,
+        block=_types()[rules.matrices].block,
+        expert_block=_types()[rules.experts or rules.matrices].block,
         kernels=rules.plain_kernels or rules.kernels,
         expert_kernels=rules.kernels,
         source=rules.source,

@@ -70,9 +70,9 @@ class _Bracket:
 
 
 def under_loads(rows: Sequence[tuple[ServingJob, Deployments]], slo: Slo) -> list[ServingEstimates]:
-    """Each deployment for one client under loads of 1, 2, 4 … up to those that run at once, and these; where latency is
-    limited in coarser steps, and those that may be the best of their accelerator, engine or format also at the highest
-    load within the limits."""
+    """Each deployment for one client under loads of 1, 2, 4 … a lane up to those that run at once, and these; where
+    latency is limited in coarser steps, and those that may be the best of their accelerator, engine or format also at
+    the highest load within the limits."""
     tried = [_coarsely(job, candidates, _COARSE if slo.limits_any else _FINE) for job, candidates in rows]
     estimates = [estimated for estimated, _ in tried]
     if not slo.limits_any:
@@ -107,12 +107,15 @@ def _keep_best(best: dict[tuple[str, str], float], job: ServingJob, reached: flo
 
 
 def _coarsely(job: ServingJob, candidates: Deployments, ratio: float) -> tuple[ServingEstimates, Ints]:
-    """(Estimates under the powers of a ratio, which deployment each is of)."""
+    """(Estimates under one request for each lane, and that times the powers of a ratio, which deployment each is of):
+    fewer wait as long, and leave lanes idle."""
     memory = serving_memory(job, candidates)
-    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * candidates.lanes))
-    powers = ratio ** np.arange(np.ceil(np.log2(most.max()) / np.log2(ratio)) + 1.0)
-    which, load = np.meshgrid(np.arange(len(candidates)), powers)
-    which, load = which.ravel(), load.ravel()
+    lanes = np.minimum(_MOST_CLIENTS, candidates.lanes)
+    most = np.minimum(_MOST_CLIENTS, np.maximum(1.0, most_running(job, candidates, memory) * lanes))
+    powers = ratio ** np.arange(np.ceil(np.log2((most / lanes).max()) / np.log2(ratio)) + 1.0)
+    which, power = np.meshgrid(np.arange(len(candidates)), powers)
+    which = which.ravel()
+    load = power.ravel() * lanes[which]
     # The first power beyond what runs at once stands for that itself.
     wanted = load < ratio * most[which]
     which, load = which[wanted], np.minimum(load[wanted], np.floor(most[which[wanted]]))

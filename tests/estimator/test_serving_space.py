@@ -20,7 +20,7 @@ MIXTRAL, V3 = "mistralai/Mixtral-8x7B-v0.1", "deepseek-ai/DeepSeek-V3"
 
 
 def named(*fields: Any, **more: Any) -> set[tuple[int, int, int, int, int]]:
-    return set(shapes(make(*fields, **more)))
+    return {tuple(row) for row in shapes(make(*fields, **more)).tolist()}
 
 
 def test_a_dense_model_is_split_by_tensor_and_layers_and_the_rest_are_replicas() -> None:
@@ -210,6 +210,20 @@ def test_every_layout_uses_every_device_once(model: str, count: int, engine: str
     named_again = make(model, count=count, engine=engine, layout=these.row(len(these) - 1))
     assert these.row(len(these) - 1) == deployments(named_again).row(0)
     assert len(deployments(named_again)) == 1
+
+
+def test_blocks_of_fp8_stay_whole_on_every_device() -> None:
+    # 1,536 columns an expert in blocks of 128: eight parts are 192 (vllm-project/vllm, issue 17327).
+    blocks = "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"
+    assert {(8, 8), (4, 1)} <= {(tp, ep) for tp, _, ep, _, _ in named(blocks, count=8)}
+    for engine in ("vllm", "sglang", "trtllm"):
+        assert (8, 1) not in {(tp, ep) for tp, _, ep, _, _ in named(blocks, count=8, engine=engine)}
+        with pytest.raises(PlanError, match=r"layout.tp: .*no whole blocks of 128.*valid: tp=8 ep=8"):
+            deployments(make(blocks, count=8, engine=engine, layout={"tp": 8, "ep": 1}))
+    # Scales of whole tensors are cut with them, and so are 16 bits.
+    assert (8, 1) in {(tp, ep) for tp, _, ep, _, _ in named("Qwen/Qwen3-235B-A22B", count=8)}
+    # 18,432 columns of dense layers: 16 parts are whole blocks, 32 are not (sgl-project/sglang, issue 3345).
+    assert max(tp for tp, *_ in named("deepseek-ai/DeepSeek-R1", count=32, engine="sglang")) == 16
 
 
 def test_the_catalogue_of_sizes_is_as_the_tests_say() -> None:

@@ -99,9 +99,10 @@ class Engine:
     `weight_formats` and `cache_formats` are those that it has kernels for on the accelerator, none where it does not
     run there; `lacks` are kinds of attention that it has none for. `speculative` is what it can draft with; `tp`, `pp`,
     `ep` and `attention_dp` which ways of splitting it has; experts go whole to all devices of a stage or are each cut
-    over them where `ep_whole`, and a rank of attention is one device where `single_lanes`. `splits_layers` is true
-    where several devices hold layers one after the other, one at work at a time, unless told otherwise; these may be
-    unlike each other, and a processor's weights are copied to a card for `lends_from` tokens or more (0: never).
+    over them where `ep_whole`, and a rank of attention is one device where `single_lanes`. `whole_blocks` is true where
+    each device's part of a matrix has to be whole blocks of weights that share a scale. `splits_layers` is true where
+    several devices hold layers one after the other, one at work at a time, unless told otherwise; these may be unlike
+    each other, and a processor's weights are copied to a card for `lends_from` tokens or more (0: never).
     `processor_read` is the part of a processor's bandwidth that its own kernels read weights at (0: as fitted).
     """
 
@@ -180,6 +181,7 @@ class Engine:
     ep_whole: bool
     attention_dp: bool
     single_lanes: bool
+    whole_blocks: bool
     splits_layers: bool
     lends_from: int
     processor_read: float
