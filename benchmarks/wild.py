@@ -82,7 +82,8 @@ def _bases(text: str) -> list[str]:
     """Configs that one stands on: its `defaults`, one or a list."""
     block = re.search(r"^defaults:((?: *[^\n]*)(?:\n[ -]+[^\n]*|\n *#[^\n]*)*)", text, re.MULTILINE)
     said = re.sub(r"(^|\s)#.*", "", block[1], flags=re.MULTILINE) if block else ""
-    return re.findall(r"[\w./-]+\.yaml\b", said)
+    names = re.findall(r"(?<![\w.:/-])[A-Za-z][\w./-]*(?=\s|,|\]|$)", said)
+    return [f"{name.removesuffix('.yaml')}.yaml" for name in names]
 
 
 def files_of(folder: Path, row: Row) -> dict[str, str] | None:

@@ -25,8 +25,10 @@ _FUSED = ("CutCrossEntropyPlugin",)
 
 
 def score(keys: Keys) -> int:
+    """Other programs (mergekit) have a base_model too."""
     markers = ("sequence_len", "micro_batch_size", "sample_packing", "datasets", "adapter", "val_set_size", "rl")
-    return 4 + 2 * sum(name in keys for name in markers) if "base_model" in keys else 0
+    named = sum(name in keys for name in markers)
+    return 4 + 2 * named if named and "base_model" in keys else 0
 
 
 def read(keys: Keys, findings: Findings) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from launchers.reading.dimensions import model_of
-from launchers.reading.documents import Keys
+from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.formats import Format
 from launchers.reading.mapped import mapped_format, read_mapped
@@ -19,6 +19,7 @@ _WORDS = 50257
 _OF_20B = 50277
 # The least and the most that tokenizers in use have: Llama 2's and Gemma's (their config.json, vocab_size).
 _VOCABULARY_SIZES = (32000, 262144)
+_ROWS = ("train_batch_size", "train_micro_batch_size_per_gpu")
 _ON_ENGINE = ("te_mha", "te_layernorm_mlp", "te_columnparallel", "te_rowparallel")
 _GATED = ("swiglu", "geglu", "reglu", "liglu", "bilinear")
 # Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
@@ -33,6 +34,14 @@ def read(keys: Keys, findings: Findings) -> None:
         keys.put("pipe_parallel_size", 1, stages.line)
     _shape(keys, findings)
     _engine(keys, findings)
+    packed = keys.take("use_bnb_optimizer")
+    if is_set(packed) and packed is not None:
+        keys.take("optimizer.type")
+        findings.put("workload.optimizer", "adamw_8bit", packed)
+    if not any(name in keys for name in _ROWS):
+        # neox_args.py calculate_batch_parameters asserts that there is one.
+        why = "is in no file, and it does not start without one (--global-batch)"
+        findings.block("workload.global_batch", Item(keys.file, " or ".join(_ROWS), None), why)
     read_mapped("gpt_neox", keys, findings)
 
 
@@ -107,6 +116,9 @@ def _padded(keys: Keys, words: int) -> int:
 
 def _fields(keys: Keys, depth: int, hidden: int, heads: int) -> dict[str, Any]:
     activation = str(keys.look("activation") or "gelu").lower()
+    # GPT-NeoX 1's LLaMAParallelMLP, whose gate has no biases.
+    is_llama = keys.look("mlp_type") == "llama"
+    gated = is_llama or activation in _GATED
     has_bias = keys.look("use_bias_in_attn_linear") is not False
     return {
         "canonical": True,
@@ -115,17 +127,22 @@ def _fields(keys: Keys, depth: int, hidden: int, heads: int) -> dict[str, Any]:
         "num_attention_heads": heads,
         "num_key_value_heads": int(as_number(keys.look("num_kv_heads")) or heads),
         "head_dim": hidden // heads,
-        "intermediate_size": _width(keys, hidden, activation in _GATED),
+        "intermediate_size": _width_of_llama(hidden) if is_llama else _width(keys, hidden, gated),
         "max_position_embeddings": int(as_number(keys.look("max_position_embeddings")) or 2048),
         "norm_type": "rmsnorm" if keys.look("norm") == "rmsnorm" else "layernorm",
-        "mlp_gated": activation in _GATED,
-        "hidden_act": "silu" if activation == "swiglu" else "gelu",
-        "mlp_bias": keys.look("use_bias_in_mlp") is not False,
+        "mlp_gated": gated,
+        "hidden_act": "silu" if activation in ("swiglu", "silu") else "gelu",
+        "mlp_bias": not is_llama and keys.look("use_bias_in_mlp") is not False,
         "attention_bias": has_bias,
         "attention_qkv_bias": has_bias,
         "position_embedding": "learned" if keys.look("pos_emb") in (None, "learned") else "rope",
         "tie_word_embeddings": not is_set(keys.items.get("no_weight_tying")),
     }
+
+
+def _width_of_llama(hidden: int) -> int:
+    """Eight thirds of the hidden size, rounded up (GPT-NeoX 1, megatron/model/transformer.py LLaMAParallelMLP)."""
+    return math.ceil(int(8 * hidden / 3) / 256) * 256
 
 
 def _width(keys: Keys, hidden: int, gated: bool) -> int:

@@ -76,6 +76,8 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.default("workload.packing", pretrains, "packing is on for pretraining and off for the rest unless given")
     hf.deepspeed(keys, findings)
     hf.fsdp(keys, findings)
+    # Of 360-LLaMA-Factory, a fork (README.md, sequence_parallel_size).
+    findings.whole("layout.cp", keys.take("sequence_parallel_size"))
     _megatron(keys, findings)
     leave_rest(keys, findings, "llamafactory", "hf")
 
@@ -299,9 +301,9 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str | None:
-    config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
-    if config is not None:
-        over_config(config, start, setting)
+    # hparams/parser.py read_args: only the first word is one.
+    if start.words and start.words[0].text.endswith(CONFIGS):
+        over_config(start.words[0], start, setting)
         return None
     keys, _ = options(setting.file, start.words, ("do_train", "bf16", "fp16", "pure_bf16"))
     read(keys, setting.findings)

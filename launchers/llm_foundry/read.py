@@ -11,11 +11,37 @@ from launchers.reading.mapped import mapped_format, read_mapped, resolve
 _ROWS = "device_train_microbatch_size"
 
 
+# A run of MosaicML's platform, which holds the config and says the devices (mcli's RunConfig).
+_PARAMETERS = "parameters."
+
+
+def _inner(keys: Keys) -> Keys:
+    """The config that a run of MosaicML's platform holds."""
+    flat = Keys(keys.file)
+    for item in keys.items.values():
+        if item.key.startswith(_PARAMETERS):
+            flat.put(item.key.removeprefix(_PARAMETERS), item.value, item.line)
+    return flat
+
+
+def _score_run(keys: Keys) -> int:
+    return mapped_format("llm_foundry").score(_inner(keys)) if "command" in keys or "image" in keys else 0
+
+
+def _read_run(keys: Keys, findings: Findings) -> None:
+    for name in ("compute.gpus", "gpu_num"):
+        findings.whole("devices", keys.take(name))
+    read(_inner(keys), findings)
+
+
 def read(keys: Keys, findings: Findings) -> None:
     resolve(keys)
     _shape(keys, findings)
     if as_number(keys.look(_ROWS)) is not None:
         findings.whole("most_rows", keys.take(_ROWS))
+    elif keys.look(_ROWS) == "auto":
+        findings.block("workload.micro_batch", keys.items[_ROWS], "is found where it runs (--micro-batch)")
+        keys.take(_ROWS)
     read_mapped("llm_foundry", keys, findings)
 
 
@@ -52,4 +78,7 @@ def _shape(keys: Keys, findings: Findings) -> None:
         keys.take("model.d_model")
 
 
-FORMATS = (Format("LLM Foundry YAML", mapped_format("llm_foundry").score, read),)
+FORMATS = (
+    Format("LLM Foundry YAML", mapped_format("llm_foundry").score, read),
+    Format("MosaicML run of LLM Foundry", _score_run, _read_run),
+)

@@ -49,7 +49,7 @@ _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _VOCABULARY_SIZES = (32000, 262144)
 # Scripts that take Megatron's arguments and do something else.
 _OTHER = re.compile(
-    r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp"
+    r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp|profil|(^|/)test_|dataset"
 )
 # What a recipe or preset says and its file does not repeat.
 OF_RECIPE = {
@@ -149,6 +149,11 @@ def _older(keys: Keys) -> None:
     if is_set(whole := keys.take("checkpoint_activations")) and whole is not None:
         keys.put("recompute_granularity", "full", whole.line)
         keys.put("recompute_method", "uniform", whole.line)
+    if (groups := keys.take("num_key_value_heads")) is not None and "num_query_groups" not in keys:
+        keys.put("group_query_attention", True, groups.line)
+        keys.put("num_query_groups", groups.value, groups.line)
+    if is_set(turned := keys.take("use_rotary_position_embeddings")) and turned is not None:
+        keys.put("position_embedding_type", "rope", turned.line)
     if "tokenizer_type" not in keys and "merge_file" in keys:
         keys.put("tokenizer_type", "GPT2BPETokenizer")
 

@@ -103,6 +103,8 @@ def _loader(name: str, text: str) -> Iterator[Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, PlanError):
             raise
+        if re.search(r"\{\{[^{}]*\}\}", text):
+            raise PlanError("files", f"{name} is a template; give what it makes (helm template)") from None
         raise PlanError("files", f"{name} is not readable YAML: {_short(error)}") from None
     finally:
         if loader is not None:

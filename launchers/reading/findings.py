@@ -21,6 +21,12 @@ from launchers.shell.scripts import UNKNOWN
 # Numbers that files have and a Plan has not: its own follow from them (`launchers.reading.totals`).
 FACTS = ("devices", "nodes", "per_node", "accumulation", "dp_replicate", "dp_shard", "vpp_layers", "recomputed_layers",
          "layers", "dp", "copies", "most_rows", "rows_of_all")  # fmt: skip
+# The Plan's fields that make up for those of them that a file leaves open.
+SETTLED_BY = {
+    "devices": "cluster.count", "nodes": "cluster.count", "per_node": "cluster.count", "dp": "cluster.count",
+    "accumulation": "workload.global_batch", "most_rows": "workload.micro_batch",
+    "rows_of_all": "workload.micro_batch", "vpp_layers": "layout.vpp", "recomputed_layers": "layout.recompute",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

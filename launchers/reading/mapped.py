@@ -36,7 +36,9 @@ def mapped_format(program: str, kinds: tuple[str, ...] = ("yaml",)) -> Format:
     """The format of a program that has such a table."""
 
     def score(keys: Keys) -> int:
-        return 6 * sum(_key(keys, mark) is not None for mark in table(f"{program}/fields")["marks"])
+        marks = sum(_key(keys, mark) is not None for mark in table(f"{program}/fields")["marks"])
+        # One key may be anybody's.
+        return 6 * marks if marks > 1 else marks
 
     def read(keys: Keys, findings: Findings) -> None:
         read_mapped(program, keys, findings)
@@ -194,6 +196,8 @@ _RESOLVERS: dict[str, Callable[[float, float], float]] = {
 }  # fmt: skip
 _SUM = re.compile(rf"\$\{{({'|'.join(_RESOLVERS)}):\s*([\d.]+)\s*,\s*([\d.]+)\s*\}}")
 _PASSES = 3
+# The environment's, of which the file says what stands where it says nothing.
+_OF_ENVIRONMENT = re.compile(r"\$\{oc\.env:\w+\s*,\s*([^${}]*)\}")
 
 
 def resolve(keys: Keys) -> None:
@@ -205,14 +209,18 @@ def resolve(keys: Keys) -> None:
 
 
 def _resolved(keys: Keys, text: str) -> Any:
+    if match := _OF_ENVIRONMENT.fullmatch(text):
+        number = as_number(match[1])
+        return match[1].strip("'\" ") if number is None else int(number) if number == int(number) else number
+    text = _OF_ENVIRONMENT.sub(lambda match: match[1].strip("'\" "), text)
     if (match := re.fullmatch(r"\$\{([\w.]+)\}", text)) and match[1] in keys:
         return keys.look(match[1])
 
-    def number(match: re.Match[str]) -> str:
+    def size(match: re.Match[str]) -> str:
         value = keys.look(match[1])
         return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else match[0]
 
-    if _SUM.search(plain := re.sub(r"\$\{([\w.]+)\}", number, text)) is None:
+    if _SUM.search(plain := re.sub(r"\$\{([\w.]+)\}", size, text)) is None:
         return text
     while (match := _SUM.search(plain)) is not None:
         try:

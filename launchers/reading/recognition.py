@@ -12,7 +12,7 @@ from launchers.reading.programs import formats
 # Next steps where a file says nothing of a run.
 WHAT_HELPS = (
     "the script or config that starts the run, with the files that it names",
-    "a plan in words or flags (--model, --on, --framework, --batch, --seq-len)",
+    "a plan in words or flags (--model, --accelerator, --count, --framework, --global-batch, --seq-len)",
 )
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".sbatch", ".slurm", ".bash", ".pbs")

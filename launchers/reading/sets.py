@@ -16,7 +16,7 @@ from launchers.python.names import Invocation
 from launchers.python.source import parsed
 from launchers.reading.devices import accelerator
 from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
-from launchers.reading.findings import Findings, Read, nested
+from launchers.reading.findings import SETTLED_BY, Findings, Read, nested
 from launchers.reading.formats import Format
 from launchers.reading.lengths import longest_rows_of
 from launchers.reading.programs import read_start
@@ -146,6 +146,9 @@ class _FileSet:
             _base(path) == name and form.name.startswith(_OF_OTHERS) for path, (form, _) in self.documents.items()
         ):
             self.by_name.pop(name, None)
+            for other in self.documents:
+                if _base(other) == name:
+                    self.findings.formats[other] = "settings of a script"
         return data
 
     def drop(self, name: str) -> None:
@@ -210,7 +213,9 @@ def _stand(keys: Keys, sets: _FileSet, above: set[str]) -> None:
     """Adds what the configs say that one stands on: of several the last one wins, and each stands on its own."""
     item = keys.take("defaults")
     names = [] if item is None else item.value if isinstance(item.value, list) else [item.value]
-    bases = [(name, _base_of(_base(name), sets)) for name in map(str, names) if _base(name) not in above]
+    # Hydra leaves the ending out.
+    whole = (f"{name}.yaml" if f"{_base(name)}.yaml" in sets.texts else name for name in map(str, names))
+    bases = [(name, _base_of(_base(name), sets)) for name in whole if _base(name) not in above]
     if item is not None and not any(base for _, base in bases):
         keys.adopt(item)
     for name, base in reversed(bases):
@@ -248,9 +253,9 @@ def _lacks(findings: Findings, item: Item, name: str) -> None:
 
 
 def _named_base(text: str) -> str:
-    """The config that one stands on; '' for others."""
-    match = re.search(r"^defaults:\s*(?:-\s*)?([\w./-]+\.ya?ml)\s*$", text, re.MULTILINE)
-    return match[1] if match else ""
+    """The config that one stands on, whose ending Hydra leaves out; '' for others."""
+    match = re.search(r"^defaults:\s*(?:-\s*)?([A-Za-z][\w./-]*?)(\.ya?ml)?\s*$", text, re.MULTILINE)
+    return f"{match[1]}{match[2] or '.yaml'}" if match else ""
 
 
 def _plan_line(name: str, text: str, findings: Findings) -> None:
@@ -430,7 +435,11 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     known = {*values, *arguments}
     _unknown_scripts(findings, known)
     assumed = [row for row in findings.defaults.values() if _is_needed(row.field, known, findings)]
-    blocked = {name: why for name, why in findings.blocked.items() if name not in arguments and name not in result}
+    blocked = {
+        name: why
+        for name, why in findings.blocked.items()
+        if not {name, SETTLED_BY.get(name)} & arguments.keys() and name not in result
+    }
     if not plan and not findings.not_read and not blocked and not findings.refers:
         raise PlanError("files", "nothing of them could be read", WHAT_HELPS)
     return FilesReading(

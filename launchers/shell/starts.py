@@ -297,6 +297,7 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
 
 # Programs under whatever name, told by words that only they take.
 _BY_WORDS = {
+    "llamafactory": {"--stage", "--finetuning_type"},
     "slime": {"--rollout-batch-size", "--hf-checkpoint"},
     "verl": {"data.train_files", "actor_rollout_ref.model.path"},
     "skyrl": {"trainer.policy.model.path", "trainer.algorithm.advantage_estimator"},

@@ -116,7 +116,7 @@ def _model(keys: Keys, findings: Findings, builder: Item | None) -> None:
         return
     # Meta's own files lie in a folder of that name below the model's.
     name = re.sub(r"/original$", "", str(folder.value).rstrip("/")).rpartition("/")[2]
-    built = re.sub(r"\.(q?lora|dora)_", ".", str(builder.value).removeprefix("torchtune.models."))
+    built = _without_adapters(str(builder.value).removeprefix("torchtune.models."))
     for pattern, row in table("torchtune/fields")["models"]:
         if row["builder"] == built and re.match(pattern, name.lower()):
             findings.put("model", name, folder)
@@ -125,7 +125,17 @@ def _model(keys: Keys, findings: Findings, builder: Item | None) -> None:
     if size and size[1].replace("_", ".") + "b" in name.lower() and _in_catalogue(name):
         findings.put("model", name, folder)
         return
+    # What a builder builds has one shape, whatever the folder of its weights is called.
+    rows = table("torchtune/configs")["configs"].values()
+    if usual := next((row["folder"] for row in rows if _without_adapters(row["model"]) == built), None):
+        findings.put("model", usual, builder)
+        findings.leave(folder, f"is no name of a model that is known; {built} builds {usual}")
+        return
     findings.block("model", builder, f"no model is known that this builds and that would be called {name}")
+
+
+def _without_adapters(builder: str) -> str:
+    return re.sub(r"\.(q?lora|dora)_", ".", builder)
 
 
 def _in_catalogue(name: str) -> bool:

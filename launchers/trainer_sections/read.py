@@ -14,7 +14,7 @@ from launchers.trl import read as trl
 def score(keys: Keys) -> int:
     """Less than any program's own: it is taken where nothing else knows the file."""
     nested = [name.rpartition(".")[2] for name in keys.items if "." in name]
-    return 1 if "per_device_train_batch_size" in nested else 0
+    return 2 if "per_device_train_batch_size" in nested else 0
 
 
 def read(keys: Keys, findings: Findings) -> None:
@@ -49,6 +49,10 @@ def read(keys: Keys, findings: Findings) -> None:
         flat.put("fsdp", words["sharding"].get(kind, kind), switch.line)
     if "lora_r" in flat and "use_peft" not in flat:
         flat.put("use_peft", True, flat.items["lora_r"].line)
+    packing = next((item for name, item in flat.items.items() if name.startswith("bnb_4bit_")), None)
+    if packing is not None and "load_in_4bit" not in flat:
+        why = "says how weights are packed, and nothing says that they are (load_in_4bit; --method qlora)"
+        findings.block("workload.method", packing, why)
     findings.warn(f"{first.file}: a layout of its own, read by the Trainer's words in it")
     trl.read(flat, findings)
 

@@ -40,6 +40,10 @@ _PACKED = {
 }  # fmt: skip
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
+# A trainer's model that the source does not load.
+_MADE_ELSEWHERE = "the trainer's model"
+_ROWS_OF_A_DEVICE = "per_device_train_batch_size"
+_TRAINERS = {"Trainer", "Seq2SeqTrainer", "UnslothTrainer", *(f"{name}Trainer" for name in _STAGES)}
 # Devices that a source lets itself see.
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # What a dataset of one's own is given to cut its rows at.
@@ -69,14 +73,22 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     loop = gather_loop(keys, calls, findings)
     _spread(keys, findings)
     _unknown_spread(keys, findings)
-    if any(name.endswith("HfArgumentParser") for name, _, _ in calls):
+    trains = {name.rpartition(".")[2] for name, _, _ in calls}
+    is_commanded = "HfArgumentParser" in trains
+    if is_commanded:
         _parsed_arguments(keys, names, invocation)
-    if "per_device_train_batch_size" not in keys and stage is None and not unsloth and loop is None:
+    is_commanded = is_commanded and bool(trains & _TRAINERS) and not invocation.options
+    if _ROWS_OF_A_DEVICE not in keys and stage is None and not unsloth and loop is None and not is_commanded:
         return None
+    if is_commanded and _ROWS_OF_A_DEVICE not in keys:
+        why = "takes its arguments from the command that starts it: give that too, or --micro-batch"
+        findings.block("workload.micro_batch", Item(name, "HfArgumentParser", None), why)
     findings.whole("per_node", keys.take(_VISIBLE))
     on_ray = workers(calls, name, findings)
     library = _settled(calls, keys, findings, text)
     keys.put("use_peft", adapted)
+    if (made := keys.take(_MADE_ELSEWHERE)) is not None and not adapted:
+        findings.block("workload.method", made, "is made in another file, and may have adapters: --method says so")
     if (loaded := keys.take(_LOADED)) is not None:
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
     if BF16 in (keys.look("bf16"), keys.look("fp16")):
@@ -123,7 +135,7 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     )
     setting.sources.started.add(name)
     kind = read_python(name, setting.sources.texts[name], setting.findings, invocation)
-    if kind is None and "per_device_train_batch_size" in keys:
+    if kind is None and _ROWS_OF_A_DEVICE in keys:
         # What parses the Trainer's arguments is imported.
         return trl.COMMANDS["trainer"](start, setting)
     return kind
@@ -160,7 +172,7 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
                 if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
                     keys.put(key, value, node.lineno)
             configured, stage = True, stage or _stage_of(last, "Config")
-        elif _stage_of(last, "Trainer") or last in ("Trainer", "UnslothTrainer"):
+        elif _stage_of(last, "Trainer") or last in _TRAINERS:
             stage = stage or _stage_of(last, "Trainer")
             _trained(keys, arguments, node, names)
             trained = node.lineno if "args" in arguments else trained
@@ -176,6 +188,12 @@ def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mappi
     named = arguments.get("model", arguments.get("0"))
     if "model_name_or_path" not in keys and isinstance(named, str) and UNKNOWN not in named:
         keys.put("model_name_or_path", named, node.lineno)
+    elif (
+        named is not None
+        and "model_name_or_path" not in keys
+        and not {"peft_config", "lora_r"} & {*arguments, *keys.items}
+    ):
+        keys.put(_MADE_ELSEWHERE, UNKNOWN, node.lineno)
     _take(keys, arguments, _TRAINER, node)
     if re.fullmatch(r"[0-9]+(,[0-9]+)*", visible := str(names.get("$CUDA_VISIBLE_DEVICES"))):
         keys.put(_VISIBLE, visible.count(",") + 1, node.lineno)

@@ -27,6 +27,7 @@ def score(keys: Keys) -> int:
 
 
 def read(keys: Keys, findings: Findings) -> None:
+    resolve(keys)
     read_run(keys, findings, "verl")
 
 
@@ -157,8 +158,13 @@ def _types(keys: Keys, findings: Findings, engine: str, model: str) -> None:
 def _lengths(keys: Keys, findings: Findings) -> int | None:
     """The longest row: a prompt and its answer. How long they are on the mean no file says."""
     prompt, answer = keys.take("data.max_prompt_length"), keys.take("data.max_response_length")
-    response = findings.whole("workload.response_len", answer)
+    # Where the engine's own words say them.
+    own, whole = keys.take(f"{_ROLLOUT}.response_length"), keys.take(f"{_ROLLOUT}.max_model_len")
+    response = findings.whole("workload.response_len", answer or own)
     length = as_number(prompt.value) if prompt is not None else None
+    most = as_number(whole.value) if whole is not None else None
+    if length is None and most and response is not None and whole is not None:
+        prompt, length = whole, most - response
     if prompt is None or length is None or response is None:
         return None
     longest = int(length) + response

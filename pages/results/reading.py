@@ -46,6 +46,8 @@ def plan(result: ImportedConfig) -> list[Block]:
 
 def verdict(result: ImportedConfig) -> Headline:
     """'It fits: 34.1 GiB (29.0–40.2) of 79.7 GiB per device.'"""
+    if (whole := next((row for row in result.missing if row.field == "workload"), None)) is not None:
+        return Headline(f"No verdict: {whole.why}.")
     if result.missing:
         return Headline(f"Not known: give {_listed([row.field for row in result.missing])}.")
     if result.refused:

@@ -17,7 +17,7 @@ from estimator.plan.schema import Plan, merge
 from estimator.units import GIB
 from knowledge.models.catalogue import architecture, base_in_name, find_model
 from knowledge.own.mappings import json_value
-from launchers.reading.findings import FACTS, Either, nested
+from launchers.reading.findings import FACTS, SETTLED_BY, Either, nested
 from launchers.reading.result import FilesReading
 from launchers.reading.sets import read
 from planner.asked.files import ImportRequest
@@ -309,7 +309,7 @@ def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:
 
 def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     """What an estimate needs and nobody has said, and what the files say in words that no Plan has."""
-    rows = [Missing(field=name, why=why) for name, why in reading.blocked.items()]
+    rows = [Missing(field=SETTLED_BY.get(name, name), why=why) for name, why in reading.blocked.items()]
     told = {row.field for row in rows}
     cluster = whole.get("cluster", {})
     told |= {row.field for row in reading.either}
@@ -317,9 +317,11 @@ def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
         where = f"; {', '.join(reading.refers)} may, and is not given" if reading.refers else ""
         rows.append(Missing(field="model", why=f"no file names the model (--model){where}"))
     if cluster.get("accelerator") is None and "cluster.accelerator" not in told:
-        rows.append(Missing(field="cluster.accelerator", why="no file says which accelerators it runs on (--on)"))
+        rows.append(
+            Missing(field="cluster.accelerator", why="no file says which accelerators it runs on (--accelerator)")
+        )
     if cluster.get("count") is None and "cluster.count" not in told:
-        rows.append(Missing(field="cluster.count", why="no file says how many accelerators there are (--on 8xh100)"))
+        rows.append(Missing(field="cluster.count", why="no file says how many accelerators there are (--count)"))
     return rows
 
 

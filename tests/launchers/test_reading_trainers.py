@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from estimator.errors import PlanError
 from knowledge.models.catalogue import architecture
 from launchers.reading.sets import read
 from planner.files.importing import imported
@@ -182,3 +183,112 @@ max_seq_length: 2048
     assert values["workload.lora.targets"] == "q_proj,v_proj"
     some = read({"a.yaml": text + "layers_to_transform: [24, 25]\n"}, {})
     assert "workload.method" in some.blocked
+
+
+_NEOX = (
+    "{num_layers: 2, hidden_size: 1024, num_attention_heads: 8, seq_length: 512, pipe_parallel_size: 1, "
+    "model_parallel_size: 1, no_weight_tying: true, use_bias_in_attn_linear: false%s}"
+)
+
+
+def test_the_gate_of_gpt_neox_1_is_eight_thirds_wide_and_its_config_alone_has_no_batch() -> None:
+    found = read({"30B.yml": _NEOX % ", mlp_type: llama, activation: silu"})
+    model = found.plan["model"]
+    assert (model["mlp_gated"], model["intermediate_size"], model["mlp_bias"]) == (True, 2816, False)
+    assert "workload.global_batch" in found.blocked
+    whole = read({"30B.yml": _NEOX % ", train_micro_batch_size_per_gpu: 4, use_bnb_optimizer: true"})
+    assert "workload.global_batch" not in whole.blocked
+    assert whole.plan["workload"]["optimizer"] == "adamw_8bit"
+
+
+def test_llamafactory_is_known_by_its_words_and_its_config_stands_first() -> None:
+    command = (
+        "torchrun --nproc_per_node 8 src/train.py --stage sft --finetuning_type lora "
+        "--model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 1 --cutoff_len 4096 "
+        "--sequence_parallel_size 4 --deepspeed ds.json --bf16\n"
+    )
+    files = {"run.sh": command, "train.py": "import os\n", "ds.json": '{"zero_optimization": {"stage": 3}}'}
+    found = read(files)
+    assert found.formats["run.sh"] == "LlamaFactory arguments"
+    assert found.plan["workload"]["method"] == "lora"
+    assert found.plan["layout"] | {"cp": 4, "zero_stage": 3} == found.plan["layout"]
+
+
+def test_a_builder_of_torchtune_says_the_shape_whatever_its_folder_is_called() -> None:
+    text = (
+        "model: {_component_: torchtune.models.llama3_2.lora_llama3_2_1b}\nloss: {_component_: torch.nn.CE}\n"
+        "checkpointer: {checkpoint_dir: /models/Llama-3-2-1b-Instruct}\nbatch_size: 1\ndtype: bf16\n"
+        "tokenizer: {max_seq_len: 2048}\n"
+    )
+    assert read({"own.yaml": text}).plan["model"] == "Llama-3.2-1B-Instruct"
+
+
+def test_a_run_of_mosaic_holds_its_config_and_its_devices() -> None:
+    text = (
+        "name: x\nimage: y\ncommand: composer train.py\ncompute: {gpus: 16}\nparameters:\n  max_seq_len: 4096\n"
+        "  model: {name: hf_causal_lm, pretrained_model_name_or_path: meta-llama/Meta-Llama-3-8B}\n"
+        "  global_train_batch_size: 64\n  device_train_microbatch_size: auto\n  precision: amp_bf16\n"
+    )
+    found = read({"mcli.yaml": text})
+    assert (found.plan["model"], found.plan["cluster"]["count"]) == ("meta-llama/Meta-Llama-3-8B", 16)
+    assert "--micro-batch" in found.blocked["workload.micro_batch"]
+
+
+@pytest.mark.parametrize(("resources", "blocked"), [("agg_nodes: 2", False), ("prefill_nodes: 1", True)])
+def test_a_recipe_of_srt_slurm_is_one_engine_or_two_pools(resources: str, blocked: bool) -> None:
+    text = (
+        "model: {path: Qwen/Qwen3-235B-A22B, container: c, precision: fp8}\n"
+        f"resources: {{gpu_type: gb300, gpus_per_node: 4, {resources}}}\nbackend:\n  type: sglang\n"
+        "  sglang_config: {aggregated: {tensor-parallel-size: 8, context-length: 9000}}\n"
+        "benchmark: {isl: 8192, osl: 64}\n"
+    )
+    found = read({"recipe.yaml": text})
+    assert found.plan["workload"]["input_len"] == 8192
+    assert ("workload" in found.blocked) is blocked
+    if not blocked:
+        assert (found.plan["layout"]["tp"], found.plan["cluster"]["count"]) == (8, 8)
+
+
+def test_what_a_mergekit_file_merges_is_no_training() -> None:
+    with pytest.raises(PlanError, match="of no format"):
+        read({"merge.yml": "base_model: Qwen/Qwen3-8B\nmerge_method: linear\nmodels: [{model: a}, {model: b}]\n"})
+
+
+def test_a_source_that_takes_its_arguments_from_a_command_asks_for_it() -> None:
+    source = (
+        "import transformers\nfrom transformers import Trainer\n"
+        "parser = transformers.HfArgumentParser(transformers.TrainingArguments)\nargs, = parser.parse_args()\n"
+        'model = transformers.AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-8B")\nTrainer(model=model, args=args)\n'
+    )
+    assert "command" in read({"train.py": source}).blocked["workload.micro_batch"]
+
+
+def test_a_model_that_another_file_makes_may_have_adapters() -> None:
+    source = (
+        "from trl import SFTConfig, SFTTrainer\nfrom own import build\nmodel = build()\n"
+        "args = SFTConfig(per_device_train_batch_size=1, max_length=512, bf16=True)\n"
+        "SFTTrainer(model=model, args=args)\n"
+    )
+    assert "another file" in read({"train.py": source}).blocked["workload.method"]
+
+
+def test_what_the_environment_may_say_is_what_the_file_says_otherwise() -> None:
+    text = (
+        "actor_rollout_ref: {model: {path: Qwen/Qwen3-8B}, actor: {ppo_mini_batch_size: 32}, rollout: {n: 8}}\n"
+        "trainer: {n_gpus_per_node: '${oc.env:GPUS,8}', nnodes: 1}\nalgorithm: {adv_estimator: grpo}\n"
+    )
+    assert read({"ppo.yaml": text}).plan["cluster"]["count"] == 8
+
+
+def test_how_many_nodes_a_range_is_is_told_by_the_devices() -> None:
+    command = (
+        "torchrun --nnodes 1:2 --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen3-8B --max_length 512 "
+        "--per_device_train_batch_size 1 --bf16\n"
+    )
+    assert "nodes" in read({"run.sh": command}).blocked
+    assert "nodes" not in read({"run.sh": command}, {"cluster.count": 16}).blocked
+
+
+def test_a_template_is_told_from_a_config() -> None:
+    with pytest.raises(PlanError, match="helm template"):
+        read({"job.yaml": "{{- if .Values.on }}\nkind: Job\n{{- end }}\n"})

@@ -41,6 +41,8 @@ def section_score(keys: Keys) -> int:
 
 
 def read_section(keys: Keys, findings: Findings) -> None:
+    if (split := keys.items.get("deployment.type")) is not None and split.value == "disaggregated":
+        findings.block("workload", split, "reads prompts on other devices than it answers on, which is not read")
     for name, item in keys.items.items():
         if not name.startswith("vllm."):
             findings.leave(item, "is of another part than the engine")
@@ -116,7 +118,7 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
 
 FORMATS = (
     Format("vLLM YAML", score, read),
-    Format("vLLM's arguments in a section", section_score, read_section, order=1),
+    Format("vLLM's arguments in a section", section_score, read_section, ("yaml", "toml"), order=1),
 )
 COMMANDS = {"vllm": read_command, "load": read_load_command}
 CONSOLES = {"vllm": _console}
