@@ -145,11 +145,30 @@ def beside_api(api: ApiComparison) -> str:
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
         return f"No {'purchase ' if api.owned else ''}price of this deployment is known to set beside {other}."
+    own, volume = _own_month(api), _million(tokens)
+    if api.asked_output_tokens_per_month is not None:
+        asked = _million(api.asked_output_tokens_per_month)
+        over = f"{shown('usd_per_month', api.api_usd_per_month)} over an API ({price})"
+        even = f"from {volume} on, {percent(load)} of the most that they generate" if load <= 1.0 else "at no load"
+        if tokens > api.asked_output_tokens_per_month:
+            return f"An API is cheaper for {asked}: {over}, {own}. Machines of your own are cheaper {even}."
+        return f"Machines of your own are cheaper for {asked}: {own}, {over}. They are cheaper {even}."
     if load > 1.0:
         return f"An API is cheaper at any load: {price}, less than this deployment kept busy."
-    volume = f"{whole(tokens / 1e6)} million output tokens a month"
-    month = f"{shown('usd_per_month', api.usd_per_month)} a month{' to own' if api.owned else ''}"
-    return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {month}."
+    return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {own}."
+
+
+def _million(tokens: float) -> str:
+    return f"{whole(tokens / 1e6)} million output tokens a month"
+
+
+def _own_month(api: ApiComparison) -> str:
+    """'$569 a month to rent ($657 to own)'."""
+    month = f"{shown('usd_per_month', api.usd_per_month)} a month"
+    if api.other_usd_per_month is None:
+        return f"{month}{' to own' if api.owned else ''}"
+    ways = ("to own", "to rent") if api.owned else ("to rent", "to own")
+    return f"{month} {ways[0]} ({shown('usd_per_month', api.other_usd_per_month)} {ways[1]})"
 
 
 def dated(row: ProviderCost) -> str:

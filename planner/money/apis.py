@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import dataclass
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
@@ -12,15 +13,33 @@ from planner.money.results import ApiComparison, ApiOffer
 _MOST = 8
 
 
+@dataclass(frozen=True)
+class Deployment:
+    """What is set beside an API: its cost a month (None: not known), bought where it is `owned`, what the other of
+    buying and renting comes to, the output tokens a month that it has to generate (None: as many as it can), and the
+    most that it can."""
+
+    usd_per_month: float | None
+    owned: bool
+    other_usd_per_month: float | None
+    asked_output_tokens: float | None
+    most_output_tokens: float
+
+
+def cheaper_of(rented_usd: float | None, owned_usd: float | None) -> tuple[float | None, bool, float | None]:
+    """(USD, whether it is to own, USD of the other) of the two ways to have machines; renting where neither is."""
+    if owned_usd is not None and (rented_usd is None or owned_usd < rented_usd):
+        return owned_usd, True, rented_usd
+    return rented_usd, False, owned_usd
+
+
 def compared(
-    model: str, inference: Inference, usd_per_month: float | None, output_tokens_per_month: float,
-    owned: bool, named_usd: float | None = None,
-) -> ApiComparison | None:  # fmt: skip
+    model: str, inference: Inference, deployment: Deployment, named_usd: float | None = None
+) -> ApiComparison | None:
     """Offers of the model's own checkpoints for requests of this shape, cheapest first; None where nobody has any.
 
-    `usd_per_month` and `output_tokens_per_month` are those of the deployment, kept busy, on hardware that is bought
-    where it is `owned`; `named_usd` is what a million tokens of prompts and outputs alike cost over an API of the
-    person's own, which goes before the offers.
+    `named_usd` is what a million tokens of prompts and outputs alike cost over an API of the person's own, which goes
+    before the offers.
     """
     try:
         listed = api_prices(model)
@@ -34,16 +53,20 @@ def compared(
         middle = statistics.median(offer.usd_per_million_output_tokens for offer in offers)
     else:
         return None
+    usd_per_month, asked = deployment.usd_per_month, deployment.asked_output_tokens
     breaks_even = None if usd_per_month is None else usd_per_month / middle * 1e6
     return ApiComparison(
         offers=offers[:_MOST],
         provider_count=len({offer.provider for offer in offers}),
         usd_per_month=usd_per_month,
-        owned=owned,
+        owned=deployment.owned,
+        other_usd_per_month=deployment.other_usd_per_month,
+        asked_output_tokens_per_month=asked,
+        api_usd_per_month=None if asked is None else asked * middle / 1e6,
         named_usd_per_million_tokens=named_usd,
         median_usd_per_million_output_tokens=middle,
         break_even_output_tokens_per_month=breaks_even,
-        break_even_load=None if breaks_even is None else breaks_even / output_tokens_per_month,
+        break_even_load=None if breaks_even is None else breaks_even / deployment.most_output_tokens,
     )
 
 

@@ -146,6 +146,13 @@ class ApiComparison(Result):
     provider_count: int
     usd_per_month: float | None = Field(description="What this deployment costs, whatever it serves.")
     owned: bool = Field(description="Whether that is on hardware that is bought.")
+    other_usd_per_month: float | None = Field(
+        default=None, description="The same machines rented where they are bought, and bought where they are rented."
+    )
+    asked_output_tokens_per_month: float | None = Field(
+        default=None, description="Those that the plan's rate of requests comes to; null without one."
+    )
+    api_usd_per_month: float | None = Field(default=None, description="What these cost over the median API.")
     named_usd_per_million_tokens: float | None = Field(
         default=None, description="An API's price that was named, of prompts and outputs alike."
     )

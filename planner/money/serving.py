@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from estimator.plan.schema import Goal, Plan
+from estimator.serving.estimates import loads_of
 from knowledge.figures import percent
 from planner.asked.money import CostTerms
-from planner.money.apis import compared
+from planner.money.apis import Deployment, cheaper_of, compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
 from planner.money.choice import not_included
 from planner.money.credit import credit_use
-from planner.money.offers import OfferTerms, PriceKind, offer, renter
+from planner.money.offers import OfferTerms, PriceKind, cheapest, in_order, offer, renter
 from planner.money.results import CostEstimate
 from planner.money.terms import offer_terms, place_of, serving_interruptions
 from planner.result import Assumption, ProviderCost
@@ -57,14 +60,27 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     cost.usd_per_million_requests = per_million(requests_per_s / slower)
     cost.usd_per_month = None if hourly is None else hourly * month_h
     cost.credits = credit_use(served.job.plan.goal, cost)
-    month_tokens = output / slower * month_h * 3600.0
-    inference = served.job.inference
-    cost.api = compared(
-        served.job.architecture.id, inference, cost.usd_per_month, month_tokens, payment.chosen.kind == "owned", api_usd
-    )
-    cost.plots += by_volume(cost.api, cost.usd_per_month, month_tokens)
+    month_s, inference = month_h * 3600.0, served.job.inference
+    most = _most_requests_per_s(served) * inference.output_len / slower * month_s
+    rate = inference.request_rate
+    asked = None if rate is None or run else rate * inference.output_len * month_s
+    usd_per_month, owned, other = cost.usd_per_month, kind == "owned", None
+    if owned and not run:
+        rent = cheapest(in_order(payment.rows))
+        usd_per_month, owned, other = cheaper_of(rent.usd if rent else None, cost.usd_per_month)
+    deployment = Deployment(usd_per_month, owned, other, asked, most)
+    cost.api = compared(served.job.architecture.id, inference, deployment, api_usd)
+    cost.plots += by_volume(cost.api, usd_per_month, most)
     cost.not_included = not_included(payment.chosen)
     return cost
+
+
+def _most_requests_per_s(served: Served) -> float:
+    """Where there is no end of them; at a number of clients as many as these ask for."""
+    if served.job.inference.request_rate is None:
+        return float(served.estimates.requests_per_s[served.entry])
+    these = served.estimates.deployments.take(np.array([served.entry]))
+    return float(loads_of(served.job, these).capacity[0] * these.lanes[0] * these.replicas[0])
 
 
 def _part_served(goal: Goal, run: bool, kind: PriceKind, terms: CostTerms) -> float:

@@ -39,6 +39,32 @@ def test_a_request_costs_its_prompt_and_its_output(model: str) -> None:
     assert cost.usd_per_month / (tokens / load) * 1e6 == pytest.approx(cost.usd_per_million_output_tokens)
 
 
+def test_a_load_is_weighed_at_its_own_volume_and_by_the_cheaper_of_buying_and_renting() -> None:
+    """What a deployment that is not kept busy could generate is no reason to call an API cheaper at any load."""
+    month_s = 730.0 * 3600.0
+    sides = set()
+    for rate in (0.1, 3.0):
+        shape = {"kind": "inference", "input_len": 2000, "output_len": 500, "request_rate": rate}
+        cluster = {"accelerator": "h100-sxm", "count": 8}
+        plan = Plan.parse(
+            {"model": "llama-3.3-70b", "cluster": cluster, "workload": shape, "layout": {"tp": 4, "dp": 2}}
+        )
+        bill = bill_of(plan, CostTerms.model_validate({"price": "owned"}))
+        assert bill.api
+        assert bill.api.asked_output_tokens_per_month == pytest.approx(rate * 500 * month_s)
+        assert bill.api.api_usd_per_month
+        assert bill.api.usd_per_month
+        assert bill.api.other_usd_per_month is None or bill.api.usd_per_month <= bill.api.other_usd_per_month
+        assert bill.api.break_even_load
+        tokens = bill.api.break_even_output_tokens_per_month
+        assert tokens
+        # The most that it generates is the same at any load.
+        sides.add((round(tokens / bill.api.break_even_load / 1e6), tokens < rate * 500 * month_s))
+        assert (bill.api.api_usd_per_month > bill.api.usd_per_month) == (tokens < rate * 500 * month_s)
+    assert len({most for most, _ in sides}) == 1
+    assert {cheaper for _, cheaper in sides} == {False, True}
+
+
 def test_cached_prompts_cost_no_more() -> None:
     plain, cached = _cost("deepseek-v3").api, _cost("deepseek-v3", prefix_hit=0.8).api
     assert plain
