@@ -310,13 +310,13 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
             if best is None or _is_better(other, best):
                 best = other
         if best and best.fits_on_device and not every_framework:
-            best = next((_choose(job, offload) for job in _far_ahead(plan, best.job, best.score)), best)
+            best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
     return best, refusal
 
 
-def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[Job]:
+def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[tuple[Job, Layouts]]:
     """The plan on those frameworks of its choices that were timed, have the model, and are far faster than the `usual`
-    one, which takes `seconds` a step; none on a device that nobody timed."""
+    one, which takes `seconds` a step, each with its fastest layout; none on a device that nobody timed."""
     if plan.goal.objective == "memory" or not usual.calibration.device_measured:
         return
     for choice in choices(plan, usual.machine.accelerator, usual.machine.count)[1:]:
@@ -326,8 +326,8 @@ def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[Job]:
         with suppress(PlanError):
             job = job_of(plan, choice)
             check_offered(job)
-            if fastest(job, seconds / _FAR, offload=False) is not None:
-                yield job
+            if (layout := fastest(job, seconds / _FAR, offload=False)) is not None:
+                yield job, layout
 
 
 def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | None:
@@ -391,8 +391,7 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
         if (layout := fastest(job, offload=False)) is not None:
             if plan.training.framework == "auto":
                 seconds = float(step_time(job, layout).seconds[0])
-                job = next(_far_ahead(plan, job, seconds), job)
-                layout = fastest(job, offload=False) or layout
+                return next(_far_ahead(plan, job, seconds), (job, layout))
             return job, layout
     planned = plan_training(plan, offload=False)
     return planned.job, planned.estimates.layouts.take(np.array([planned.index]))
