@@ -18,8 +18,7 @@ _LIKE = ((1.5, 2), (2.0, 3), (2.5, 5), (4.0, 6), (6.0, 6))
 _FEWEST = 2
 # Machines that are bought, and not rented out by the hour.
 _BOUGHT = ("SoC", "module")
-# What stands beside others only of its own form.
-_APART = (*_BOUGHT, "socket")
+_PROCESSORS = "CPU"
 
 
 @dataclass(frozen=True)
@@ -78,14 +77,23 @@ def _is_like(device: Accelerator, other: Accelerator, factor: float, years: int)
         (device.memory_bytes, other.memory_bytes),
         (device.memory_bandwidth, other.memory_bandwidth),
     )
-    if device.form_factor != other.form_factor and {device.form_factor, other.form_factor} & set(_APART):
+    if _form(device) != _form(other):
         return False
     return all(ours > 0 and theirs > 0 and 1 / factor <= ours / theirs <= factor for ours, theirs in pairs)
 
 
+def _form(device: Accelerator) -> str:
+    """What stands beside others only of its own form: processors, and each kind of machine that is bought whole."""
+    return device.form_factor if device.form_factor in _BOUGHT else _PROCESSORS if _is_processor(device) else ""
+
+
+def _is_processor(device: Accelerator) -> bool:
+    return device.family == _PROCESSORS
+
+
 def _rate(device: Accelerator) -> float:
     """What price follows: of processors the vector rate, as their matrix units are a small part of them."""
-    if device.form_factor == "socket":
+    if _is_processor(device):
         return device.vector_flops
     return device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 0.0
 

@@ -201,7 +201,8 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         month = f", {usd(result.usd_per_month)} per month" if result.usd_per_month is not None else ""
         figure = f"{each}{usd(result.usd_per_hour)} per hour{month}{old}."
     elif result.usd is not None:
-        figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{old}."
+        to_own = ", owned" if result.price == "owned" else ""
+        figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{to_own}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""
         alike = _on_demand(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from estimator.machine.hardware import Machine
+from estimator.machine.hardware import Accelerator, Machine
 from estimator.money.cost import energy_kwh
 from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
@@ -63,8 +63,15 @@ def paid(work: Work, kind: PriceKind, terms: CostTerms) -> Payment:
     rows = in_order(of_providers(work.offers, terms.providers), kind)
     owned = owned_cost(machine, terms, place_of(terms), work.hours)
     named = work.estimate.job.plan.goal.provider is not None
+    only_bought = terms.price is None and kind == "on_demand" and not named and _is_only_bought(machine.accelerator)
+    kind = "owned" if owned is not None and only_bought else kind
     chosen = choose(kind, terms, (rows, owned), Hours(*work.hours, work.work_h), machine.count, named)
     return Payment(rows, owned, chosen, energy_facts(terms))
+
+
+def _is_only_bought(device: Accelerator) -> bool:
+    """Whether neither it nor anything like it is rented out by the hour: a machine on a desk."""
+    return alone_price(device) is None and kin_price(device) is None
 
 
 def bill(work: Work, payment: Payment, terms: CostTerms, more: list[Assumption]) -> CostEstimate:

@@ -167,7 +167,10 @@ def _owned(owned: OwnedCost | None, hours: Hours) -> Chosen:
         "staff": "people who run it",
     }
     parts = [CostPart(part=name, usd=usd, what=what[name]) for name, usd in owned.parts.items()]
-    return Chosen("owned", owned.usd_per_hour, *hours.ends, parts=parts, assumptions=list(owned.assumptions))
+    warnings = [f"no price of {owned.machine} is known: {owned.source.partition(': ')[0]}"] if owned.by_kin else []
+    return Chosen(
+        "owned", owned.usd_per_hour, *hours.ends, parts=parts, assumptions=list(owned.assumptions), warnings=warnings
+    )
 
 
 def _rate(row: ProviderCost, kind: PriceKind) -> float:

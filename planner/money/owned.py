@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from estimator.machine.hardware import Accelerator, Machine
 from estimator.money.cost import device_kw
 from estimator.money.ownership import Ownership
+from knowledge.figures import usd
 from knowledge.prices.book import prices
 from knowledge.prices.energy import Fact, Place, energy_assumptions
+from knowledge.prices.kin import kin_purchase
 from knowledge.prices.ownership import ownership_assumptions, resale_share, years_kept
 from planner.asked.money import CostTerms
 from planner.money.purchase import OWNED, purchase
@@ -28,6 +31,7 @@ class _Bought:
     source: str
     of: str
     joined: bool = False
+    by_kin: bool = False
 
 
 def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence[float]) -> OwnedCost | None:
@@ -67,7 +71,17 @@ def owned_cost(machine: Machine, terms: CostTerms, place: Place, hours: Sequence
         maintenance_share=value("maintenance_share", terms.maintenance_share, facts["maintenance_share"]),
         staff_usd_per_year=value("staff_usd_per_device_year", terms.staff_usd_per_device_year, staff),
     )
-    return _result(owned, machine.count, bought.name, bought.source, assumptions, hours)
+    return _result(owned, machine.count, bought, assumptions, hours)
+
+
+def _as_kin(device: Accelerator) -> _Bought | None:
+    """A machine that nobody is known to sell, at the middle of what machines like it cost; None without such."""
+    kin = kin_purchase(device)
+    if kin is None:
+        return None
+    ends = [*dict.fromkeys(map(usd, (kin.low_usd, kin.high_usd)))]
+    source = f"similar machines cost {' to '.join(ends)} to buy (an assumption, no offer): {', '.join(kin.kin)}"
+    return _Bought(math.sqrt(kin.low_usd * kin.high_usd), device.name, source, "machines", by_kin=True)
 
 
 def _upkeep(machine: Machine, kw: float) -> tuple[Fact, Fact]:
@@ -84,13 +98,14 @@ def _upkeep(machine: Machine, kw: float) -> tuple[Fact, Fact]:
 
 
 def _result(
-    owned: Ownership, count: int, name: str, source: str, assumptions: list[Assumption], hours: Sequence[float]
+    owned: Ownership, count: int, bought: _Bought, assumptions: list[Assumption], hours: Sequence[float]
 ) -> OwnedCost:
     hourly = {part: usd * count for part, usd in owned.hourly_usd.items()}
     total, yearly = sum(hourly.values()), sum(owned.yearly_usd.values()) * count
     run, low, high = hours
     return OwnedCost(
-        machine=name,
+        machine=bought.name,
+        by_kin=bought.by_kin,
         capex_usd=owned.capex_whole_usd * count,
         years=owned.years,
         utilisation=owned.utilisation,
@@ -105,7 +120,7 @@ def _result(
         power_usd_per_hour=owned.power_usd_per_hour * count,
         parts={part: usd * run for part, usd in hourly.items()},
         hourly_parts=[CostPart(part=part, usd=usd, what="an hour of use") for part, usd in hourly.items()],
-        source=source,
+        source=bought.source,
         assumptions=assumptions,
     )
 
@@ -131,7 +146,7 @@ def _bought(machine: Machine, terms: CostTerms) -> _Bought | None:
         return _Bought(terms.capex_usd_per_device, machine.accelerator.name, _YOURS, "everything")
     sold = purchase(machine.accelerator)
     if sold is None:
-        return None
+        return _as_kin(machine.accelerator)
     price, of = sold.price, "machines" if sold.whole else "accelerators"
     source = "; ".join(filter(None, (price.notes, price.source)))
     return _Bought(sold.device_usd, price.instance, source, of, sold.joined(machine.count, machine.per_node))

@@ -23,6 +23,9 @@ class OwnedCost(Result):
     """What the same devices cost their owner."""
 
     machine: str
+    by_kin: bool = Field(
+        default=False, description="Whether nobody is known to sell it, and what similar machines cost is taken."
+    )
     capex_usd: float = Field(description="Of all devices with their part of hosts and network.")
     years: float
     utilisation: float
