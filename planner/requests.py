@@ -275,8 +275,7 @@ def _overrides(names: Iterable[str]) -> tuple[Any, Any]:
         dict[str, Any] | None,
         Field(
             None,
-            description="Figures that you know better than those estimated: "
-            "memory in GiB per device, bandwidths of links in GB/s one way, latency in microseconds, mfu 0-1; "
+            description="Figures that you know better than those estimated, of one device, of links one way: "
             + ", ".join(names),
         ),
     )

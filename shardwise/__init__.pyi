@@ -73,11 +73,10 @@ class _PlanRequest(_PlanArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
-    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib, optimizer_gib,
-    activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib, step_temporaries_gib,
-    framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s, scaleup_gb_per_s, network_gb_per_s,
-    network_latency_us, mfu"""
+    """Figures that you know better than those estimated, of one device, of links one way: usable_gib, reserve_gib,
+    weights_gib, gradients_gib, optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib,
+    communication_buffers_gib, step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib,
+    host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
@@ -242,11 +241,10 @@ class _EitherRequest(_EitherArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
-    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, weights_gib, gradients_gib, optimizer_gib,
-    activations_gib, logits_and_loss_gib, extra_models_gib, communication_buffers_gib, step_temporaries_gib,
-    framework_and_context_gib, allocator_slack_gib, host_gib, host_gb_per_s, scaleup_gb_per_s, network_gb_per_s,
-    network_latency_us, mfu"""
+    """Figures that you know better than those estimated, of one device, of links one way: usable_gib, reserve_gib,
+    weights_gib, gradients_gib, optimizer_gib, activations_gib, logits_and_loss_gib, extra_models_gib,
+    communication_buffers_gib, step_temporaries_gib, framework_and_context_gib, allocator_slack_gib, host_gib,
+    host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us, mfu"""
     framework: Literal['auto', 'hf-trainer', 'fsdp1', 'fsdp2', 'ddp', 'deepspeed', 'megatron-lm', 'megatron-bridge', 'megatron-deepspeed', 'nemo', 'nemo-automodel', 'mlperf-nemo', 'primus', 'torchtitan', 'torchtune', 'llm-foundry', 'litgpt', 'nanotron', 'fms-fsdp', 'kempnerforge', 'axolotl', 'ms-swift', 'unsloth', 'levanter', 'maxtext', 'pathways', 'neuronx', 'optimum-habana', 'llmboost', 'mlx', 'pytorch', 'prime-rl', 'verl', 'openrlhf', 'nemo-rl', 'slime'] | None
     """Training framework; auto chooses one the plan can run on."""
     software_version: str | None
@@ -490,9 +488,8 @@ class _ServingRequest(_ServingArguments, total=False):
     name: str | None
     """A name for the plan."""
     overrides: Mapping[str, Any] | None
-    """Figures that you know better than those estimated: memory in GiB per device, bandwidths of links in GB/s one
-    way, latency in microseconds, mfu 0-1; usable_gib, reserve_gib, host_gib, host_gb_per_s, scaleup_gb_per_s,
-    network_gb_per_s, network_latency_us"""
+    """Figures that you know better than those estimated, of one device, of links one way: usable_gib, reserve_gib,
+    host_gib, host_gb_per_s, scaleup_gb_per_s, network_gb_per_s, network_latency_us"""
     input_len: int | float | None
     """Mean prompt tokens per request, without images."""
     images: int | None

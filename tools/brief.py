@@ -56,17 +56,18 @@ _CONFIRM = {
 class _Listing:
     """`most` are the arguments of a run that are listed at all (None: every one), `naming` those that are listed with
     every tool, `homes` the tools whose arguments the others take without a word, `longest` the letters of what a tool
-    gives."""
+    gives. `once`: an argument of several tools has its words with the first of them, for a reader of the whole list."""
 
     most: Container[str] | None
     naming: tuple[str, ...]
     homes: tuple[str, ...]
     longest: int
+    once: bool
 
 
-_OF_STRANGERS = _Listing(EVERYDAY | {"improvements"}, _USUAL, _HOMES, 200)
+_OF_STRANGERS = _Listing(EVERYDAY | {"improvements"}, _USUAL, _HOMES, 175, once=False)
 # In a conversation of ours the prompt says what tools share: where files go stands with the tool that writes them.
-_OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 115)
+_OF_CONVERSATIONS = _Listing(None, _NAMING, (*_HOMES, "write_configs"), 100, once=True)
 _SENTENCE = re.compile(r"(?<=[.\"”)]) (?=[A-Z])")
 
 
@@ -148,7 +149,19 @@ def _entries(tools: tuple[Tool, ...], how: _Listing) -> list[dict[str, Any]]:
             # Lists of values that stand with the tools that estimate a run are not given again.
             fields = entry["parameters"]["properties"]
             fields |= {name: _open(field) for name, field in fields.items() if _values(field) in known}
+    if how.once:
+        _say_once(entries)
     return entries
+
+
+def _say_once(entries: Iterable[Mapping[str, Any]]) -> None:
+    """Takes the words from arguments that had them with a tool before."""
+    said: set[str] = set()
+    for entry in entries:
+        for name, field in entry["parameters"]["properties"].items():
+            if (meaning := _meaning(name, field)) in said:
+                field.pop("description", None)
+            said.add(meaning)
 
 
 def _meanings(schemas: Mapping[str, dict[str, Any]], homes: Iterable[str]) -> set[str]:
@@ -166,10 +179,10 @@ def _words(tool: Tool, longest: int) -> str:
     sentences = _SENTENCE.split(tool.description)
     first = sentences[0]
     if len(first) > longest:
-        # Between clauses, and never within parentheses.
-        ends = [match.start() for match in re.finditer(r"[,;:] ", first[:longest])]
+        # Between clauses or before parentheses, and never within them.
+        ends = [match.start() for match in re.finditer(r"[,;:] | \(", first[:longest])]
         whole = [end for end in ends if first.count("(", 0, end) == first.count(")", 0, end)]
-        first = first[: max(whole, default=longest)] + "."
+        first = first[: max(whole, default=first.rfind(" ", 0, longest))] + "."
     return " ".join([first, *(sentence for sentence in sentences[1:] if sentence.startswith("Use it"))])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.message import Message
 from typing import Any
 
 from scripted_server import Written, listening
@@ -40,6 +41,8 @@ class FakeGemini:
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    """What each request took on the wire."""
     replies: list[Reply] = field(default_factory=list)
 
 
@@ -87,9 +90,10 @@ def serving() -> Iterator[FakeGemini]:
     """The server, until the block ends. The last reply is given again when the script is used up."""
     fake = FakeGemini("")
 
-    def answer(path: str, _: object, body: dict[str, Any]) -> Written:
+    def answer(path: str, headers: Message, body: dict[str, Any]) -> Written:
         fake.requests.append(body)
         fake.paths.append(path)
+        fake.bytes.append(int(headers["Content-Length"]))
         reply = fake.replies[min(len(fake.requests), len(fake.replies)) - 1]
         if reply.body is not None:
             return Written(json.dumps(reply.body).encode(), "application/json", reply.status)
