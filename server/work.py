@@ -58,6 +58,10 @@ def answer(tool: Tool, arguments: Mapping[str, Any]) -> tuple[CallAnswer, float]
         made = CallAnswer(dumps(tool(arguments)))
     except PlanError as error:
         made = CallAnswer(error=error)
+    except MemoryError:
+        made = CallAnswer(
+            error=PlanError(tool.name, "took more memory than a call may and was stopped; ask for less at once")
+        )
     except Exception:
         made = bug_of(tool)
     return made, time.thread_time() - started

@@ -28,8 +28,9 @@ try:
 except ImportError:  # Windows
     resource = None
 
-# Seconds of one processor that a call may take.
+# Seconds of one processor that a call may take, and bytes of its process: 140 MB at most with the tools as they are.
 MOST_CPU_S = 60
+MOST_BYTES = 500 * 10**6
 _IDLE = 4
 
 
@@ -151,7 +152,7 @@ def _serve(pipe: Connection) -> None:
             for variable in _variables():
                 os.environ.pop(variable, None)
             os.environ.update(variables)
-            _limit(MOST_CPU_S)
+            _limit(MOST_CPU_S, MOST_BYTES)
             pipe.send(answered(name, arguments, root))
     sys.exit(0)
 
@@ -171,8 +172,10 @@ def _variables() -> dict[str, str]:
     } | named
 
 
-def _limit(seconds: float) -> None:
-    """Ends this process once it has computed for so many more seconds."""
+def _limit(seconds: float, data_bytes: int) -> None:
+    """Ends this process once it has computed for so many more seconds; more memory than that it is not given."""
     if resource is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, hard))
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (data_bytes if hard < 0 else min(data_bytes, hard), hard))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
+import numpy
 import pytest
 from live_server import Live, in_thread
 
 from estimator.errors import PlanError
-from server import forking, workers
+from server import forking, work, workers
 from server.calls import Calls
 from server.places import Places
 from tools.registry import registry
@@ -136,9 +140,42 @@ def _noisy(pipe: Any) -> None:
 
 
 def _burn() -> None:
-    workers._limit(0.2)
+    workers._limit(0.2, workers.MOST_BYTES)
     while True:
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no memory of data")
+@pytest.mark.parametrize("piece", ["bytearray(10**7)", "numpy.ones(10**6)", "'x' * 10**6 + str(len(kept))"])
+def test_a_call_that_takes_memory_without_end_is_stopped_and_its_process_serves_on(piece: str) -> None:
+    here, there = forking.context("server.warmed").Pipe()
+    process = forking.context("server.warmed").Process(target=_greedy, args=(there, piece), daemon=True)
+    process.start()
+    there.close()
+    answer, peak_bytes = here.recv()
+    assert isinstance(answer.error, PlanError)
+    assert "took more memory" in str(answer.error)
+    assert peak_bytes < 1.2 * workers.MOST_BYTES
+    assert here.recv().failure is None
+    process.join(30)
+    here.close()
+
+
+def _greedy(pipe: Any, piece: str) -> None:
+    """A tool that keeps all that it makes, and the next call by the same process."""
+    workers._limit(60, workers.MOST_BYTES)
+    code = compile(piece, "piece", "eval")
+
+    def greedy(_: Any) -> Any:
+        kept: list[Any] = []
+        while True:
+            kept.append(eval(code, {"numpy": numpy, "kept": kept}))
+
+    tool = registry()["describe_model"]
+    answer, _ = work.answer(replace(tool, function=greedy), {"model": "gpt2"})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    pipe.send((answer, peak))
+    pipe.send(work.answer(tool, {"model": "gpt2"})[0])
 
 
 def test_errors_keep_their_parts_between_processes() -> None:
