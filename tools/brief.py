@@ -156,12 +156,12 @@ def _entries(tools: tuple[Tool, ...], how: _Listing) -> list[dict[str, Any]]:
 
 def _say_once(entries: Iterable[Mapping[str, Any]]) -> None:
     """Takes the words from arguments that had them with a tool before."""
-    said: set[str] = set()
+    worded: set[str] = set()
     for entry in entries:
         for name, field in entry["parameters"]["properties"].items():
-            if (meaning := _meaning(name, field)) in said:
+            if (meaning := _meaning(name, field)) in worded:
                 field.pop("description", None)
-            said.add(meaning)
+            worded.add(meaning)
 
 
 def _meanings(schemas: Mapping[str, dict[str, Any]], homes: Iterable[str]) -> set[str]:

@@ -29,7 +29,11 @@ from tools.schemas import described, listed
 Route = Callable[[Request], Awaitable[Response]]
 _JSON = "application/json"
 _MOST_ROWS = 500
-_CSP = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+# The token may stand in the address of a page.
+_CSP = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    "referrer-policy": "no-referrer",
+}
 
 
 @dataclass(frozen=True)

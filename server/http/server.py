@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -120,6 +121,9 @@ async def _run(running: Any, listening: Any, ready: Callable[[], None]) -> None:
         while not running.started and not running.should_exit:
             await asyncio.sleep(0.01)
         if running.started:
+            # What is loaded by now stays. To look through it for garbage takes a tenth of a second, in which nobody is
+            # answered.
+            gc.freeze()
             ready()
 
     announcing = asyncio.create_task(announce())

@@ -147,6 +147,7 @@ def test_the_docs_page_names_every_tool_and_runs_no_script(client: httpx.Client)
         assert f'id="{name}"' in answer.text
     assert "<script" not in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
 def test_writing_over_rest_takes_the_code_of_the_first_call(client: httpx.Client) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ import textual_serve
 from tui.cli import main
 from tui.commands.web import PAGE, may_speak
 
+TOKEN = "a-token-of-this-test"
 NAMES = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -54,6 +60,66 @@ def test_the_page_is_ours_and_loads_nothing_from_elsewhere() -> None:
 def test_other_addresses_need_a_clear_word(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["web", "--host", host]) == 2
     assert "--anyone" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    home = str(tmp_path_factory.mktemp("home"))
+    env = os.environ | {"SHARDWISE_HOME": home, "SHARDWISE_TOKEN": TOKEN, "COLUMNS": "300"}
+    command = [sys.executable, "-m", "tui.cli", "web", "--port", str(port), "--allow-host", "My-Machine"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as served:
+        assert served.stderr is not None
+        try:
+            assert TOKEN in served.stderr.readline()
+            # The link is told a moment before the address is listened on.
+            for _ in range(100):
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield "127.0.0.1", port
+        finally:
+            served.terminate()
+            told = served.communicate(timeout=30)[1]
+    assert "Traceback" not in told
+
+
+SOCKET = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "x" * 24}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/", {}, 403),
+        ("/?token=wrong", {}, 403),
+        ("/?token=" + TOKEN, {}, 303),
+        ("/", {"Cookie": ""}, 200),
+        ("/", {"Cookie": "", "Host": "my-machine:1"}, 200),
+        ("/", {"Cookie": "", "Host": "evil.example"}, 403),
+        ("/", {"Cookie": "", "Host": "127.0.0.1@evil.example"}, 403),
+        ("/", {"Cookie": "", "Origin": "http://127.0.0.1:9"}, 403),
+        ("/ws", {"Cookie": "", "Origin": "https://evil.example", **SOCKET}, 403),
+        ("/ws", SOCKET, 403),
+        ("/ws", {"Cookie": ""}, 400),
+        ("/static/js/textual.js", {}, 403),
+        ("/<script>alert(1)</script>", {"Cookie": ""}, 404),
+    ],
+)
+def test_who_gets_in(address: tuple[str, int], path: str, headers: dict[str, str], status: int) -> None:
+    connection = http.client.HTTPConnection(*address, timeout=30)
+    if "Cookie" in headers:
+        headers = {**headers, "Cookie": f"shardwise-{address[1]}={TOKEN}"}
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    assert (answer.status, "<script>alert" in text) == (status, False)
+    # A page at another port is of the same site, and could show this one in a frame, where clicks are the person's.
+    assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    if status == 303:
+        assert TOKEN not in answer.headers["Location"]
+        assert {"HttpOnly", "SameSite=Strict"} <= set(answer.headers["Set-Cookie"].split("; "))
+    connection.close()
 
 
 def test_an_app_in_a_tab_ends_with_the_server_that_showed_it(tmp_path: Path) -> None:

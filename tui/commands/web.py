@@ -22,12 +22,17 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from estimator.errors import PlanError
-from server.http.guard import is_loopback
+from server.http.guard import LOOPBACK, is_loopback
 from server.http.token import Guesses, is_same, token
 
 # The page that holds the app: ours, as the one of textual-serve loads a font from a third party.
 PAGE = Path(__file__).parents[1] / "web_page"
 _EVERYWHERE = ("0.0.0.0", "::")
+# A page at another port of this machine is of the same site to a browser, which would send it the cookie in a frame.
+_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     name = (arguments.allow_host or [arguments.host])[0]
     shown = f"http://[{name}]:{arguments.port}" if ":" in name else f"http://{name}:{arguments.port}"
-    names = {*arguments.allow_host, arguments.host, "localhost", "127.0.0.1", "::1"}
+    names = {name.casefold() for name in (*arguments.allow_host, arguments.host)} | LOOPBACK
     secret, _ = token(arguments.token_file)
     if not 1 <= arguments.tabs <= 1000:
         raise PlanError("--tabs", f"{arguments.tabs} is no number of tabs", ["1 to 1000"])
@@ -89,6 +94,8 @@ class Gate:
             raise answer
         if request.path != "/ws":
             return await handler(request)
+        if not web.WebSocketResponse().can_prepare(request):
+            raise web.HTTPBadRequest(text="This address takes a WebSocket, which the page opens.")
         if self.open_tabs >= self.most_tabs:
             raise web.HTTPServiceUnavailable(text=f"{self.most_tabs} tabs are open; close one, or start with --tabs.")
         self.open_tabs += 1
@@ -115,6 +122,7 @@ def _serve(host: str, port: int, command: str, gate: Gate) -> None:
         async def _make_app(self) -> web.Application:
             app = await super()._make_app()
             app.middlewares.append(ours)
+            app.on_response_prepare.append(_dress)
             return app
 
         def initialize_logging(self) -> None:
@@ -126,6 +134,10 @@ def _serve(host: str, port: int, command: str, gate: Gate) -> None:
 
     asyncio.set_event_loop(asyncio.new_event_loop())
     Ours(command, host, port, title="Shardwise", public_url=gate.shown, templates_path=PAGE).serve()
+
+
+async def _dress(_: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers.update(_HEADERS)
 
 
 def may_speak(host: str, origin: str | None, names: set[str]) -> bool:
