@@ -33,7 +33,14 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     if (match := _SLICE.fullmatch(text)) and (id := names.exact(match[1]) or names.exact(f"tpu{match[1]}")):
         chips = math.prod(map(int, match[2].split("x"))) if "x" in match[2] else max(1, int(match[2]) // cores_of(id))
         return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}", _SCORE, devices=chips)
-    return _instance(text)
+    return _instance(text) or _of_provider(text)
+
+
+def _of_provider(text: str) -> Match[str] | None:
+    """The accelerator of an instance that its provider is named with: GCP A3 Ultra, AWS P5."""
+    provider, _, instance = text.partition(" ")
+    providers = {row["provider"].casefold() for _, _, row in _instances()}
+    return _instance(instance.strip(), provider) if provider in providers else None
 
 
 def refuse_unplanned(name: str, names: NameCatalogue) -> None:
@@ -46,17 +53,19 @@ def refuse_unplanned(name: str, names: NameCatalogue) -> None:
         raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
 
 
-def _instance(text: str) -> Match[str] | None:
-    """The accelerator of the instances that are called so, or whose name begins so or has all of its parts."""
+def _instance(text: str, provider: str = "") -> Match[str] | None:
+    """The accelerator of the instances that are called so, or whose name begins so or has all of its parts; of all
+    providers, or of one."""
     parts = _parts(text)
     if len(parts) < 2:
-        return _series(text)
+        return _series(text, provider)
     if " " in text and not (accelerator_form(parts[0]).words | accelerator_form(parts[0]).numbers):
         return None  # 'GPU H100' is a device with a word too many, not Nebius' gpu-h100-sxm
     fitting = [
         (instance, row)
         for instance, own, row in _instances()
-        if instance == text or own[: len(parts)] == parts or _covers(parts, own)
+        if (instance == text or _begins(parts, own) or _covers(parts, own))
+        and provider in ("", row["provider"].casefold())
     ]
     if not fitting:
         return _sibling(text, parts)
@@ -67,9 +76,15 @@ def _instance(text: str) -> Match[str] | None:
     return Match(row["accelerator"], sentence, _SCORE, devices=int(row["count_per_node"]))
 
 
-def _series(text: str) -> Match[str] | None:
-    """The accelerator that all sizes of a series of Amazon's have: p4d, g6e; how many, where all have as many."""
-    sizes = [row for instance, _, row in _instances() if instance.partition(".")[0] == text and "." in instance]
+def _series(text: str, provider: str) -> Match[str] | None:
+    """The accelerator that all sizes of a series have: p4d, g6e, a4x; how many, where all have as many."""
+    sizes = [
+        row
+        for instance, _, row in _instances()
+        if text in (instance.partition(".")[0], instance.partition("-")[0])
+        and provider in ("", row["provider"].casefold())
+        and text != instance
+    ]
     if len({row["accelerator"] for row in sizes}) != 1:
         return None
     counts = {int(row["count_per_node"]) for row in sizes}
@@ -101,6 +116,16 @@ def _is_sibling(parts: list[str], other: list[str]) -> bool:
     at = differing[0]
     stems = [re.sub(r"\d+", "#", part, count=1) for part in (parts[at], other[at])]
     return stems[0] == stems[1] != parts[at] and (at > 0 or bool(re.search(r"\d\d", parts[0])))
+
+
+def _begins(parts: list[str], instance: list[str]) -> bool:
+    """Whether an instance's name begins with the parts, whose last may be what one begins with: a3-mega."""
+    last = len(parts) - 1
+    return instance[:last] == parts[:last] and len(instance) > last and _shortens(parts[last], instance[last])
+
+
+def _shortens(part: str, own: str) -> bool:
+    return part == own or (part.isalpha() and len(part) > 3 and own.startswith(part))
 
 
 def _covers(parts: list[str], instance: list[str]) -> bool:
