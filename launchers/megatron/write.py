@@ -56,7 +56,7 @@ def render(launch: TrainingLaunch) -> Piece:
         | words["learning_rates"][launch.training.stage]
         | {"lr_warmup_fraction": 0.01},
         "data": _data(launch, needs, comments),
-        "run": words["run"] | saving(launch),
+        "run": words["run"] | words["waits"] | saving(launch),
         "profiler": profiling.settings(launch),
     }
     comments["lr"] = "a value to start from; yours to choose"

@@ -196,6 +196,8 @@ def _data(launch: TrainingLaunch, needs: list[str]) -> Options:
         "checkpoint.interval": save_steps(launch),
         "checkpoint.keep_latest_k": KEPT_NEWEST,
         "metrics.log_freq": 10,
+        # Its own hundred seconds are too short to save a large model.
+        **({"comm.train_timeout_seconds": 3600} if launch.devices > 1 else {}),
     }
 
 

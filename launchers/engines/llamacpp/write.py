@@ -37,6 +37,9 @@ def render(launch: ServingLaunch) -> Piece:
             "--spec-draft-n-max": launch.serving.speculative_tokens,
         }
         needs.append(f"{PATH}: SET_ME_DRAFT_MODEL.gguf, a small model of the same family that drafts tokens")
+    if launch.serving.max_context is None:
+        room = f"--ctx-size, if requests are longer than {launch.context} tokens"
+        needs.append(f"{PATH}: {room}: each slot sets as many aside, as estimated (max_context)")
     prepare = ["export GGML_CUDA_DISABLE_GRAPHS=1"] if launch.serving.cuda_graph is False else []
     files = (
         serve_file(launch, "llamacpp", command("exec llama-server", options(server)), prepare),
