@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 
 os.environ.update(CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true")
+# The TRL that our files ask for; LlamaFactory and Axolotl want older ones (environments/train.txt).
+sys.path.insert(0, os.path.join(sys.prefix, "trl"))
 import transformers.training_args as training_args
-import transformers.utils.import_utils as import_utils
-
-
-class Found(tuple):
-    """What transformers 5 says of a package, (there, version), as the truth value that TRL 0.24 takes it for."""
-
-    def __bool__(self) -> bool:
-        return bool(self[0])
-
-
-found = import_utils._is_package_available
-import_utils._is_package_available = lambda *words, **options: Found(found(*words, **options))
 
 training_args.is_torch_bf16_gpu_available = lambda: True
 training_args.is_torch_tf32_available = lambda: True

@@ -73,7 +73,7 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     attention = {"flash_attention_2": "flash", hf.OF_SINKS: "flash"} | inverted(words["attention"])
     findings.word("workload.attention", keys.take("attn_implementation"), attention, soft=True)
     hf.checkpointing(keys, findings, usual=is_trl)
-    for key in dict.fromkeys(words["fused_loss"].values()):
+    for key in ("use_liger_kernel", "use_liger_loss"):  # the second before TRL 1
         findings.truth("workload.fused_loss", keys.take(key))
     findings.default("workload.fused_loss", False, "the fused loss is off unless given")
     host = keys.take("activation_offloading")
@@ -211,6 +211,9 @@ def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
         if tokens and answer is not None and prompt is not None and (start := as_number(prompt.value)):
             findings.put("workload.seq_len", int(start) + tokens, answer)
             findings.longest = f"{answer.origin}: rows are a prompt and its answer, both at their longest"
+        elif prompt is None:
+            # Since TRL 1 only the engine cuts them.
+            findings.whole("workload.seq_len", keys.take("vllm_max_model_length"))
         return
     joined = keys.items.get("padding_free")
     if joined is not None and is_set(joined) and not is_set(keys.items.get("packing")):

@@ -1,4 +1,4 @@
-"""TRL 0.24: the YAML of its SFT, DPO, KTO, reward or GRPO script, which accelerate starts with its target's file.
+"""TRL 1.14: the YAML of its SFT, DPO, KTO, reward or GRPO script, which accelerate starts with its target's file.
 
 The YAML does not carry the number of devices: accelerate's file does. Words: trl/fields.yaml and hf/fields.yaml.
 """
@@ -30,6 +30,8 @@ from launchers.yaml_text import Tree, document
 
 PATH = "trl.yaml"
 SCRIPT = "trl_resume.py"
+# A share of the steps, as transformers 5 takes it.
+_WARMUP: dict[str, Tree] = {"warmup_steps": 0.1}
 # TRL's scripts call `train()`, which starts over whatever lies in output_dir.
 _RESUMING = '''
 """TRL's script of the name that is the first argument, going on from the last checkpoint where there is one."""
@@ -78,17 +80,18 @@ def render(launch: TrainingLaunch) -> Piece:
             **optimizer(launch),
             "learning_rate": learning_rate(launch),
         },
-        "memory and speed": _memory_and_speed(launch, stage["script"], comments),
+        "memory and speed": _memory_and_speed(launch, comments),
         "run": {
             "output_dir": f"saves/{launch.slug}",
             **length(launch),
-            **common["run"],
+            **_WARMUP,
+            **{name: value for name, value in common["run"].items() if name != "warmup_ratio"},
             **saving(launch),
             **common["reporting"],
         },
     }
-    # transformers 5 tells of packages in another way, and TRL 0.24 then looks for all of its optional ones.
-    wanted = ["trl==0.24.0", "'transformers<5'", *(["peft"] if launch.uses_adapters else []), *packages(launch)]
+    # From 1.15 on the loss is computed in pieces in any case, which is not what a plan without a fused one estimates.
+    wanted = ["trl==1.14.2", "'transformers>=5.6'", *(["peft"] if launch.uses_adapters else []), *packages(launch)]
     if training.fused_loss is True:
         wanted.append("liger-kernel")
     if training.stage == "grpo" and training.rollout != "trainer":
@@ -174,12 +177,12 @@ def _data(launch: TrainingLaunch, needs: list[str], comments: dict[str, str]) ->
             fields["pad_to_multiple_of"] = 2 * _split(launch)
     elif training.stage == "grpo":
         answer = answer_tokens(launch)
-        fields |= {"max_prompt_length": launch.seq_len - answer, "max_completion_length": answer}
+        fields["max_completion_length"] = answer
+        comments["max_completion_length"] = f"after prompts of up to {launch.seq_len - answer}, which TRL does not cut"
+        if training.rollout != "trainer":
+            fields["vllm_max_model_length"] = launch.seq_len
     else:
         fields["max_length"] = launch.seq_len
-        if training.stage != "rm":
-            fields["max_prompt_length"] = max(1, launch.seq_len // 2)
-            comments["max_prompt_length"] = "of max_length; yours to choose"
     if training.stage != "grpo":
         fields["dataset_num_proc"] = 16
     return fields
@@ -210,14 +213,14 @@ def _generation(launch: TrainingLaunch, needs: list[str], comments: dict[str, st
     return fields
 
 
-def _memory_and_speed(launch: TrainingLaunch, script: str, comments: dict[str, str]) -> dict[str, Tree]:
+def _memory_and_speed(launch: TrainingLaunch, comments: dict[str, str]) -> dict[str, Tree]:
     """Checkpointing is TRL's default, so it is said either way; under FSDP it is FSDP's own (accelerate.yaml)."""
     by_fsdp = uses_fsdp(launch.plan)
     fields: dict[str, Tree] = {"gradient_checkpointing": launch.recompute == "full" and not by_fsdp}
     if by_fsdp and launch.recompute == "full":
         comments["gradient_checkpointing"] = "done by FSDP, see accelerate.yaml"
     if launch.training.fused_loss is True:
-        fields[table("trl/fields")["fused_loss"][script]] = True
+        fields["use_liger_kernel"] = True
     if launch.offload == "activations":
         fields["activation_offloading"] = True
     if launch.training.compile:

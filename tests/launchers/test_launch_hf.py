@@ -115,8 +115,11 @@ def test_stages_are_resharding(zero):
 
 
 def test_trl_splits_sequences_with_accelerate():
-    """With sdpa alone, in rows of which every rank gets two pieces."""
-    split = {"workload": {"framework": "fsdp2", "attention": "flash"}, "layout": {"cp": 4, "dp": 2, "zero_stage": 3}}
+    """With sdpa alone, in rows of which every rank gets two pieces, each a sample of its own."""
+    workload = {"framework": "fsdp2", "attention": "flash", "packing": False}
+    split = {"workload": workload, "layout": {"cp": 4, "dp": 2, "zero_stage": 3}}
+    with pytest.raises(PlanError, match="mask"):
+        files(["trl"], split | {"workload": workload | {"packing": True}})
     made = files(["trl", "accelerate"], split)
     assert made["accelerate"]["parallelism_config"]["parallelism_config_cp_size"] == 4
     assert made["trl"]["attn_implementation"] == "sdpa"
@@ -165,7 +168,7 @@ def test_grpo_counts_whole_groups():
     changes = {"workload": {"stage": "grpo", "group_size": 16, "response_len": 1024, "rollout": "colocated"}}
     read = files(["trl"], changes)["trl"]
     assert (read["num_generations"], read["generation_batch_size"]) == (16, 32)
-    assert (read["max_prompt_length"], read["max_completion_length"]) == (3072, 1024)
+    assert (read["vllm_max_model_length"], read["max_completion_length"]) == (4096, 1024)
     assert (read["use_vllm"], read["vllm_mode"], read["vllm_gpu_memory_utilization"]) == (True, "colocate", 0.3)
     with pytest.raises(PlanError) as raised:
         render(complete(changes | {"workload": {"stage": "grpo", "group_size": 24}}), ["trl"])
