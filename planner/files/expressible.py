@@ -54,7 +54,11 @@ def expressible(
         try:
             return Expressed(estimate, render(estimate), changes)
         except PlanError as refused:
-            if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
+            try:
+                if _is_given(stated, refused.field) or len(changes) >= _MOST_CHANGES:
+                    raise refused
+                plan, estimate = _other(plan, stated, refused, estimated)
+            except PlanError as against:
                 if not _leaves_framework(stated):
                     raise
                 # Of the plan as it was given its own framework's files are known not to say it.
@@ -62,8 +66,7 @@ def expressible(
                 names = [name for name in frameworks_started() if name != known]
                 # What fits on none of them leaves nothing to look for first.
                 first = _first(stated, render, names) if fits else None
-                return _by_another_program(stated, refused, render, estimated, [first] if first else names)
-            plan, estimate = _other(plan, stated, refused, estimated)
+                return _by_another_program(stated, against, render, estimated, [first] if first else names)
             value = value_at(plan.given(), refused.field)
             why = f"{SAYABLE}: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))

@@ -194,6 +194,13 @@ def test_devices_have_their_makers_resource(accelerator: str, resource: str):
     assert pod["tolerations"] == [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}]
 
 
+@pytest.mark.parametrize("target", ["dynamo", "production-stack", "llm-d"])
+def test_deployments_of_engines_tolerate_their_devices_taint(target: str):
+    read = text(scheduled(target, serving(2, tp=2)))
+    assert "tolerations:\n" in read
+    assert "key: nvidia.com/gpu" in read
+
+
 @pytest.mark.parametrize(
     ("accelerator", "chips", "shape"),
     [("tpu-v5p", 4, "2x2x1"), ("tpu-v5p", 256, "4x8x8"), ("tpu-v6e", 32, "4x8"), ("tpu-v6e", 24, "SET_ME")],

@@ -81,6 +81,11 @@ def test_without_a_framework_some_program_is_written(accelerator: str, workload:
     assert render_configs(RenderRequest.model_validate({"plan": plan})).files
 
 
+def test_a_layout_that_the_usual_program_cannot_say_is_written_by_another() -> None:
+    """Axolotl refuses four-bit weights under FSDP2 in preference training, and without shards it finds no room."""
+    assert rendered(model="glm-4.5-air", stage="dpo", method="qlora")["files"]
+
+
 @pytest.mark.parametrize(
     "wanted",
     [

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from launchers.devices import word_of
 from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import begin, claim, metadata, quoted_resources
+from launchers.schedulers.kubernetes.manifest import begin, claim, metadata, quoted_resources, tolerations
 from launchers.targets import TARGETS
 from launchers.yaml_text import Tree, tree
 
@@ -37,6 +38,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "spec": {
                 "containers": [_main(launch) | _engine(launch, arguments(options))],
                 "volumes": [{"name": "work", "persistentVolumeClaim": {"claimName": manifest.name + "-work"}}],
+                "tolerations": tolerations(str(word_of(launch, "kubernetes"))),
             }
         },
     }

@@ -12,7 +12,7 @@ from launchers.engines.vllm.arguments import arguments, options_of
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.kubernetes.manifest import LOADING_S, claim_size, host_memory
+from launchers.schedulers.kubernetes.manifest import LOADING_S, claim_size, host_memory, tolerations
 from launchers.schedulers.node import container_image, host_cores, plain_name
 from launchers.tables import table
 from launchers.targets import TARGETS
@@ -41,6 +41,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         "limitMemory": memory,
         "requestGPU": launch.node_devices,
         "requestGPUType": word_of(launch, "kubernetes"),
+        "tolerations": tolerations(str(word_of(launch, "kubernetes"))),
         "pvcStorage": claim_size(launch),
         "pvcAccessMode": ["ReadWriteMany"],
         "hf_token": {"secretName": "hf-token", "secretKey": "token"},
