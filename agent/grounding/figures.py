@@ -42,7 +42,8 @@ _ENDLESS = re.compile(r"[\d.,]{40,}")
 # No figure is larger, whatever its power of ten.
 _LARGEST = 1e100
 _ORDINAL = re.compile(r"^\s*(?:#+\s*)?\d{1,2}[.)]\s", re.MULTILINE)
-_DIMENSION = re.compile(r"\b[1-4][dD]\b|\b[Pp]er 1M\b")
+# 'and 6 more.' says how much longer a list is than what is shown of it.
+_DIMENSION = re.compile(r"\b[1-4][dD]\b|\b[Pp]er 1M\b|\band \d+ more(?=[.;]|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ _HEADROOM = "headroom_bytes"
 _NODES = ("plan.cluster.count", "plan.cluster.per_node")
 _LIMITED = ("value_s", "limit_s")
 _NEIGHBOURS = ("before", "after")
+# What the rows of a list are told apart by.
+_APART = ("tokens_per_s", "step_s", "usd", "usd_per_million_tokens", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
+# Parts of memory whose share of what clients take is told beside what is kept free for them.
+_OF_CLIENTS = {"kv_cache": ("clients_cache_bytes", "clients_bytes")}
 _SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {
     **dict.fromkeys(("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"), ("kwh", 1.0)),
@@ -119,6 +123,12 @@ def parts(responses: Iterable[Mapping[str, Any]]) -> dict[str, list[Origin]]:
                 for name, value in known.items():
                     share = Origin("fraction", value / total if total else 0.0)
                     origins_of.setdefault(name, []).extend([*_number(value, (whole, "components", name)), share])
+            known = part if isinstance(part, Mapping) else {}
+            for name, keys in _OF_CLIENTS.items():
+                own, all_bytes = map(known.get, keys)
+                if own and all_bytes:
+                    sizes = [Origin("bytes", float(own)), Origin("fraction", own / all_bytes)]
+                    origins_of.setdefault(name, []).extend(sizes)
     return origins_of
 
 
@@ -206,6 +216,7 @@ def _derived(result: Mapping[str, Any]) -> Iterator[Origin]:
     if count and per_node:
         yield Origin("count", -(-count // per_node))
     yield from _listed(result)
+    yield from _apart(result)
     yield from _to_spare(result, figures)
 
 
@@ -235,6 +246,17 @@ def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:
                 ratios = [after[name] / before[name] for name in after if after[name] and before.get(name)]
                 yield from (Origin("fraction", abs(ratio - 1)) for ratio in ratios)
                 yield from (Origin("count", ratio) for ratio in ratios)
+
+
+def _apart(result: Mapping[str, Any]) -> Iterator[Origin]:
+    """How far each row of a list is from the first and from the least of them ('2.4 x the tokens/s of 8')."""
+    for rows in result.values():
+        listed = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        for name in _APART:
+            values = [value for row in listed if isinstance(value := row.get(name), int | float) and value]
+            ratios = {value / base for value in values for base in (values[0], min(values)) if value != base}
+            for ratio in ratios:
+                yield from (Origin("count", ratio), Origin("fraction", abs(ratio - 1)))
 
 
 def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:

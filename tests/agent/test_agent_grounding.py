@@ -35,6 +35,8 @@ RESULT: dict[str, Any] = {
     "hours": 30.2,
     "device_hours": 241.6,
     "why": ["40 layouts were estimated; the next is 3.3 % slower"],
+    "points": [{"tokens_per_s": 733.6, "mfu": 0.1}, {"tokens_per_s": 7837.1}, {"tokens_per_s": 18494.1}],
+    "rows": [{"usd_per_million_tokens": 0.030811, "usd": 30.8}, {"usd_per_million_tokens": 0.030788, "usd": None}],
     "by_provider": [{"instance": "p5.48xlarge", "price_date": "2026-07-20", "usd": 700.25}],
 }
 WORDS = ["fine-tune Llama-3.1-8B on 8 H100s with 16k context and 1B tokens for $500"]
@@ -74,6 +76,9 @@ WORDS = ["fine-tune Llama-3.1-8B on 8 H100s with 16k context and 1B tokens for $
         "每张卡 61.2 GiB，每步 5.57 秒，一共 30.2 小时，636 美元",
         "1ステップ5.57秒、30.2時間",
         "eine Stunde, 一天",
+        "25.21 x the tokens/s of 8",
+        "it costs 0.1 % more",
+        "Valid: memory.low_bytes, usd and 6 more.",
         "no figure at all",
     ],
 )
@@ -112,6 +117,8 @@ def test_grounded(text: str) -> None:
         ("三分之二的显存", ["三分之二"]),
         ("zwei Drittel des Speichers", ["zwei Drittel"]),
         ("3.3 Euro", ["3.3 Euro"]),
+        ("2.36 x the tokens/s", ["2.36"]),
+        ("4 GPUs and 6 more of them", ["4", "6"]),
     ],
 )
 def test_ungrounded(text: str, figures: list[str]) -> None:
@@ -150,6 +157,16 @@ def test_long_texts_of_other_languages_take_no_longer_a_character(piece: str) ->
 def test_two_results_ground_their_ratio_and_difference() -> None:
     faster = {"throughput": {"tokens_per_s": 188_206.4}, "usd": 500.0}
     assert ungrounded("2.0x the speed and $136 less", [RESULT, faster], []) == []
+
+
+def test_a_row_of_memory_may_be_what_clients_take_of_it() -> None:
+    memory = {
+        "per_device_bytes": 72 * GIB, "components": {"kv_cache": 50 * GIB, "weights": 20 * GIB},
+        "clients_bytes": 21 * GIB, "clients_cache_bytes": GIB / 2,
+    }  # fmt: skip
+    assert ungrounded("| KV cache | 512 MiB | 2.4 % |", [{"memory": memory}], []) == []
+    other = ungrounded("| KV cache | 20.0 GiB | 2.4 % |", [{"memory": memory}], [])
+    assert [figure.text for figure in other] == ["20.0 GiB"]
 
 
 def test_marking_keeps_the_text() -> None:
