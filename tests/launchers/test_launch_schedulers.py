@@ -201,6 +201,16 @@ def test_deployments_of_engines_tolerate_their_devices_taint(target: str):
     assert "key: nvidia.com/gpu" in read
 
 
+@pytest.mark.parametrize("network", ["efa-v3", None])
+def test_hyperpod_starts_a_job_of_its_network_again(network: str | None):
+    plan = complete({**devices(16), "cluster.interconnect": network})
+    job = documents("kubernetes-pytorchjob", plan=plan)["PyTorchJob"]
+    about, limit = job["metadata"], job["spec"]["runPolicy"]["backoffLimit"]
+    assert ("sagemaker.amazonaws.com/enable-job-auto-resume" in about.get("annotations", {})) == (network is not None)
+    if network:
+        assert about["annotations"]["sagemaker.amazonaws.com/job-max-retry-count"] == str(limit // 2)
+
+
 @pytest.mark.parametrize(
     ("accelerator", "chips", "shape"),
     [("tpu-v5p", 4, "2x2x1"), ("tpu-v5p", 256, "4x8x8"), ("tpu-v6e", 32, "4x8"), ("tpu-v6e", 24, "SET_ME")],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from launchers.devices import needs_torch
+from launchers.devices import needs_torch, network_name
 from launchers.launch.duration import restarts
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
@@ -18,6 +18,9 @@ from launchers.yaml_text import Tree
 
 PATH = "pytorchjob.yaml"
 _CONTAINER = "pytorch"
+# What SageMaker HyperPod on EKS reads: it replaces a node that fails and starts the job again (AWS's
+# awsome-distributed-training, 1.architectures/7.sagemaker-hyperpod-eks/task-governance, 2026-02).
+_HYPERPOD = "sagemaker.amazonaws.com/"
 
 
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
@@ -41,10 +44,17 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     limit = node.time_limit_s(launch)
     if limit is not None:
         policy["activeDeadlineSeconds"] = limit
+    about = metadata(manifest, queued=True)
+    if network_name(launch).startswith("efa"):
+        retries = str(restarts(launch))
+        about["annotations"] = {
+            f"{_HYPERPOD}enable-job-auto-resume": "true",
+            f"{_HYPERPOD}job-max-retry-count": retries,
+        }
     document = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
-        "metadata": metadata(manifest, queued=True),
+        "metadata": about,
         "spec": {"nprocPerNode": str(launch.node_devices), "runPolicy": policy, "pytorchReplicaSpecs": replicas},
     }
     variables = {"NODE_RANK": '"$PET_NODE_RANK"'}
