@@ -24,7 +24,9 @@ _NAME = (
 _CALLED = re.compile(_NAME, re.IGNORECASE)
 # 'hub_token: …', 'WANDB_API_KEY=…', '--api-key …': not what only says where one is ($HF_TOKEN, <your key>).
 _GIVEN = re.compile(
-    rf"(?<![\w.-])(--{_NAME}[ =]\s*[\"']?|{_NAME}[\"']?\s*[=:]\s*[\"']?)(?![$<{{\[])([\w.~+/=-]{{8,}})", re.IGNORECASE
+    rf"(?<![\w.-])(--{_NAME}[ =]\s*[\"']?|{_NAME}[\"']?\s*[=:]\s*[\"']?)"
+    r"(?![$<{\[]|[+-]?--)([\w.~+/=-]{8,})",
+    re.IGNORECASE,
 )
 _LEAST = 8
 

@@ -81,8 +81,9 @@ class Findings:
         """What holds the shards: deepspeed, fsdp1 or fsdp2."""
         self.recomputes: list[tuple[bool, Item]] = []
         """Each switch of activation checkpointing; one that is on is enough."""
-        self.comment: tuple[Item, int] | None = None
-        """How many devices the plan in a comment of ours has, and how many servers they are."""
+        self.comment: tuple[Item, int, int | None] | None = None
+        """How many devices the plan in a comment of ours has, how many servers they are, and for how many requests at
+        once."""
         self.either: dict[str, Either] = {}
         self.refers: dict[str, str] = {}
         self.named: list[Item] = []

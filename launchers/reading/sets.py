@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from estimator.errors import PlanError
@@ -266,10 +266,14 @@ def _plan_line(name: str, text: str, findings: Findings) -> None:
         return
     line = head.count("\n", 0, match.start()) + 1
     model, count, device = (Item(name, "the plan in a comment", value, line) for value in match.groups())
-    copies = re.search(r" (\d+) replicas of ", match[0])
+    copies, together = (
+        re.search(rf" (\d+) {words} ", f"{match[0]} ") for words in ("replicas of", "requests at once,")
+    )
     accelerator(findings, device, device.value)
     findings.imply("model", model.value, model)
-    findings.comment = count, int(copies[1]) if copies else 1
+    if packed := re.search(r", weights ([\w-]+),", match[0]):
+        findings.imply("workload.weight_dtype", packed[1], replace(count, value=packed[1]))
+    findings.comment = count, int(copies[1]) if copies else 1, int(together[1]) if together else None
 
 
 def _devices(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -400,7 +404,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     _named_model(findings)
     if findings.comment is not None and not any(findings.has(name) for name in ("devices", "per_node", "nodes", "dp")):
         # What other files say of devices is newer than a comment.
-        item, copies = findings.comment
+        item, copies, _ = findings.comment
         findings.put("devices", int(item.value) // copies, item)
         if copies > 1 and not findings.has("copies"):
             findings.put("copies", copies, item)

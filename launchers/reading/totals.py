@@ -14,6 +14,7 @@ from launchers.reading.findings import Findings, Read
 _BATCH = ("workload.global_batch", "workload.micro_batch", "accumulation")
 _SIZES = ("layout.tp", "layout.pp", "layout.cp")
 _SERVER = ("layout.tp", "layout.pp", "layout.dp")
+_LOADS = frozenset({"workload.concurrency", "workload.requests", "workload.request_rate"})
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,22 @@ def _servers(numbers: _Numbers) -> None:
     copies = findings.values.get("copies", 1)
     if copies > 1 and count is not None and "cluster.count" not in numbers.arguments:
         numbers.put("cluster.count", count * copies, f"{_origins(findings, 'copies')}: {copies} jobs")
+    if findings.comment is not None:
+        _load_of_all(numbers, *findings.comment[1:])
     if count is None and not any(name in findings.blocked for name in _SERVER):
         each = math.prod(numbers.value(name) or 1 for name in _SERVER)
         servers = f"{copies} of tp x pp x dp devices" if copies > 1 else "one server of tp x pp x dp devices"
         numbers.derive("cluster.count", each * copies, servers)
+
+
+def _load_of_all(numbers: _Numbers, replicas: int, together: int | None) -> None:
+    """The load of all replicas, `together` at once; our own benchmarks send one its part, in whole requests."""
+    findings = numbers.findings
+    for name in _LOADS.intersection(findings.values) - numbers.arguments.keys():
+        each = findings.values[name]
+        whole = together if together and name == "workload.concurrency" else each * replicas
+        if whole != each:
+            numbers.put(name, whole, f"{_origins(findings, name)}: of each of {replicas} replicas")
 
 
 def _data_parallel(numbers: _Numbers) -> int | None:

@@ -23,6 +23,7 @@ NONE = [
     "HF_TOKEN: ${HF_TOKEN}", "--hf-token $HF_TOKEN", "hub_token: <your-own-token>", "usd_per_token=0.0000001234",
     "the secret ingredient of training", "sk-learn and hf_trainer at https://host:8080/v1",
     "hf_dataset_or_datasets=data.hf_dataset_config_name", "task-performance",
+    '${SGLANG_API_KEY:+--api-key "$SGLANG_API_KEY"}',
     "fine-tune llama-3.1-8b on 8 h100, 1B tokens, key: throughput", "max_new_tokens=100000000",
 ]  # fmt: skip
 

@@ -21,8 +21,11 @@ from test_reading_round_trip import SETS  # pyright: ignore[reportMissingImports
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from launchers.render import render
+from planner.asked.files import RenderRequest
 from planner.estimates import estimate_plan
 from planner.files.importing import imported
+from planner.files.render import render_configs
+from planner.serving import planned as serving
 from planner.training.memory import memory_of
 from planner.training.planned import Planned, time_of
 
@@ -134,3 +137,23 @@ def test_layers_by_their_names_are_those_of_shared_experts_too() -> None:
     both = [estimate_plan(plan.patch({"workload.lora.targets": targets})) for targets in ("all-linear", named)]
     first, second = (memory_of(one).components for one in both if isinstance(one, Planned))
     assert first["optimizer"] == second["optimizer"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize(("count", "tp", "at_once"), [(4, 1, 128), (8, 2, 1), (2, 2, 16)])
+def test_files_of_servers_are_estimated_as_their_plan_was(engine: str, count: int, tp: int, at_once: int) -> None:
+    """Of the longest request that the file takes: a plan without one is estimated for those of its load."""
+    plan = {
+        "model": "Qwen/Qwen3-8B",
+        "workload": {"kind": "inference", "engine": engine, "input_len": 2048, "concurrency": at_once},
+        "cluster": {"accelerator": "h100-sxm", "count": count},
+        "layout": {"tp": tp},
+    }
+    made = render_configs(RenderRequest.model_validate({"plan": plan, "targets": [engine, "slurm"]}))
+    found = imported({file.path: file.text for file in made.files}, {})
+    assert found.complete_plan is not None, (found.refused, found.missing)
+    longest = found.plan["workload"]["max_context"]
+    estimate = estimate_plan(Plan.parse(made.plan).patch({"workload.max_context": longest}))
+    assert not isinstance(estimate, Planned)
+    assert found.per_device_bytes == pytest.approx(serving.memory_of(estimate).per_device_bytes, rel=0.01)
+    assert found.tokens_per_s == pytest.approx(serving.throughput_of(estimate).output_tokens_per_s, rel=0.01)
