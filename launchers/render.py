@@ -39,7 +39,8 @@ def render(
     """
     names = chosen(plan, targets)
     launch = launch_of(plan, names, prediction, model_id, site)
-    for name in names:
+    # What was asked for is refused in its own name, not in that of a file that it refers to.
+    for name in sorted(names, key=lambda name: name not in targets):
         check(launch, name)
     launch = tried(launch)
     pieces: list[Piece] = []

@@ -187,3 +187,10 @@ def test_contradictions_are_named_with_what_would_do(changes, field, valid):
         render(complete(changes), ["llamafactory"])
     assert raised.value.field == field
     assert raised.value.valid == valid
+
+
+def test_what_was_asked_for_is_refused_in_its_own_name():
+    """TRL's files refer to accelerate's, which refuse the same."""
+    plan = complete({"cluster.accelerator": "gaudi3", "workload.framework": "optimum-habana"})
+    with pytest.raises(PlanError, match="not started by trl files"):
+        render(plan, ["trl"])
