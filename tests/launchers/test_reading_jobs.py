@@ -356,3 +356,10 @@ def test_a_tag_that_names_an_engine_makes_no_server() -> None:
 def test_a_container_hands_on_variables_and_devices(given: str, devices: int) -> None:
     found = read({"run.sh": f"docker run --rm {given} {_SWIFT} {_TRAINS}"})
     assert [row.value for row in found.read if row.field == "per_node"] == [devices]
+
+
+def test_services_that_see_a_device_each_have_as_many_as_they_are() -> None:
+    service = "image: vllm/vllm-openai-rocm\n    command: --model Qwen/Qwen3-8B\n"
+    service += "    environment: {HIP_VISIBLE_DEVICES: '%d'}\n"
+    text = "services:\n" + "".join(f"  replica-{rank}:\n    {service % rank}" for rank in range(4))
+    assert read({"compose.yaml": text}).plan["cluster"]["count"] == 4

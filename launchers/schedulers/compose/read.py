@@ -19,6 +19,7 @@ def read(name: str, services: Data, findings: Findings) -> Jobs:
         if not isinstance(service, Mapping):
             continue
         visible: set[str] = set()
+        counted = 0
         environment = variables_of(service.get("environment"))
         for row in list_at(mapping_at(service, "deploy", "resources", "reservations"), "devices"):
             row = row if isinstance(row, Mapping) else {}
@@ -27,14 +28,14 @@ def read(name: str, services: Data, findings: Findings) -> Jobs:
             if isinstance(ids, list):
                 visible |= set(map(str, ids))
             elif as_number(count):
-                total += int(as_number(count) or 0)
+                counted += int(as_number(count) or 0)
             else:
                 unsure = True
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
             numbers = environment.get(variable, "")
-            if not visible and not total and re.fullmatch(r"[0-9]+(,[0-9]+)*", numbers):
+            if not visible and not counted and re.fullmatch(r"[0-9]+(,[0-9]+)*", numbers):
                 visible, item = set(numbers.split(",")), Item(name, f"{label} {variable}", numbers)
-        total += len(visible)
+        total += counted + len(visible)
         fields = {key: _single(value) for key, value in service.items()}
         # The command of a service is what its image's entry point is given.
         fields = {"image": fields.get("image", ""), "args": fields.get("command")} | (
