@@ -151,6 +151,11 @@ class _FileSet:
                     self.findings.formats[other] = "settings of a script"
         return data
 
+    @property
+    def size(self) -> int:
+        """How many configs, scripts and sources there are to read."""
+        return len(self.documents) + len(self.scripts) + len(self.python)
+
     def drop(self, name: str) -> None:
         self.scripts = [row for row in self.scripts if _base(row[0]) != name]
         for kept in (self.documents, self.python, self.findings.formats):
@@ -316,8 +321,11 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
         ]
         for template in setting.templates:
             sets.drop(template)
+        held = sets.size
         for inner, content in setting.written.items():
             sets.add(inner, content, name)
+        # Texts that are neither configs nor scripts say nothing of a run.
+        writes = sets.size > held
         before = set(findings.blocked)
         formats = [form for start in starts if (form := read_start(start, setting))]
         _several(starts, name, before, findings)
@@ -326,11 +334,11 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
             f"{str(start.name.value).removesuffix('.py')}.py" for start in starts
         }
         sbatch = "sbatch script" if "#SBATCH" in text else ""
-        if not starts and not sbatch and not setting.written and not _refers_from(findings, name):
+        if not starts and not sbatch and not writes and not _refers_from(findings, name):
             if len(sets.texts) == 1 and not begun and not sets.scripts:
                 raise PlanError("files", f"{name} starts no program that is read here", WHAT_HELPS)
             formats = formats or ["script that starts nothing known here"]
-        if sbatch and not starts and not setting.written and not _refers_from(findings, name):
+        if sbatch and not starts and not writes and not _refers_from(findings, name):
             findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
         kind = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"
         before = findings.formats.get(path)

@@ -292,3 +292,9 @@ def test_how_many_nodes_a_range_is_is_told_by_the_devices() -> None:
 def test_a_template_is_told_from_a_config() -> None:
     with pytest.raises(PlanError, match="helm template"):
         read({"job.yaml": "{{- if .Values.on }}\nkind: Job\n{{- end }}\n"})
+
+
+def test_a_job_that_writes_a_text_and_starts_nothing_known_trains_nothing() -> None:
+    job = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\nsrun all_reduce_perf -b 8M\n"
+    found = read({"nccl.sbatch": job + "cat > summary.txt << EOF\nResults of $SLURM_JOB_ID\nEOF\n"})
+    assert "starts no program" in found.blocked["workload"]
