@@ -39,6 +39,10 @@ class Headline:
         return "bad" if self.good is False else "beware" if self.beware else "good" if self.good else ""
 
 
+class Foremost(Headline):
+    """A verdict that stands before the others of a page, wherever it came from."""
+
+
 @dataclass(frozen=True)
 class Figures:
     """Labelled values."""
@@ -116,6 +120,13 @@ class Folded:
 
 
 @dataclass(frozen=True)
+class Brief:
+    """Parts of the details in short: the first lines have them, and where the details are shown they say it in full."""
+
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
 class Steps:
     """What can be said next, each as a person would say it; a lead ends with it."""
 
@@ -143,7 +154,7 @@ def offered(answer: str) -> list[str]:
     return [part.partition("”")[0] for part in line.split("“")[1:]]
 
 
-Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details | Folded | Steps
+Block = Headline | Figures | Table | Note | Text | Prose | Chart | Details | Folded | Brief | Steps
 
 
 def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
@@ -154,9 +165,21 @@ def ranked(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
         if isinstance(block, Folded):
             front, behind = ranked(block.blocks)
             details += [*front, *behind]
+        elif isinstance(block, Brief):
+            lead += block.blocks
         else:
             lead.append(block)
-    return sorted(lead, key=lambda block: (isinstance(block, Steps), isinstance(block, Aside))), details
+    return sorted(lead, key=_place), details
+
+
+def _place(block: Block) -> int:
+    return 0 if isinstance(block, Foremost) else 2 if isinstance(block, Aside) else 3 if isinstance(block, Steps) else 1
+
+
+def unfolded(blocks: Sequence[Block]) -> list[Block]:
+    """A page with its details, each of its parts once."""
+    lead, details = ranked([block for block in blocks if not isinstance(block, Brief)])
+    return [*lead, *details]
 
 
 def value_of(row: Row) -> str:

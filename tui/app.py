@@ -37,7 +37,7 @@ from tui.widgets.choices import Choices
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
 from tui.widgets.key_bar import KeyBar
-from tui.widgets.messages import Answer, Behind, Notice, Queued
+from tui.widgets.messages import Answer, FoldLine, Notice, Queued
 from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import Prompt
 from tui.widgets.status import Status
@@ -239,9 +239,9 @@ class ShardwiseApp(App[None]):
         await super().on_event(event)
 
     def toggle_details(self) -> None:
-        """Opens or closes the details of the last answer that has some."""
-        if behind := self.query(Behind):
-            behind.last().toggle()
+        """Opens or closes the details of the last answer, or of what a command asked for, that has some."""
+        if lines := [line for line in self.query(FoldLine) if line.display]:
+            lines[-1].toggle()
 
     def copy(self, which: str) -> None:
         """The last answer as Markdown, or a block by number or name ('config': the last), to the clipboard."""

@@ -3,22 +3,44 @@ is quiet in print only begun."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 from rich.text import Text as RichText
 
-from pages.blocks import Block, Note, ranked
+from pages.blocks import Block, Chart, Note, ranked, unfolded
 from pages.rendering.terminal import render
 
 _MOST_QUIET = 4
 
 
-def page(result: BaseModel, width: int, colour: bool) -> RichText:
+@dataclass(frozen=True)
+class CardPage:
+    blocks: Sequence[Block]
+    width: int
+    colour: bool
+
+    @property
+    def folds(self) -> bool:
+        """Whether more than the first lines stands in it."""
+        return bool(ranked(self.blocks)[1])
+
+    def first(self) -> RichText:
+        """Its first lines; plots are details."""
+        return self._text([block for block in ranked(self.blocks)[0] if not isinstance(block, Chart)])
+
+    def whole(self) -> RichText:
+        return self._text(unfolded(self.blocks))
+
+    def _text(self, blocks: Sequence[Block]) -> RichText:
+        return RichText.from_ansi(render([_shortened(block) for block in blocks], self.width, self.colour))
+
+
+def page(result: BaseModel, width: int, colour: bool) -> CardPage:
     from pages.answers.page import page_of  # what answers a conversation comes along: cards are opened later, if at all
 
-    lead, details = ranked(page_of(result, width))
-    return RichText.from_ansi(render([_shortened(block) for block in (*lead, *details)], width, colour))
+    return CardPage(page_of(result, width), width, colour)
 
 
 def _shortened(block: Block) -> Block:

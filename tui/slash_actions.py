@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent.events import Event, Remark, ToolCall, ToolResult
 from agent.export import export_session
-from agent.figures import headline
 from agent.store import list_sessions
 from agent.wire import Call, Outcome
 from estimator.errors import PlanError, nearest
@@ -71,8 +70,6 @@ async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterat
         if outcome.error:
             yield Remark(outcome.error, bad=True)
             return
-        if line := headline(outcome):
-            yield Remark(line)
 
 
 # The plan

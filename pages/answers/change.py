@@ -15,7 +15,7 @@ from pages.answers.plan import (
     model_words,
     replica_words,
 )
-from pages.blocks import Block, Prose
+from pages.blocks import Block, Foremost, Prose, capitalised
 from pages.results.fields import field_name
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
@@ -31,6 +31,8 @@ _TOLD = frozenset({
 PRICE = "price"
 """What is set of money: the run itself is the same at any of them."""
 _MOST_FIGURES = 3
+# What runs a plan, and the figures that say what another one costs.
+_PROGRAMS, _SPEEDS = ("framework", "engine"), ("hours", "tokens_per_s", "output")
 _USUAL, _NOTHING = "default", "none"
 
 
@@ -147,10 +149,22 @@ def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Bloc
     if before.hours is not None and now.hours is not None:
         # Both in the unit of this answer.
         old = old | {"hours": figures.hours_beside(before.hours, now.hours)}
-    rows = [_then(old[key], now.figures[key]) for key in moved(before, now, first)]
-    other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in differing(before, now) or ()]
+    names, keys = differing(before, now) or [], moved(before, now, first)
+    program = next((name for name in names if name in _PROGRAMS), "")
+    speed = next(
+        (key for key in _SPEEDS if key in now.figures and old.get(key, now.figures[key]) != now.figures[key]), ""
+    )
+    head: list[Block] = []
+    if program and speed:
+        # Another framework or engine is a run of its own, whatever was asked: that it is one, and what it costs.
+        names, keys = [name for name in names if name != program], [key for key in keys if key != speed]
+        text = f"{capitalised(program)} {_apart(settings[program], now.settings[program])}"
+        faster = before.hours is not None and now.hours is not None and now.hours < before.hours
+        head = [Foremost(f"{text}: {_then(old[speed], now.figures[speed])}.", beware=not faster)]
+    rows = [_then(old[key], now.figures[key]) for key in keys]
+    other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in names]
     texts = [f"{title}: {'; '.join(told)}." for title, told in (("Before → now", rows), ("Changed", other)) if told]
-    return [Prose(" ".join(texts))] if texts and other else []
+    return [*head, *([Prose(" ".join(texts))] if texts and (other or head) else [])]
 
 
 def _then(before: str, now: str) -> str:

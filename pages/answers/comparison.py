@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete
-from pages.blocks import Block, Folded, Prose, Steps
+from pages.blocks import Aside, Block, Folded, Prose, Steps
 from pages.results.basis import notes
 from pages.results.limits import limit_words, untold
-from pages.results.many import by_strategy, fastest, least_of, peaks, side_by_side, sizes, strategy_words
+from pages.results.many import by_strategy, fastest, least_of, own_layouts, peaks, side_by_side, sizes, strategy_words
 
 if TYPE_CHECKING:
     from planner.compare.scaling import ScalingProjection
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.layouts.strategies import AppliedStrategies
 
 _PLACES = ("first", "second", "third", "fourth")
-_LED, _MOST_CONCLUSIONS, _MOST_REASONS = 2, 6, 3
+_MOST_CONCLUSIONS, _MOST_REASONS = 6, 3
 _MOST_STRATEGIES, _MOST_PEAKS, _MOST_PROBLEMS, _MOST_THEN = 24, 16, 6, 2
 
 
@@ -56,9 +56,7 @@ def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
             values = [_behind(row, rows[0], figure) for row in rows[1:3]]
             label = "" if figure in _WHOLE else f" {figures.label(figure).removeprefix('energy ')}"
             least = figures.shown(figure, getattr(rows[0], figure))
-            apart = figure == "per_device_bytes" and len({row.summary for row in rows}) > 1
-            own = ", each in its own best layout" if apart else ""
-            return figure, f"{rows[0].name} {_LEAST[wish]}{own}: {least}{label}, then {', '.join(values)}."
+            return figure, f"{rows[0].name} {_LEAST[wish]}: {least}{label}, then {', '.join(values)}."
     return "", ""
 
 
@@ -84,8 +82,7 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     """`asked` are the intents and figures that were named."""
     figure, answer = _by_figure(comparison, asked)
     conclusions = [*([answer] if answer else []), *_without(comparison.conclusions, answer)]
-    more = conclusions[_LED:_MOST_CONCLUSIONS]
-    first, *rest = conclusions[:_LED] or [_without_conclusions(comparison)]
+    first, *more = conclusions[:_MOST_CONCLUSIONS] or [_without_conclusions(comparison)]
     goal = complete(comparison.plan).goal if comparison.plan else None
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
     broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
@@ -94,13 +91,19 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     usable = [name for name, limits in words if not limits.broken and name in able]
     wholly = len(usable) == len(comparison.rows)
     doubts = untold(comparison, "rate")
-    head = verdict(" ".join([*broken, first]), None if usable else False, doubts, " ".join([*rest, *kept]))
+    head = verdict(" ".join([*broken, first]), None if usable else False, doubts, " ".join(kept))
     rows = side_by_side(comparison, asked=figure)
     names = [row.name for row in comparison.rows]
     best = least_of(comparison, figure)[0].name if figure else comparison.leader
     offered = best in usable and best in names[: len(_PLACES)]
     take = [Steps([f"take the {_PLACES[names.index(best)]}"])] if best and offered else []
-    return [replace(head, beware=head.beware or not wholly), *rows, *notes("What matters", more), *take]
+    return [
+        replace(head, beware=head.beware or not wholly),
+        *rows,
+        *notes("What matters", more),
+        Aside(own_layouts(comparison)),
+        *take,
+    ]
 
 
 def _without_conclusions(comparison: Comparison) -> str:

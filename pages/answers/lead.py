@@ -30,8 +30,8 @@ MOST_ROWS, _MOST_READINGS = 3, 2
 _MOST_AGAIN = 2
 # Figures that were asked for in the first sentence.
 _MOST_WISHED = 2
-# Characters of a cell that stands at first.
-_LONGEST = 24
+# Characters of a cell that stands at first; before the first figure, where it says what that is of, and elsewhere.
+_LONGEST_NAME, _LONGEST = 36, 24
 # Characters of a row of it, which a narrow screen beside the pane has.
 _WIDEST = 72
 # Between two columns, as Markdown is shown.
@@ -294,15 +294,16 @@ def of_a_range(blocks: Sequence[Block]) -> list[Block]:
 
 def slim(table: Table, most: int, width: int) -> Table:
     """The first rows with the columns that tell them apart: what is the same for all of them, or long, is read among
-    the details. The first column names the rows: it stays, without what all of its cells say, and may be broken over
+    the details, and of lists what all of them have. The first column names the rows: it stays, and may be broken over
     lines."""
     rows = table.rows[:most]
-    cells = [[row[place] for row in rows] for place in range(len(table.head))]
-    cells[0] = _apart(cells[0])
+    cells = [_apart([row[place] for row in rows]) for place in range(len(table.head))]
     kept = [0]
     room = width - min(_needed(table.head[0], cells[0]), width // 2) - _GAP
     for place, column in enumerate(cells):
-        if not place or max(map(len, column)) > _LONGEST or (len(rows) > 1 and len(set(column)) == 1):
+        longest = _LONGEST if {*table.head[: place + 1]} & {*table.right} else _LONGEST_NAME
+        repeats = column == cells[0] or (len(rows) > 1 and len(set(column)) == 1)
+        if not place or max(map(len, column)) > longest or repeats:
             continue
         room -= _needed(table.head[place], column) + _GAP
         if room >= 0:

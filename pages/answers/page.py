@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from pages.answers import choice, clusters, lead, limit
 from pages.answers.serving import verdict
-from pages.blocks import Block, Chart, Figures, Folded, Headline, Note, Table
+from pages.blocks import Block, Brief, Chart, Figures, Folded, Headline, Note, Table
 from pages.results import deciding, money
 from pages.results.advice import gain_words
 from pages.results.columns import listed
@@ -50,17 +50,23 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
     elif isinstance(result, ServingEstimate):
         front = [*lead.serving(result, verdict(result, None, ("fit",)), None), *_decides(result)]
     elif isinstance(result, FitCheck):
-        front = _fit(result, width)
+        front = _in_short(_fit(result, width))
     elif name == "Advice":
-        front = _advice(result, blocks)  # type: ignore[arg-type]
+        front = _in_short(_advice(result, blocks))  # type: ignore[arg-type]
     elif name in _LONG:
         front = _first(blocks, width)
         if name in _HEADS:
             answer = _HEADS[name](result)[0]
             front = [answer, *(block for block in front if not _is_told(block, answer))]
+        front = _in_short(front)
     else:
         return blocks
     return [*front, *charts, Folded(rest)]
+
+
+def _in_short(blocks: Sequence[Block]) -> list[Block]:
+    """A verdict, and what the details say in full."""
+    return [block if isinstance(block, Headline) else Brief([block]) for block in blocks]
 
 
 def _is_told(block: Block, head: Block) -> bool:

@@ -11,7 +11,7 @@ from pages.answers.lead import verdict
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Block
 from pages.results.fields import field_name
-from pages.results.many import points
+from pages.results.many import own_layouts_of_points, points
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -34,7 +34,7 @@ def describe(sweep: Sweep) -> list[Block]:
         text = _training_verdict(sweep, plan, best, able)
     else:
         text = _serving_verdict(sweep, plan, best)
-    return [verdict(text, bool(best), sweep.warnings), *points(sweep)]
+    return [verdict(text, bool(best), sweep.warnings, own_layouts_of_points(sweep)), *points(sweep)]
 
 
 def _is_trained(point: SweepPoint | ServingPoint) -> TypeIs[SweepPoint]:

@@ -30,11 +30,13 @@ def held(answer: str) -> str:
     blocks = _blocks(parts.lead)
     if sum(map(_lines, blocks)) <= LINES:
         return answer
-    room = LINES - sum(_lines(block) for block in blocks if _stays(block))
+    pairs = [_one_line(block) if block.startswith(READ_AS) else (block, "") for block in blocks]
+    room = LINES - sum(_lines(block) for block, _ in pairs if _stays(block))
     kept: list[str] = []
     moved: list[str] = []
-    for place, block in enumerate(blocks):
-        first, rest = (block, "") if _stays(block) or _lines(block) <= room else _cut(block, room, parts.details)
+    for place, (block, left) in enumerate(pairs):
+        fits = _stays(block) or _lines(block) <= room
+        first, rest = (block, left) if fits else _cut(block, room, parts.details)
         if not first and (place == 0 or fold.tone_of(block) or not any(map(_says, kept))):
             # A verdict, and what hurts, stay.
             first, rest = block, ""
@@ -43,6 +45,12 @@ def held(answer: str) -> str:
         moved.append(rest)
     behind = "\n\n".join(filter(None, [*moved, parts.details]))
     return "\n\n".join(filter(None, [*kept, fold.written(behind) if behind else ""]))
+
+
+def _one_line(readings: str) -> tuple[str, str]:
+    """How words were read in one line, and what is left of it."""
+    first, rest = _beginning("", "", _CLAUSE.split(readings), " ", 1, " …") or (readings, "")
+    return first, f"{READ_AS} {rest}" if rest else ""
 
 
 def _says(block: str) -> bool:

@@ -73,7 +73,7 @@ def _block(block: Block) -> str:
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'
         case page_blocks.Steps():
             return f'<p class="next">{escape(block.line)}</p>'
-        case page_blocks.Folded(inner):
+        case page_blocks.Folded(inner) | page_blocks.Brief(inner):
             return f"<details><summary>Details</summary>\n{render(inner)}\n</details>"
 
 

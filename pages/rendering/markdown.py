@@ -48,7 +48,7 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
             return f"{'#' * level} {_line(title)}\n\n{render(inner, pictures, level + 1)}"
         case page_blocks.Steps():
             return block.line
-        case page_blocks.Folded(inner):
+        case page_blocks.Folded(inner) | page_blocks.Brief(inner):
             return fold.written(render(inner, pictures, level))
 
 

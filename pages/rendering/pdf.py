@@ -119,7 +119,7 @@ def _block(document: _Document, block: Block, cards: bool = False, level: int = 
             _section(document, title, inner, level)
         case page_blocks.Steps():
             document.words(block.line, colour=_SOFT)
-        case page_blocks.Folded(inner):
+        case page_blocks.Folded(inner) | page_blocks.Brief(inner):
             for part in inner:
                 _block(document, part, level=level)
 

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from pages import blocks as page_blocks
-from pages.blocks import Block, ranked, value_of
+from pages.blocks import Block, ranked, unfolded, value_of
 from pages.rendering.clean import clean, one_line
 from pages.rendering.plotting import draw
 from pages.rendering.prose import laid_out
@@ -47,8 +47,8 @@ def rendered(blocks: Sequence[Block], details: bool = True) -> str:
 
 
 def render(blocks: Sequence[Block], width: int, colour: bool = False, details: bool = True) -> str:
-    """The page as text, a blank line between blocks, the lead before the `details`; no line is wider than `width` but
-    for texts kept as they are."""
+    """The page as text, a blank line between blocks, its first lines alone or with the `details`; no line is wider than
+    `width` but for texts kept as they are."""
 
     def dress(text: str, *codes: str) -> str:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if colour and codes and text else text
@@ -75,15 +75,14 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
                 return titled(title, render(inner, width, colour))
             case page_blocks.Steps():
                 return "\n".join(dress(line, _DIM) for line in textwrap.wrap(block.line, width))
-            case page_blocks.Folded(inner):
+            case page_blocks.Folded(inner) | page_blocks.Brief(inner):
                 return render(inner, width, colour)
 
     def titled(title: str, text: str) -> str:
         head = "\n".join(dress(line, _BOLD) for line in textwrap.wrap(one_line(title), width))
         return f"{head}\n{text}" if head else text
 
-    lead, behind = ranked(blocks)
-    texts = map(body, (*lead, *(behind if details else ())))
+    texts = map(body, unfolded(blocks) if details else ranked(blocks)[0])
     return "\n\n".join(text for text in texts if text)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.layouts.strategies import AppliedStrategies, StrategyRow
 
 _LAYOUT: Column = ("layout", "summary")
+_OWN = "Each in its own best layout."
+# Fields that a layout is told by.
+_SPLITS = ("layout.", "workload.micro_batch", "workload.global_batch")
 # Prices of these days say nothing of their age.
 _OLD: Column = ("price of", lambda row: price_day(row.price_date, row.stale) if row.stale else NONE)
 _TRAINED: list[Column] = ["step_s", "tokens_per_s", "mfu", "per_device_bytes", "fits"]
@@ -38,7 +41,7 @@ _SERVED: list[Column] = [
     _OLD,
 ]  # fmt: skip
 _OF_A_RUN: list[Column] = [
-    "step_s", "tokens_per_s", "hours", "usd", "mfu", "per_device_bytes", "fits", "usd_per_million_tokens",
+    "hours", "usd", "tokens_per_s", "step_s", "mfu", "per_device_bytes", "fits", "usd_per_million_tokens",
     _OLD,
 ]  # fmt: skip
 
@@ -46,8 +49,9 @@ _OF_A_RUN: list[Column] = [
 def compare(result: Comparison) -> list[Block]:
     conclusions = list(result.conclusions)
     head = conclusions.pop(0) if conclusions else "No scenario can be estimated."
+    more = " ".join(filter(None, (doubt_words(untold(result, "rate")), own_layouts(result))))
     return [
-        Headline(head, _able(result), doubt_words(untold(result, "rate")), beware=_in_doubt(result)),
+        Headline(head, _able(result), more, beware=_in_doubt(result)),
         *side_by_side(result, f"Against {result.baseline}" if result.baseline else ""),
         *notes("What matters", conclusions),
         *differences(result),
@@ -70,12 +74,12 @@ def _able(result: Comparison) -> bool | None:
 
 
 def side_by_side(result: Comparison, title: str = "", asked: str = "") -> list[Block]:
-    """A row a scenario; the fastest stands out, or where a figure was `asked` about, whose column is the first then,
-    the one that has the least of it."""
-    own = [*_changing(result.rows), *_OF_A_RUN] if result.kind == "training" else _SERVED
-    first: list[Column] = [asked] if asked else []
-    columns: list[Column] = [("scenario", "name"), *first, "speedup", *(name for name in own if name != asked), _LAYOUT,
-                             ("why not", "error")]  # fmt: skip
+    """A row a scenario; the fastest stands out, or where a figure was `asked` about, whose column is the first of the
+    figures then, the one that has the least of it."""
+    own = _OF_A_RUN if result.kind == "training" else _SERVED
+    first: list[Column] = [*_changing(result.rows), *([asked] if asked else [])]
+    columns: list[Column] = [("scenario", "name"), *first, "speedup", *(name for name in own if name != asked),
+                             *_same(result.rows), ("why not", "error")]  # fmt: skip
     least = least_of(result, asked)[:1] if asked else []
     leader = least[0].name if least else result.leader
     strong = [place for place, row in enumerate(result.rows) if row.name == leader]
@@ -112,7 +116,7 @@ def sweep(result: Sweep) -> list[Block]:
         speed = _speed(result.best)
         sentence = f"Best of {len(result.points)}: {at}" + (f", {rate(speed)} tokens/s." if speed else ".")
     return [
-        in_doubt(sentence, bool(result.best), result.warnings),
+        in_doubt(sentence, bool(result.best), result.warnings, own_layouts_of_points(result)),
         *points(result),
         *map(Chart, sweep_plots(result)),
         *tail(result.warnings, result.assumptions, result.evidence),
@@ -122,13 +126,10 @@ def sweep(result: Sweep) -> list[Block]:
 def points(result: Sweep) -> list[Block]:
     """A row a point; over devices with what is left of the speed of each."""
     axes: list[Column] = [_swept(field) for field in result.fields]
-    columns = (
-        _SERVED
-        if _serves(result)
-        else [*_changing(result.points, result.fields), *_TRAINED, "usd_per_million_tokens", _OLD]
-    )
+    figures = _SERVED if _serves(result) else [*_TRAINED, "usd_per_million_tokens", _OLD]
+    columns = [*_changing(result.points, result.fields), *figures]
     against: list[Column] = ["speedup", *(["scaling_efficiency"] if "cluster.count" in result.fields else [])]
-    told = table(result.points, [*axes, *columns, *against, _LAYOUT, ("why not", "why")])
+    told = table(result.points, [*axes, *columns, *against, *_same(result.points), ("why not", "why")])
     # What it runs over stays however narrow it is.
     names = [field_name(field) for field in result.fields]
     return [
@@ -139,12 +140,34 @@ def points(result: Sweep) -> list[Block]:
 
 
 def _changing(rows: Sequence[Any], fields: Sequence[str] = ()) -> list[Column]:
-    """The framework where it is not the same for all, and not what they are about."""
-    names = {row.framework for row in rows if row.framework}
+    """The framework and the layout where they are not the same for all, and not what they are about: figures are not of
+    one run then."""
+    names = {name for row in rows if (name := getattr(row, "framework", None))}
     about = "workload.framework" in fields or any(
         name in str(getattr(row, "name", "")) for row in rows for name in names
     )
-    return ["framework"] if len(names) > 1 and not about else []
+    return [*(["framework"] if len(names) > 1 and not about else []), *([] if _same(rows) else [_LAYOUT])]
+
+
+def _same(rows: Sequence[Any]) -> list[Column]:
+    """The layout where all have one."""
+    return [_LAYOUT] if _layouts(rows) < 2 else []
+
+
+def _layouts(rows: Sequence[Any]) -> int:
+    return len({row.summary for row in rows if row.summary})
+
+
+def own_layouts(result: Comparison) -> str:
+    """That the scenarios differ in layouts that were left open."""
+    open_ones = (row for row in result.differences if row.chosen and row.field.startswith(_SPLITS))
+    return _OWN if result.kind == "training" and any(open_ones) else ""
+
+
+def own_layouts_of_points(result: Sweep) -> str:
+    """That the points differ in layouts that were left open."""
+    fixed = _serves(result) or any(path.startswith(_SPLITS) for path in result.fields)
+    return _OWN if not fixed and _layouts(result.points) > 1 else ""
 
 
 def _swept(field: str) -> Column:

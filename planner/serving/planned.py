@@ -38,6 +38,8 @@ from planner.serving.step import bottleneck, queue, step_limits
 
 _GOALS: dict[str, Goal] = {"throughput": "throughput", "cost": "cost", "time": "latency", "memory": "throughput"}
 _SEARCHED = "the best of the layouts searched"
+# What prompts have beside text; how large images are is told where there are some.
+_PICTURES = frozenset({"images", "video_frames"})
 
 
 @dataclass(frozen=True)
@@ -152,12 +154,16 @@ def _settings(served: Served) -> Iterator[tuple[str, Any, str]]:
         "cuda_graph": f"{of}: {'on' if job.graphs else 'off'}",
         "max_batch": of,
         "max_batched_tokens": of,
+        "images": "prompts of text alone",
+        "video_frames": "prompts of text alone",
     }
+    sees = job.architecture.multimodal or job.architecture.vision is not None
+    unused = {"image_size"} if sees else _PICTURES | {"image_size"}
     filled = {
         "max_batch": int(min(candidates.max_batch[entry], 1e9)),
         "max_batched_tokens": int(min(candidates.max_tokens[entry], 1e9)),
     }
-    for name in type(workload).model_fields:
+    for name in (name for name in type(workload).model_fields if name not in unused):
         value = filled.get(name, getattr(workload, name))
         drafts = name != "acceptance" or bool(workload.speculative_tokens)
         if value is not None and drafts and name not in served.asked.inference.model_fields_set | {"kind"}:

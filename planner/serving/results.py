@@ -117,7 +117,7 @@ class ServingEstimate(Warned):
     waiting: float | None = Field(description="Requests that wait for room at once; null where all came at once.")
     time: ServingTime
     bottleneck: str = Field(
-        description="weights bandwidth, cache bandwidth, compute, communication, host, prompts or KV cache."
+        description="reading weights, reading the KV cache, compute, communication, host, prompts or KV cache."
     )
     limits: list[TimeLimit] = Field(description="What a step waits for, the most first.")
     meets_slo: bool | None = Field(description="Null where no limit of latency was set.")

@@ -7,8 +7,9 @@ from estimator.serving.estimates import ServingEstimates, most_running
 from estimator.serving.passes import PassTime
 
 WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL, ROOM = (
-    "weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill", "KV cache",
+    "reading weights", "reading the KV cache", "compute", "communication", "host", "prefill", "KV cache",
 )  # fmt: skip
+WAITED_FOR = (WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL)
 _MANY = 1.05
 
 
@@ -24,7 +25,7 @@ def step_limits(job: ServingJob, estimates: ServingEstimates, index: int) -> dic
     generating = steady.generating
     running = float(steady.running[index]) / min(float(deployments.pp[index]), max(1.0, float(steady.running[index])))
     rows = running * job.checked_tokens
-    seconds: dict[str, float] = dict.fromkeys((WEIGHTS, CACHE, COMPUTE, LINKS, HOST, PREFILL), 0.0)
+    seconds: dict[str, float] = dict.fromkeys(WAITED_FOR, 0.0)
     seconds[_matmul_bound(job, estimates, index, rows)] += float(generating.matmul[index])
     seconds[_attention_bound(job, estimates, index)] += float(generating.attention[index])
     seconds[LINKS] += float(generating.collective[index])

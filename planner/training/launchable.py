@@ -7,7 +7,7 @@ from contextlib import suppress
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import label
-from knowledge.offers import is_unstarted, runs_on
+from knowledge.offers import is_unstarted, movable_to, runs_on
 from launchers.choice import frameworks_started, usual_program
 from launchers.render import render, unsaid
 from planner.fields import value_at
@@ -19,7 +19,8 @@ _MOST_CHANGES = 6
 
 def unlaunched(asked: Plan, planned: Planned) -> list[str]:
     """A warning where no files are written of what was asked: every program of every framework that runs on the devices
-    refuses what was given, or the devices. What nobody gave is chosen otherwise when files are written."""
+    refuses what was given, or the devices. What nobody gave is chosen otherwise when files are written; that it is
+    another framework, whose speed is another, is told."""
     plan, stated = planned.settled_plan, asked.given()
     device = planned.job.machine.accelerator
     if is_unstarted(planned.job.framework.name):
@@ -28,9 +29,10 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
     if first is None:
         return []
     if value_at(stated, "workload.framework") in (None, "auto"):
-        others = (plan.patch({"workload.framework": name}) for name in frameworks_started() if runs_on(name, device))
-        if any(_refused(other, stated) is None for other in others):
-            return []
+        names = [*movable_to(planned.job), *(name for name in frameworks_started() if runs_on(name, device))]
+        others = (name for name in names if _refused(plan.patch({"workload.framework": name}), stated) is None)
+        if other := next(others, None):
+            return [f"no launch files for this run with {planned.job.framework.name}; with {other} there are"]
     what = f"such a run on {device.name}: {label(first.field)}: {first.problem}"
     return [f"Shardwise writes no launch files for {what}"]
 

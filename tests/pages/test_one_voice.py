@@ -94,7 +94,7 @@ def test_every_figure_reads_the_same_on_every_face(name: str) -> None:
     assert said
     faces = {
         "command line": plain(terminal.render(blocks, WIDTH)),
-        "card": plain(page(result(name), WIDTH, colour=False).plain),
+        "card": plain(page(result(name), WIDTH, colour=False).whole().plain),
         "markdown": plain(markdown.render(blocks)),
         "report": plain(html.render(blocks)),
     }

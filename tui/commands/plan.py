@@ -8,7 +8,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from pages.answers.page import page_of
-from pages.blocks import Block, Chart, Headline, Text, ranked
+from pages.blocks import Block, Chart, Headline, Text, ranked, unfolded
 from pages.rendering import markdown, terminal
 from planner.results import FitCheck
 from tools.registry import find
@@ -49,8 +49,7 @@ def show(blocks: list[Block], arguments: argparse.Namespace) -> None:
     if arguments.brief:
         blocks = [block for block in blocks if isinstance(block, Headline)] or _verdicts(blocks) or blocks[:1]
     if arguments.md:
-        lead, details = ranked(blocks)
-        print(markdown.render([*lead, *(details if arguments.why else ())]))
+        print(markdown.render(unfolded(blocks) if arguments.why else ranked(blocks)[0]))
         return
     paged(terminal.rendered(blocks, details=arguments.why))
     # A hint is for people: who reads a pipe knows what to ask for.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+from textual import events
 from textual.containers import Vertical
 from textual.geometry import Region
 from textual.strip import Strip
@@ -46,25 +48,34 @@ def _drawn(markdown: str) -> list[MarkdownBlock]:
     return [MarkdownBlock(block) for block in [*blocks, rest] if block.strip()]
 
 
+class FoldLine(Static):
+    """Says that there are details, and whether they are `opened`; a click opens or closes them, as `toggle` does."""
+
+    def __init__(self, toggle: Callable[[], None]) -> None:
+        super().__init__("", markup=False)
+        self.toggle = toggle
+        self.says(False)
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.toggle()
+
+    def says(self, opened: bool) -> None:
+        self.update(f"{'▾' if opened else '▸'} Details (F10)")
+
+
 class Behind(Ground):
     """The details of an answer, closed until they are asked for."""
 
     def __init__(self, *blocks: MarkdownBlock) -> None:
         self.inner = Ground(*blocks, classes="inner")
-        self.title = Static(self._words(False), classes="title", markup=False)
+        self.title = FoldLine(self.toggle)
         super().__init__(self.title, self.inner)
-
-    @staticmethod
-    def _words(opened: bool) -> str:
-        return f"{'▾' if opened else '▸'} Details (F10)"
 
     def toggle(self) -> None:
         opened = not self.has_class("-open")
         self.set_class(opened, "-open")
-        self.title.update(self._words(opened))
-
-    def on_click(self) -> None:
-        self.toggle()
+        self.title.says(opened)
 
 
 class Answer(Vertical):

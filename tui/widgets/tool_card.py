@@ -1,4 +1,4 @@
-"""A tool call: one line while folded; opened, its arguments and its result as a table (or why it failed)."""
+"""A tool call: one line while folded; opened, its result as a page (or its arguments, and why it failed)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ from knowledge.figures import seconds as written_seconds
 from pages.rendering.clean import arguments_line, clean, one_line
 from tui.jsonout import to_json
 from tui.result_page import page
+from tui.widgets.messages import FoldLine
 
 Data = Mapping[str, Any]
 
 
 class ToolCard(Collapsible):
-    """`opened` shows the result as soon as it is there. `said` stands in for the result of an earlier conversation."""
+    """`opened` shows the first lines of the result as soon as it is there, as an answer has them, with all else behind
+    `details`; a card that is opened by hand shows the whole."""
 
     def __init__(self, name: str, arguments: Data, *, opened: bool = False) -> None:
         self.tool = one_line(name)
         self.arguments = arguments
         self.result: BaseModel | None = None
         self.detail = Static(self._arguments(), markup=False)
+        self.fold = FoldLine(self.toggle)
+        self.fold.display = False
         self.opened = opened
+        self._whole = not opened
         self._drawn = 0
-        super().__init__(self.detail, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
+        super().__init__(self.detail, self.fold, collapsed=True, collapsed_symbol="▸", expanded_symbol="▾")
         self._retitle("…")
 
     def finish(self, error: str | None, seconds: float | None, result: BaseModel | None = None, text: str = "") -> None:
@@ -50,6 +55,11 @@ class ToolCard(Collapsible):
         elif not self.collapsed:
             self._draw()
 
+    def toggle(self) -> None:
+        """Shows the details, or the first lines again."""
+        self._whole, self.collapsed = not self._whole, False
+        self._draw()
+
     def stop(self) -> None:
         if not self.has_class("-done") and not self.has_class("-failed"):
             self._retitle("stopped")
@@ -69,8 +79,10 @@ class ToolCard(Collapsible):
 
         self._drawn = self.size.width
         width = max((self.size.width or self.app.size.width) - 6, 40)
-        text = page(self.result, width, colour=not self.app.no_color)
-        self.detail.update(Content.from_rich_text(text))
+        drawn = page(self.result, width, colour=not self.app.no_color)
+        self.fold.display = self.opened and drawn.folds
+        self.fold.says(self._whole)
+        self.detail.update(Content.from_rich_text(drawn.whole() if self._whole else drawn.first()))
 
     def _arguments(self) -> str:
         return clean(to_json(self.arguments, indent=2)) if self.arguments else ""

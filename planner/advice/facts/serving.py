@@ -6,8 +6,7 @@ import math
 
 from planner.advice.facts.plan import Facts, machine_facts, model_facts, plain, plan_facts
 from planner.serving.planned import Served, finite, memory_of
-
-_LIMITS = ("weights bandwidth", "cache bandwidth", "compute", "communication", "host", "prefill")
+from planner.serving.step import WAITED_FOR
 
 
 def serving_facts(served: Served) -> Facts:
@@ -20,7 +19,7 @@ def serving_facts(served: Served) -> Facts:
     running = float(steady.running[entry] * deployments.lanes[entry])
     workload = job.inference
     context = workload.prompt_len + workload.output_len
-    facts |= {f"time.share.{plain(name)}": served.limits.get(name, 0.0) / step_s for name in _LIMITS}
+    facts |= {f"time.share.{plain(name).lower()}": served.limits.get(name, 0.0) / step_s for name in WAITED_FOR}
     capacity = memory.capacity_bytes
     facts |= {
         f"memory.share.{name}": value / capacity if capacity else None for name, value in memory.components.items()
