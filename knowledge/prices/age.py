@@ -6,6 +6,7 @@ from datetime import date
 from functools import lru_cache
 
 FRESH_DAYS = 90
+_OLD = "(old)"
 
 
 def dated(price_date: str | None, day: date) -> str:
@@ -40,7 +41,12 @@ def price_day(price_date: str | None, stale: bool | None) -> str:
 
 
 def mark_old(text: str, stale: bool | None) -> str:
-    return f"{text} (old)" if stale else text
+    return f"{text} {_OLD}" if stale else text
+
+
+def is_marked_old(text: str) -> bool:
+    """Whether a cell of a table is marked so; faces with colours draw it amber."""
+    return text.endswith(_OLD)
 
 
 @lru_cache(maxsize=256)

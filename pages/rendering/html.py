@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from knowledge.prices.age import is_marked_old
 from pages import blocks as page_blocks
 from pages.blocks import Block, capitalised, ranked, value_of
 
@@ -102,7 +103,11 @@ def _table(table: page_blocks.Table) -> str:
 
 
 def _cells(tag: str, cells: Sequence[str], number: Sequence[bool]) -> str:
-    marks = [' class="number"' if right else "" for right in number]
+    kinds = [
+        [*(["number"] if right else []), *(["old"] if is_marked_old(cell) else [])]
+        for cell, right in zip(cells, number, strict=True)
+    ]
+    marks = [f' class="{" ".join(kind)}"' if kind else "" for kind in kinds]
     scope = ' scope="col"' if tag == "th" else ""
     return "".join(f"<{tag}{scope}{mark}>{escape(cell)}</{tag}>" for cell, mark in zip(cells, marks, strict=True))
 

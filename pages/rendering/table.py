@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
+from knowledge.prices.age import is_marked_old
 from pages.rendering.clean import one_line
 
 _GAP = 2
@@ -20,12 +21,13 @@ def table(
     width: int | None = None,
     head: Callable[[str], str] = str,
     optional: Sequence[str] = (),
+    old: Callable[[str], str] = str,
 ) -> str:
     """`rows` under `headers`, columns two spaces apart; the columns named in `right` are right-aligned.
 
     Within `width` characters words are broken over lines; where that does not do, the `optional` columns go, the
     first first; and where even that does not, each row becomes lines of `header  cell`. Without a width every row is
-    one line. `head` dresses the line of headers.
+    one line. `head` dresses the line of headers, `old` what is marked as an old price.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
@@ -34,11 +36,14 @@ def table(
             return "\n\n".join(_record(headers, row, width) for row in cells)
         kept = [i for i, header in enumerate(headers) if header != gone]
         fewer = [[row[i] for i in kept] for row in cells]
-        return table([headers[i] for i in kept], fewer, right, width, head, optional)
+        return table([headers[i] for i in kept], fewer, right, width, head, optional, old)
+
+    def dressed(cell: str, padded: str) -> str:
+        return padded.replace(cell, old(cell)) if is_marked_old(cell) else padded
 
     def line(row: Sequence[str]) -> str:
         padded = (
-            cell.rjust(room) if header in right else cell.ljust(room)
+            dressed(cell, cell.rjust(room) if header in right else cell.ljust(room))
             for cell, room, header in zip(row, widths, headers, strict=True)
         )
         return (" " * _GAP).join(padded).rstrip()

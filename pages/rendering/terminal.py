@@ -36,6 +36,11 @@ def has_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def amber(text: str) -> str:
+    """What is in doubt, as it goes to standard output."""
+    return f"\x1b[{_TONES['beware'][0]}m{text}\x1b[0m" if has_colour() else text
+
+
 def show(blocks: Sequence[Block], details: bool = True) -> None:
     """Prints the page on standard output."""
     print(rendered(blocks, details))
@@ -53,6 +58,9 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
     def dress(text: str, *codes: str) -> str:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if colour and codes and text else text
 
+    def doubtful(text: str) -> str:
+        return dress(text, *_TONES["beware"])
+
     def body(block: Block) -> str:
         match block:
             case page_blocks.Headline(text, more=more):
@@ -60,7 +68,7 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
             case page_blocks.Figures(rows, title):
                 return titled(title, facts([(row[0], value_of(row)) for row in rows], width))
             case page_blocks.Table():
-                return titled(block.title, _table(block, width, lambda line: dress(line, _DIM)))
+                return titled(block.title, _table(block, width, lambda line: dress(line, _DIM), doubtful))
             case page_blocks.Note(title, items, quiet):
                 lines = [line for item in items for line in _bullet(one_line(item), width)]
                 codes = (_DIM,) if quiet else ()
@@ -86,11 +94,11 @@ def render(blocks: Sequence[Block], width: int, colour: bool = False, details: b
     return "\n\n".join(text for text in texts if text)
 
 
-def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str]) -> str:
+def _table(block: page_blocks.Table, width: int, dim: Callable[[str], str], amber: Callable[[str], str]) -> str:
     def heads(names: Sequence[str]) -> list[str]:
         return [one_line(name) if name in block.names else one_line(name).upper() for name in names]
 
-    return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional))
+    return table(heads(block.head), block.rows, heads(block.right), width, dim, heads(block.optional), amber)
 
 
 def _verdict(text: str, more: str, width: int, dress: Callable[[str], str]) -> str:

@@ -37,13 +37,14 @@ _OF_A_RUN = ("hours", "usd", "kwh", "co2_kg")
 
 @dataclass(frozen=True)
 class Overview:
-    """`figures` maps a label to its written value; `time` is what the time of a step goes to, in seconds; `limits` says
-    of each limit of latency that was set whether it is met."""
+    """`figures` maps a label to its written value, of which `old` are at old prices; `time` is what the time of a
+    step goes to, in seconds; `limits` says of each limit of latency that was set whether it is met."""
 
     plan: Data | None = None
     memory: MemoryEstimate | ServingMemoryEstimate | None = None
     time: Mapping[str, float] | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
+    old: frozenset[str] = frozenset()
     bottleneck: str | None = None
     limits: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -75,10 +76,12 @@ def fold(overview: Overview, result: BaseModel) -> Overview:
     if overview.plan is None or not same_run(plan, overview.plan):
         overview = Overview()
     warnings = [*overview.warnings, *getattr(result, "warnings", ())]
+    rows = figure_rows(result)
     overview = replace(
         overview,
         plan=plan,
-        figures=_laid_over(overview.figures, figure_rows(result)),
+        figures=_laid_over(overview.figures, rows),
+        old=overview.old - {row[0] for row in rows} | _old_figures(result),
         warnings=tuple(dict.fromkeys(warnings)),
     )
     match result:
@@ -106,16 +109,25 @@ def figure_rows(result: BaseModel) -> list[Row]:
     serving = workload.get("kind") == "inference"
     endless = serving and not workload.get("requests")
     left_out = (*(("step_s",) if serving else ()), *(_OF_A_RUN if endless else ()))
-    parts = _parts(result)
     rows: list[Row] = []
     for key in (*_FIRST, *_MINOR):
-        part = next((part for part in parts if isinstance(getattr(part, key, None), int | float)), None)
+        part = _part_with(result, key)
         if part is None or key in left_out:
             continue
         span = _of_step(result, key) if isinstance(result, TrainingEstimate) else ""
         span = span or figures.interval(part, key)
         rows.append((figures.label(key), figures.shown(key, getattr(part, key)), span))
     return rows
+
+
+def _old_figures(result: BaseModel) -> set[str]:
+    """Labels of the money that a result has at a price that is over 90 days old, or of unknown date."""
+    parts = {key: _part_with(result, key) for key in (*_FIRST, *_MINOR) if key.startswith("usd")}
+    return {figures.label(key) for key, part in parts.items() if getattr(part, "stale", None)}
+
+
+def _part_with(result: BaseModel, key: str) -> BaseModel | None:
+    return next((part for part in _parts(result) if isinstance(getattr(part, key, None), int | float)), None)
 
 
 def latency_limit(row: LatencyLimit) -> str:

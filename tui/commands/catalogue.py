@@ -19,7 +19,7 @@ from knowledge.prices.book import hourly_by_device, prices
 from knowledge.prices.cluster_sizes import largest_cluster, largest_words
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
-from pages.rendering.terminal import screen_width
+from pages.rendering.terminal import amber, screen_width
 from planner.clock import today
 from planner.records.catalogue import most_offered_first, newest_first, sizes_of
 from tui.jsonout import write_json
@@ -154,7 +154,7 @@ def _fitted(
 ) -> str:
     """The table in the width of the terminal; in a pipe a row stays a line, for grep."""
     width = screen_width() if sys.stdout.isatty() else None
-    return table(headers, rows, right, width, optional=optional)
+    return table(headers, rows, right, width, optional=optional, old=amber)
 
 
 _CATALOGUES = {"models": _models, "hardware": _hardware, "prices": _prices}

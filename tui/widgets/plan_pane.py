@@ -323,6 +323,8 @@ class PlanPane(Vertical):
         figures = [(label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures]
         self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
         self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
+        for rows in self.query(Rows):
+            rows.doubtful = overview.old
         memory, time = overview.memory, overview.time
         held = {component(name): size for name, size in memory.components.items()} if memory else {}
         self.query_one("#memory-bar", Stack).bar = Bar(parts_of(held), memory.capacity_bytes, gib) if memory else None

@@ -12,9 +12,12 @@ from textual.widget import Widget
 
 
 class Rows(Widget):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--label"}
+    """Values of the labels in `doubtful` are in the colour of warnings."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--label", "rows--doubtful"}
 
     rows: reactive[tuple[tuple[str, str], ...]] = reactive(())
+    doubtful: reactive[frozenset[str]] = reactive(frozenset())
 
     def watch_rows(self) -> None:
         # The screen is laid out anew only for another height.
@@ -22,17 +25,20 @@ class Rows(Widget):
         self.refresh(layout=self.display and len(self._lines(width)) != height)
 
     def render(self) -> Content:
-        style = self.get_visual_style("rows--label")
-        lines = self._lines(self.content_size.width)
-        return Content("\n").join(Content.assemble((label, style), value) for label, value in lines)
+        style, doubtful = self.get_visual_style("rows--label"), self.get_visual_style("rows--doubtful")
+        return Content("\n").join(
+            Content.assemble((label, style), (value, doubtful) if name in self.doubtful else value)
+            for name, label, value in self._lines(self.content_size.width)
+        )
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines(width))
 
-    def _lines(self, width: int) -> list[tuple[str, str]]:
+    def _lines(self, width: int) -> list[tuple[str, str, str]]:
+        """(Whose line, its label where it is the first, what of the value stands there)."""
         indent = max((len(label) for label, _ in self.rows), default=0) + 1
         return [
-            ((label if first else "").ljust(indent), text)
+            (label, (label if first else "").ljust(indent), text)
             for label, value in self.rows
             for first, text in _firsts(textwrap.wrap(value, max(width - indent, 8)) or [""])
         ]
