@@ -134,9 +134,14 @@ def _report(request: ReportRequest) -> Report:
     return Report(
         title="".join(character if character.isprintable() else " " for character in name),
         blocks=told.blocks,
-        made=f"Made by Shardwise {version('shardwise')} on {today().isoformat()}. Every figure is an estimate with its "
-        "80 % interval; the evidence above says what each rests on.",
+        made=f"{made_today()} Every figure is an estimate with its 80 % interval; the evidence above says what each "
+        "rests on.",
     )
+
+
+def made_today() -> str:
+    """What stands below a page that is kept."""
+    return f"Made by Shardwise {version('shardwise')} on {today().isoformat()}."
 
 
 def _markdown(made: Report, pictures: Mapping[str, str] | None = None) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from estimator.machine.hardware import Accelerator, Machine
 from estimator.money.cost import energy_kwh
+from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
 from estimator.plan.schema import Goal
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import check_provider
-from knowledge.prices.energy import WORLD, Fact, Place, energy_assumptions
+from knowledge.prices.energy import WORLD, Fact, GridHours, Place, energy_assumptions
 from knowledge.prices.kin import alone_price, kin_price
 from planner.asked.money import CostTerms
 from planner.clock import today
@@ -24,8 +25,6 @@ from planner.money.results import CarbonElsewhere, CarbonHours, CostEstimate, Ow
 from planner.money.terms import place_of, places_of
 from planner.rejected_rows import rejected_prices_of
 from planner.result import Assumption, ProviderCost
-
-_DAY_H = 24
 
 
 @dataclass(frozen=True)
@@ -149,10 +148,16 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
             before_hour=part.before_hour,
             kg_per_kwh=mean * part.share,
             co2_kg=kwh * mean * part.share,
-            takes_days=payment.chosen.hours / ((part.before_hour - part.from_hour) % _DAY_H) if work.ends else None,
+            takes_days=_days(part, payment.chosen.hours) if work.ends else None,
         )
         for part in place_of(terms).hours
     ]
+
+
+def _days(part: GridHours, hours: float) -> float:
+    """By the calendar, of a run of so many hours that works in these of every day alone."""
+    daily = FreeHours((part.before_hour - part.from_hour) % DAY_H, WEEK_D)
+    return daily.elapsed_h(hours) / DAY_H
 
 
 def _carbon(place: Place, kwh: float) -> CarbonElsewhere:

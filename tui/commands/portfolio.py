@@ -1,4 +1,5 @@
-"""`shardwise portfolio FILE`: several runs on one cluster, from a file; their times as a page or a table in a file."""
+"""`shardwise portfolio FILE`: several runs on one cluster, from a file; their times on the
+terminal, as a page with a picture and as a table in a file."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.files import parsed, read_stream, read_text, write_file
+from pages.blocks import Text
+from pages.rendering import html
+from pages.report.report import made_today
 from pages.results.portfolio import as_csv
 from pages.results.portfolio import portfolio as page
 from planner import requests
@@ -30,6 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
         result = schedule_runs(request)
     if arguments.csv is not None:
         write_file(Path(arguments.csv), as_csv(result), arguments.overwrite, "--csv")
+    if arguments.html is not None:
+        # The timeline is a picture there.
+        blocks = [block for block in page(result) if not isinstance(block, Text)]
+        shown = html.page(f"{len(request.runs)} runs on one cluster", blocks, made_today())
+        write_file(Path(arguments.html), shown, arguments.overwrite, "--html")
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:

@@ -111,3 +111,14 @@ def test_the_length_of_the_run_has_to_be_known() -> None:
 def test_an_impossible_price_is_refused(price: Any) -> None:
     with pytest.raises(PlanError, match=r"^usd_per_device_hour: "):
         call("estimate_cost", FLAT | {"usd_per_device_hour": price})
+
+
+@pytest.mark.parametrize("tokens", [1e7, 2e9, 2e10])
+def test_a_run_that_works_at_some_hours_of_the_day_ends_in_the_last_of_them(tokens: float) -> None:
+    """Six hours fit into those from 10:00 to 16:00 of one day, and seven end an hour into the next day's."""
+    plan = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 8, "dataset_tokens": tokens}
+    bill = call("estimate_cost", plan | {"region": "California"})
+    assert len(bill["co2_by_hours"]) == 4
+    for row in bill["co2_by_hours"]:
+        days, rest = divmod(bill["hours"], (row["before_hour"] - row["from_hour"]) % 24)
+        assert row["takes_days"] == pytest.approx((24 * days + rest) / 24, rel=1e-6)
