@@ -93,18 +93,22 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         done, free = figures.held(row, "elapsed_hours"), f"{each} hours a day"
         free += f", {days} days a week" if days < _DAYS_OF_A_WEEK else ""
         kept.append(f"Done {done} after the start, with machines free {free}.")
-    if (use := next((row.credits for row in rows if isinstance(row, CostEstimate) and row.credits), None)) is not None:
+    bill = next((row for row in rows if isinstance(row, CostEstimate) and row.credits), None)
+    if bill is not None and (use := bill.credits) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
-        words.append(_credit_words(use))
+        words.append(_credit_words(use, bill))
     return LimitWords(broken, doubtful, kept)
 
 
-def _credit_words(use: CreditUse) -> str:
+def _credit_words(use: CreditUse, bill: CostEstimate) -> str:
     credits = f"Credits until {use.end}" if use.end else "Credits"
+    # What the days that are left pay for depends on when it begins.
+    begun = ", begun tomorrow" if use.hours_left is not None and use.hours_left < bill.high_hours else ""
+    stored = (bill.usd_total or 0.0) - (bill.usd or 0.0) >= CENT
     if use.left_usd >= CENT:
-        whole = figures.usd(use.paid_usd + use.left_usd)
+        whole = f"{figures.usd(use.paid_usd + use.left_usd)}{', storage included' if stored else ''}{begun}"
         return f"{credits} cover {figures.usd(use.paid_usd)} of {whole}; {figures.usd(use.left_usd)} is left to pay."
     if use.high_left_usd >= CENT:
-        return f"{credits} probably cover all of it; up to {figures.usd(use.high_left_usd)} may be left to pay."
+        return f"{credits} probably cover all of it{begun}; up to {figures.usd(use.high_left_usd)} may be left to pay."
     rest = f"; {figures.usd(use.lost_usd)} of them is not used" if use.lost_usd >= CENT else ""
     return f"{credits} cover all of it{rest}."

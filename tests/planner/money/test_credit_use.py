@@ -9,8 +9,11 @@ import pytest
 
 from estimator.errors import PlanError
 from estimator.money.cost import paid_by_credits
+from pages.blocks import Headline
+from pages.results.of_results import VIEWS
 from planner import clock
 from tools import call
+from tools.registry import find
 
 RUN: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "method": "full", "stage": "sft",
                        "dataset_tokens": 2e10}  # fmt: skip
@@ -19,6 +22,19 @@ RUN: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 
 def cost(**more: Any) -> dict[str, Any]:
     with clock.on(date(2026, 11, 27)):
         return call("estimate_cost", RUN | more)
+
+
+def test_what_the_days_left_pay_is_told_with_when_it_begins_and_what_else_is_paid() -> None:
+    """The first line has one total and the bill another, which leaves storage out."""
+    stored = {"checkpoints_kept": 9, "usd_per_gb_month": 1.0}
+    for end, kept, begun in (("2026-11-29", {}, True), ("2027-11-27", stored, False)):
+        asked = RUN | {"credits_usd": 500, "credits_end": end} | kept
+        with clock.on(date(2026, 11, 27)):
+            bill: Any = find("estimate_cost").run(asked)
+        head = next(block for block in VIEWS["CostEstimate"](bill) if isinstance(block, Headline))
+        assert ("begun tomorrow" in head.text) == begun
+        assert (bill.usd_total > bill.usd) == bool(kept)
+        assert ("storage included" in head.text) == bool(kept)
 
 
 def test_they_pay_no_more_than_there_is_and_nothing_after_their_end() -> None:
