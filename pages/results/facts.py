@@ -174,11 +174,16 @@ def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: s
     return f"**Buy {devices}, used {every}**: {pays}; renting for {span} costs {rents}."
 
 
+def _span(span_h: float) -> str:
+    years, rest = divmod(span_h, HOURS_PER_YEAR)
+    return _SPANS.get(span_h) or (f"{whole(round(years))} years" if years and not rest else hours(span_h))
+
+
 def _for_a_time(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, kept_h: float) -> str:
     """Whether to rent or to buy what is needed for so long and sold then."""
-    kept = _SPANS.get(kept_h) or hours(kept_h)
+    kept = _span(kept_h)
     always = bill.hours_per_year == HOURS_PER_YEAR
-    span = _SPANS.get(bill.hours) or hours(bill.hours) if always else f"{whole(round(bill.hours))} hours of use"
+    span = _span(bill.hours) if always else f"{whole(round(bill.hours))} hours of use"
     span += "" if always else f" in {kept}"
     owning = f"{usd(owned.usd)} ({usd(owned.capex_usd)}, sold after {kept})"
     rents = f"{known(row.usd, usd)} at {row.provider}"

@@ -128,16 +128,16 @@ def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
 
 def sort_of(ask: Asked) -> Sort:
     """By the plan's objective where it names one. A deadline says how fast is fast enough, so that the cheapest that
-    meets it comes first; a budget alone what may be spent, so that the fastest run within it does. Of a run whose
-    length is not known more devices always take less time for the same money, so that cost alone decides."""
-    goal = ask.plan.goal
+    meets it comes first; a budget alone what may be spent, so that the fastest run or deployment within it does. Of a
+    run whose length is not known more devices always take less time for the same money, so that cost alone decides."""
+    goal, known = ask.plan.goal, ask.ends or isinstance(ask.plan.workload, Inference)
     if "objective" in goal.model_fields_set:
         return _SORTS[goal.objective]
     if ask.deadline_h is not None:
         return "cost"
-    if ask.ends and ask.max_usd is not None:
+    if known and ask.max_usd is not None:
         return "time"
-    return "balanced" if ask.ends or isinstance(ask.plan.workload, Inference) else "cost"
+    return "balanced" if known else "cost"
 
 
 def recommended(ask: Asked, sort: Sort, limit: int) -> Recommended:
