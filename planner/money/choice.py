@@ -7,11 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from estimator.money.ownership import HOURS_PER_YEAR
-from knowledge.figures import percent, shown, usd
+from knowledge.figures import percent, shown, usd, whole
 from knowledge.prices.age import dated, old_words
 from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.money.offers import LOOK_UP, PriceKind, apart, cheapest, of_strangers
+from planner.money.offers import LOOK_UP, PriceKind, apart, cheapest, of_strangers, usd_of
 from planner.money.results import CostPart, OwnedCost
 from planner.result import Assumption, ProviderCost
 
@@ -131,10 +131,21 @@ def choose(
         field="instance" if named else "goal.provider", value=f"{best.provider} {best.instance}", why=why
     )
     parts = _rented(rate, hours, f"{best.instances} x {best.instance}", every)
-    warnings = doubts_of(best, price_date, devices, kind, hours.clock)
+    warnings = [*doubts_of(best, price_date, devices, kind, hours.clock), *_stated(best, rows, kind)]
     return Chosen(
         kind, rate, *hours.ends, row=best, price_date=price_date, parts=parts, assumptions=[chosen], warnings=warnings
     )
+
+
+def _stated(best: ProviderCost, rows: list[ProviderCost], kind: PriceKind) -> list[str]:
+    """What the cheapest that states so large a cluster asks, where the chosen one states none."""
+    if not best.size_open:
+        return []
+    row = cheapest([row for row in rows if row.joined and not row.size_open], kind)
+    paid = None if row is None else usd_of(row, kind)
+    if row is None or paid is None or row.most_devices is None:
+        return []
+    return [f"{row.provider} states clusters of up to {whole(row.most_devices)}, where it would be {usd(paid)}"]
 
 
 def _rented(rate: float, hours: Hours, what: str, every_minutes: float | None) -> list[CostPart]:

@@ -100,6 +100,10 @@ def speedups(run: PaidRun) -> list[Saving]:
         # Where it is late, of each way the cheapest that is in time: 128 devices where 512 would be sooner.
         in_time = [saving for saving in tried if saving.hours <= deadline_h and saving.way in best]
         best |= _best(in_time, lambda saving: saving.usd, math.inf)
+        if not any(saving.way != "model" for saving in in_time):
+            # Neither alone is soon enough: another framework on more devices.
+            both = (saving for saving in _each(run, _framework_and_devices(run.planned)) if saving.hours <= deadline_h)
+            best |= _best(both, lambda saving: saving.usd, math.inf)
     for saving in best.values():
         more = saving.usd - (run.chosen.usd or 0.0)
         if not saving.gives_up:
@@ -173,6 +177,13 @@ def _other_prices(run: PaidRun) -> Iterator[Saving]:
 def _frameworks(planned: Planned) -> Iterator[_Way]:
     for name in other_frameworks(planned.job):
         yield _Way("framework", name, "another framework", {"workload.framework": name, **OPEN_LAYOUT})
+
+
+def _framework_and_devices(planned: Planned) -> Iterator[_Way]:
+    for name in _frameworks(planned):
+        for more in _more_devices(planned):
+            changes = more.changes | name.changes
+            yield _Way("devices", f"{more.what} with {name.what}", name.gives_up, changes, elsewhere=True)
 
 
 def _settings(planned: Planned) -> Iterator[_Way]:

@@ -122,3 +122,17 @@ def test_more_money_buys_what_it_pays_for() -> None:
     tokens = [next(row for row in bill.bought if row.way == "data").patch for bill in (less, more)]
     assert 1e9 < tokens[0]["workload.dataset_tokens"] < tokens[1]["workload.dataset_tokens"]
     assert any(row.way == "model" for row in more.bought)
+
+
+def test_what_is_late_by_each_way_alone_is_in_time_by_two() -> None:
+    """A smaller model was all that was named, where another framework on more devices is soon enough."""
+    plan = _plan("llama-3.1-70b", 32, dataset_tokens=5e9).patch({"goal.deadline_h": 10.0})
+    cost = bill_of(plan, CostTerms.model_validate({}))
+    in_time = [row for row in cost.faster if row.within_deadline and row.way != "model"]
+    assert in_time
+    for row in in_time:
+        assert row.patch["workload.framework"]
+        assert row.patch["cluster.count"] > 32
+        run = run_of(plan_training(plan.patch(row.patch)))
+        assert run is not None
+        assert row.hours == pytest.approx(run.hours)
