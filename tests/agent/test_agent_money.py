@@ -206,4 +206,4 @@ def test_what_would_change_the_choice_is_in_its_first_lines() -> None:
 def test_an_api_is_weighed_against_a_deployment_for_the_load_of_a_month() -> None:
     (turn,) = talk(["is it cheaper to use an API for gpt-oss-120b with 3 billion output tokens a month?"])
     assert [call.name for call in turn.calls][-1] == "estimate_cost"
-    assert "than an API" in turn.answer.splitlines()[0]
+    assert " over an API (" in turn.answer.splitlines()[0]
