@@ -82,8 +82,9 @@ def _bases(text: str) -> list[str]:
     """Configs that one stands on: its `defaults`, one or a list."""
     block = re.search(r"^defaults:((?: *[^\n]*)(?:\n[ -]+[^\n]*|\n *#[^\n]*)*)", text, re.MULTILINE)
     said = re.sub(r"(^|\s)#.*", "", block[1], flags=re.MULTILINE) if block else ""
-    names = re.findall(r"(?<![\w.:/-])[A-Za-z][\w./-]*(?=\s|,|\]|$)", said)
-    return [f"{name.removesuffix('.yaml')}.yaml" for name in names]
+    # Hydra leaves the ending out.
+    plain = re.findall(r"^\s*-\s*([A-Za-z][\w/-]*)\s*$", said, re.MULTILINE)
+    return re.findall(r"[\w./-]+\.yaml\b", said) + [f"{name}.yaml" for name in plain]
 
 
 def files_of(folder: Path, row: Row) -> dict[str, str] | None:
