@@ -138,7 +138,7 @@ def _doubts(served: Served) -> list[str]:
     texts += unmeasured(job)
     if per_replica(served.estimates, served.entry) > job.machine.fast_domain:
         texts.append("one replica spans several nodes: its speed depends on the network between them")
-    return [*texts, *rejected_rows_of(device.id, job.architecture.id)]
+    return [*texts, *job.architecture.notes, *rejected_rows_of(device.id, job.architecture.id)]
 
 
 def unmeasured(job: ServingJob) -> list[str]:

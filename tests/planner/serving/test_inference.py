@@ -218,3 +218,13 @@ def test_one_call_is_quick() -> None:
         call("estimate_inference", SERVE)
     # Calls of functions are the same on every machine: 9,400 of them take 8 ms or 11, as busy as it is.
     assert sum(entry.callcount for entry in profile.getstats()) < 10_500
+
+
+def test_what_an_unknown_kind_of_model_was_taken_as_is_told() -> None:
+    config = {
+        "model_type": "foobar", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "vocab_size": 50000,
+    }  # fmt: skip
+    found = call("estimate_inference", {**SERVE, "model": config})
+    assert any("'foobar' is not known" in text and "Llama" in text for text in found["warnings"])
+    assert not any("is not known" in text for text in estimate()["warnings"])
