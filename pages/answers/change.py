@@ -31,8 +31,8 @@ _TOLD = frozenset({
 PRICE = "price"
 """What is set of money: the run itself is the same at any of them."""
 _MOST_FIGURES = 3
-# What runs a plan, and the figures that say what another one costs.
-_PROGRAMS, _SPEEDS = ("framework", "engine"), ("hours", "tokens_per_s", "output")
+# What trains, and the figures that say what another one costs.
+FRAMEWORK, _SPEEDS = "framework", ("hours", "tokens_per_s")
 _USUAL, _NOTHING = "default", "none"
 
 
@@ -150,15 +150,14 @@ def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Bloc
         # Both in the unit of this answer.
         old = old | {"hours": figures.hours_beside(before.hours, now.hours)}
     names, keys = differing(before, now) or [], moved(before, now, first)
-    program = next((name for name in names if name in _PROGRAMS), "")
     speed = next(
         (key for key in _SPEEDS if key in now.figures and old.get(key, now.figures[key]) != now.figures[key]), ""
     )
     head: list[Block] = []
-    if program and speed:
-        # Another framework or engine is a run of its own, whatever was asked: that it is one, and what it costs.
-        names, keys = [name for name in names if name != program], [key for key in keys if key != speed]
-        text = f"{capitalised(program)} {_apart(settings[program], now.settings[program])}"
+    if FRAMEWORK in names and speed:
+        # Another framework is a run of its own, whatever was asked: that it is one, and what it costs.
+        names, keys = [name for name in names if name != FRAMEWORK], [key for key in keys if key != speed]
+        text = f"{capitalised(FRAMEWORK)} {_apart(settings[FRAMEWORK], now.settings[FRAMEWORK])}"
         faster = before.hours is not None and now.hours is not None and now.hours < before.hours
         head = [Foremost(f"{text}: {_then(old[speed], now.figures[speed])}.", beware=not faster)]
     rows = [_then(old[key], now.figures[key]) for key in keys]

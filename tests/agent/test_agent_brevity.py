@@ -71,8 +71,9 @@ def test_what_hurts_colours_the_first_line() -> None:
         first = next(line for line in text.splitlines() if line and not line.startswith("I could not place"))
         assert not first.startswith("Assumed:"), text
         # A search and a limit answer with what they found; what was refused beside a run, and files that are not of the
-        # layout that was chosen, are told before it.
-        refused = first.startswith(("I cannot do that", "⚠ **The files use another layout"))
+        # layout that was chosen or a run that moved to another framework, are told before it.
+        told_first = ("I cannot do that", "⚠ **The files use another layout", "⚠ **Framework ", "**Framework ")
+        refused = first.startswith(told_first)
         if (
             result is None
             or refused
