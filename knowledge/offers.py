@@ -13,7 +13,7 @@ from estimator.plan.schema import Plan, Training
 from estimator.plan.training.defaults import framework_choices
 from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import FOUR_BIT_RATES, Job
-from knowledge.fitted.training import framework, framework_tables
+from knowledge.fitted.training import framework, framework_tables, sharded_by
 from knowledge.machines.catalogue import accelerators
 from knowledge.machines.without_training import no_training
 from knowledge.models.catalogue import architecture
@@ -97,6 +97,18 @@ def choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str,
         packing = [choice for choice in (*able, *others) if _packs_experts(choice[0], training.software_version)]
         return [(name, "it holds experts in 4 bits too") for name, _ in packing] or able or usual
     return able or others or usual
+
+
+def other_choices(plan: Plan, first: Job) -> list[tuple[str, str]]:
+    """The frameworks that a plan is tried on where `first`, its job on the usual one, has no room, each with why: the
+    other usual ones where it leaves that open, else what the one that it names shards weights through."""
+    named, machine = plan.training.framework, first.machine
+    if named == "auto":
+        return choices(plan, machine.accelerator, machine.count)[1:]
+    sharder = sharded_by(named)
+    if not sharder or first.framework.name == sharder or machine.count == 1 or plan.layout.zero_stage is not None:
+        return []
+    return [(sharder, f"{named} shards weights through it")]
 
 
 def _packs_experts(name: str, version: str | None) -> bool:

@@ -182,8 +182,11 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     framework = job.framework
     size, reduce_bytes = framework.weights.compute_bytes, framework.gradients.reduce_bytes
     gathers = (layouts.zero_stage >= 3) & ((held.group > 1) | layouts.everything_offloaded)
+    packed = job.packed(size, _QUANTISED_BYTES[job.training.lora.quantisation])
+    # What is quantised is gathered as it is kept, packed; embeddings and head are not quantised.
+    most = held.outside * size + (held.total - held.outside) * packed
     if framework.gathering.live_parameters is not None:
-        live = np.where(gathers, np.minimum(framework.gathering.live_parameters, held.total), 0.0) * size
+        live = np.where(gathers, np.minimum(framework.gathering.live_parameters * size, most), 0.0)
         return live, live
     if not framework.gathering.live_units:
         return layouts.zeros(), layouts.zeros()
@@ -191,9 +194,6 @@ def _gathered(job: Job, layouts: Layouts, held: Held) -> tuple[Floats, Floats]:
     unit, root = held.unit, held.outside
     if framework.gathering.splits_root:
         root = np.maximum(held.outside - held.head, held.head)
-    packed = job.packed(size, _QUANTISED_BYTES[job.training.lora.quantisation])
-    # What is quantised is gathered as it is kept, packed; embeddings and head are not quantised.
-    most = held.outside * size + (held.total - held.outside) * packed
     at_head = root * (size + reduce_bytes * trains) + framework.gathering.live_units * unit * packed
     copies = framework.gathering.gathered_copies if trains else framework.gathering.live_units
     reduced = framework.gathering.reduced_copies * trains

@@ -145,6 +145,11 @@ def usual_rollout(name: str) -> str | None:
     return _profiles()["frameworks"].get(name, {}).get("rollout")
 
 
+def usual_optimizer(name: str) -> str | None:
+    """What updates weights in a framework that has a default of its own."""
+    return _profiles()["frameworks"].get(name, {}).get("optimizer_kind")
+
+
 def frameworks_known() -> tuple[str, ...]:
     """Every framework that has a profile."""
     return tuple(_profiles()["frameworks"])

@@ -15,7 +15,7 @@ from estimator.plan.training.defaults import USUAL_SEQ_LEN, UsualRun, fill, fill
 from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES
-from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_rollout
+from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_optimizer, usual_rollout
 from knowledge.jobs.images import room, seen
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import machine, no_accelerator
@@ -55,11 +55,13 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         assumptions.append(Assumption("cluster.per_node", cluster.per_node, f"usual for {accelerator.value.name}"))
     if plan.cluster.interconnect == "auto" and cluster.nodes > 1:
         assumptions.append(Assumption("cluster.interconnect", cluster.network.name, "; ".join(sentences)))
-    plan, moved = _sharding(plan, count)
+    plan, moved = _sharding(plan, count, framework_choice)
     assumptions += moved
     if framework_choice is None and training.framework == "auto":
         framework_choice = choices(plan, accelerator.value, count)[0]
     own = _own_run(plan, architecture.id, framework_choice)
+    plan, updated = _updated(plan, framework_choice)
+    assumptions += updated
     visual, of_images = seen(training, architecture)
     longer, why_longer = room(training, visual.get("visual_tokens", training.visual_tokens or 0), USUAL_SEQ_LEN)
     plan = plan.patch({"workload": visual | longer}) if visual or longer else plan
@@ -67,7 +69,7 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     workload, assumed = fill(plan, architecture, accelerator.value, count, framework_choice, own)
     settled = {"accelerator": accelerator.value.id, "count": count, "per_node": cluster.per_node}
     filled, generated = _rolled_out(plan.patch({"workload": workload, "cluster": settled}))
-    facts = optimizer(training.optimizer)
+    facts = optimizer(filled.training.optimizer)
     profile = _profile(filled, facts, cluster)
     filled, adapters = fill_adapters(filled, profile)
     factors, assumed = _calibrated(filled, profile, architecture, accelerator.value, assumed)
@@ -86,6 +88,17 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
         rate = "16-bit" if job.peak_flops else filled.training.precision
         raise PlanError("workload.precision", f"no {rate} rate is known for {accelerator.value.name}", kinds)
     return job
+
+
+def _updated(plan: Plan, choice: tuple[str, str] | None) -> tuple[Plan, list[Assumption]]:
+    """The plan with the optimizer that its framework takes by default, unless it names one, and what was assumed."""
+    name = choice[0] if choice and plan.training.framework == "auto" else plan.training.framework
+    usual = usual_optimizer(name)
+    if usual is None or "optimizer" in plan.training.model_fields_set:
+        return plan, []
+    return plan.patch({"workload.optimizer": usual}), [
+        Assumption("workload.optimizer", usual, f"the default of {name}")
+    ]
 
 
 def _rolled_out(plan: Plan) -> tuple[Plan, list[Assumption]]:
@@ -115,14 +128,19 @@ def _own_run(plan: Plan, model: str, framework_choice: tuple[str, str] | None) -
     return own and replace(own, exact=framework(name).limits.pp)
 
 
-def _sharding(plan: Plan, count: int) -> tuple[Plan, list[Assumption]]:
-    """The plan on the framework that shards weights or splits sequences for its own, where it asks for that."""
+def _sharding(plan: Plan, count: int, choice: tuple[str, str] | None) -> tuple[Plan, list[Assumption]]:
+    """The plan on the framework that shards weights or splits sequences for its own, where it asks for that, or for
+    states in host memory that its own has not, or that is the `choice`."""
     if plan.cluster.beside:
         raise PlanError("cluster.beside", "has no meaning for training", ["accelerators that are all alike"])
     training, layout = plan.training, plan.layout
     other = sharded_by(training.framework)
+    if not other:
+        return plan, []
     few = training.global_batch is not None and training.global_batch < count
-    if not other or not (_shards_more(plan) or few or max(layout.cp or 1, layout.tp or 1) > 1):
+    asked = choice is not None and choice[0] == other
+    away = {*(layout.offload or "none").split("+")} - {"none"} - {*framework(training.framework).limits.offloads}
+    if not (asked or away or few or _shards_more(plan) or max(layout.cp or 1, layout.tp or 1) > 1):
         return plan, []
     why = f"{training.framework} shards weights and splits sequences through it"
     return plan.patch({"workload.framework": other}), [Assumption("workload.framework", other, why)]

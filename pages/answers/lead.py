@@ -14,7 +14,7 @@ from pages.answers import cost as money
 from pages.answers import memory
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
 from pages.blocks import READ_AS, Aside, Block, Folded, Headline, Note, Prose, Steps, Table, capitalised, ranked
-from pages.results.estimate import memory_words, misfit
+from pages.results.estimate import host_runs_out, memory_words, misfit
 from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
 from pages.results.needs import needs, switched_on
@@ -102,7 +102,7 @@ def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Seque
     wish = wish if good and "fit" not in asked else ""
     verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
-        verdict = memory.host_runs_out(need.host)
+        verdict = host_runs_out(need.host)
     how = needs(estimate) if switched_on(estimate.assumptions) else ""
     doubts = _doubts(estimate, bill, asked)
     more = filter(None, (verdict if wish else "", how, saving, doubt_words(doubts)))

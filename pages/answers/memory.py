@@ -9,8 +9,8 @@ from knowledge import figures
 from pages.answers.plan import complete, model_words, run_words
 from pages.blocks import Block, Prose, Table
 from pages.results.basis import notes
-from pages.results.estimate import component, components
-from planner.results import HostMemoryEstimate, Limit, MemoryEstimate, Overridden, TrainingEstimate
+from pages.results.estimate import HOST_PHASES, component, components
+from planner.results import Limit, MemoryEstimate, Overridden, TrainingEstimate
 from planner.serving.results import ServingEstimate, ServingMemoryEstimate
 
 _MOMENTS = {
@@ -20,7 +20,6 @@ _MOMENTS = {
     "optimizer_step": "in the optimizer step",
     "generation": "while samples are generated",
 }
-_PHASES = {"loading": "while the weights are loaded", "steady": "in training", "saving": "while a checkpoint is saved"}
 # A component counts as absent at the peak below this part of its own most, and is told from this part of the total on.
 _ABSENT, _TOLD = 0.1, 0.02
 _MOST_STAGES = 8
@@ -54,14 +53,6 @@ def besides(memory: MemoryEstimate) -> str:
     """For a run that fits its devices: what it fails for besides the host's memory, as a sentence; empty where nothing
     is known to."""
     return "" if memory.save.fits else "But saving a checkpoint may run out of device memory."
-
-
-def host_runs_out(host: HostMemoryEstimate) -> str:
-    """Of a run that fits its devices and not the memory of its nodes: what that takes, and when."""
-    whose = "the node has" if host.is_named else "such a node usually has"
-    has = "" if host.capacity_bytes is None else f", {whose} {figures.gib(host.capacity_bytes)}"
-    takes = f"{figures.gib(host.per_node_bytes)} per node {_PHASES[host.phase]}"
-    return f"It fits the GPUs, but host memory runs out: it takes {takes}{has}."
 
 
 def peak_words(memory: MemoryEstimate) -> str:
@@ -114,7 +105,7 @@ def _set(row: Overridden) -> str:
 def _host(memory: MemoryEstimate) -> str:
     """Host memory of a node, and the size of a checkpoint. What does not fit stands among the warnings."""
     host, save = memory.host, memory.save
-    text = f"**Host memory**: about {figures.gib(host.per_node_bytes)} per node {_PHASES[host.phase]}"
+    text = f"**Host memory**: about {figures.gib(host.per_node_bytes)} per node {HOST_PHASES[host.phase]}"
     if host.capacity_bytes is not None:
         text += f", of {figures.gib(host.capacity_bytes)}{'' if host.is_named else ' that such a node usually has'}"
     weights, resumable = figures.gib(save.checkpoint_bytes), figures.gib(save.resumable_bytes)

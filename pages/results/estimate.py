@@ -18,7 +18,7 @@ from pages.results.overview import figure_rows, latency_limit
 from pages.results.plan import flags, plan_figures
 from planner.plots import Plot, Series, stacked
 from planner.result import TimeLimit
-from planner.results import FitCheck, MemoryEstimate, Remedy, Roofline, TrainingEstimate
+from planner.results import FitCheck, HostMemoryEstimate, MemoryEstimate, Remedy, Roofline, TrainingEstimate
 from planner.serving.results import PassSplit, ServingEstimate, ServingMemoryEstimate
 
 Estimate = TrainingEstimate | ServingEstimate
@@ -31,6 +31,9 @@ _FLAGS: Column = ("flags", lambda row: flags(row.patch))
 _COMPONENTS = {
     "optimizer": "optimizer states", "extra_models": "models beside the trained one", "kv_cache": "KV cache",
     "cuda_graphs": "CUDA graphs",
+}  # fmt: skip
+HOST_PHASES = {
+    "loading": "while the weights are loaded", "steady": "in training", "saving": "while a checkpoint is saved",
 }  # fmt: skip
 # Moments of a step, and its parts as they come in it; a part that is not here goes by its own name, at the end.
 _MOMENTS = {
@@ -86,6 +89,8 @@ def fit(result: FitCheck) -> list[Block]:
 def fit_verdict(result: Estimate | FitCheck) -> Headline:
     """'Late by 2.1 days: 9.1 days of 7.0 days. It fits: 65.0 GiB (55.1–76.7) of 79.7 GiB per device.'"""
     words = memory_words(result.memory)
+    if isinstance(result.memory, MemoryEstimate) and result.memory.fits and result.memory.host.fits is False:
+        return Headline(host_runs_out(result.memory.host), False)
     if result.memory.fits if not isinstance(result, FitCheck) else result.fits:
         missed = [row.limit.upper() for row in result.slo if not row.met] if isinstance(result, ServingEstimate) else []
         tight = isinstance(result.memory, MemoryEstimate) and result.memory.tight
@@ -100,6 +105,14 @@ def fit_verdict(result: Estimate | FitCheck) -> Headline:
     if isinstance(result.memory, ServingMemoryEstimate):
         return Headline(f"It does not fit: {lacking(result.memory, Plan.model_validate(result.plan))}.", False)
     return Headline(f"It {misfit(result.memory)}: {words}.", False)
+
+
+def host_runs_out(host: HostMemoryEstimate) -> str:
+    """Of a run that fits its devices and not the memory of its nodes: what that takes, and when."""
+    whose = "the node has" if host.is_named else "such a node usually has"
+    has = "" if host.capacity_bytes is None else f", {whose} {gib(host.capacity_bytes)}"
+    takes = f"{gib(host.per_node_bytes)} per node {HOST_PHASES[host.phase]}"
+    return f"It fits the GPUs, but host memory runs out: it takes {takes}{has}."
 
 
 def misfit(memory: MemoryEstimate) -> str:

@@ -18,6 +18,8 @@ from planner.training.planned import Planned, varied
 _TRIED_PAIRS, _TOLD_PAIRS = 24, 8
 # Sizes of cluster that are tried, in units of the plan's own, until one fits.
 _MORE_DEVICES = (2, 4, 8, 16)
+# A change that does not make it fit and saves less of it than this is no help.
+_SAVES = 0.01
 # One percent faster is within what an estimate can tell apart; less is no reason to change a plan.
 _GAIN = 0.99
 
@@ -30,7 +32,8 @@ def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
     base, now = planned.plan, float(planned.estimates.memory.total[planned.index])
     singles = [(change, remedy) for change in changes(planned) if (remedy := _estimated(planned, change, now))]
     more = _more_devices(planned, asked, now)
-    told = [remedy for _, remedy in singles] + [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
+    told = [remedy for _, remedy in singles if remedy.fits or remedy.saves_bytes > _SAVES * now]
+    told += [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
     if not planned.fits and (other := _other_layout(planned, asked, now)):
         told.append(other)
     if not planned.fits and not any(remedy.fits for remedy in told):
@@ -188,7 +191,7 @@ def _state_changes(planned: Planned) -> list[Change]:
         for stage in framework.limits.zero_stages
         if stage > row["zero_stage"]
     ]
-    if training.optimizer == "adamw" and not job.uses_adapters:
+    if training.optimizer == "adamw":
         why = "both moments are kept in 8 bits per parameter"
         tried.append(Change("optimizer", {"workload.optimizer": "adamw_8bit"}, "8-bit optimizer states", why))
     if training.optimizer in framework.limits.steps_in_backward and not training.optimizer_in_backward:
@@ -205,6 +208,9 @@ def _state_changes(planned: Planned) -> list[Change]:
             )
             for kind in framework.limits.offloads
         ]
+    if job.uses_adapters and training.lora.targets == "all-linear":
+        what, why = "adapters on attention alone", "MLPs and experts, most of the weights, stay as they are"
+        tried.append(Change("targets", {"workload.lora.targets": "attention"}, what, why, "training"))
     if training.method == "full" and training.stage != "pretrain" and (moved := _moved(planned, "lora")):
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
         tried.append(Change("lora", moved, f"LoRA adapters instead of all weights{_on(moved)}", why, "training"))

@@ -21,16 +21,16 @@ from planner.training.planned import Planned, plan_to_fit, warnings_of
 
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_to_fit(asked)
-    memory = memory_of(planned)
+    memory, hosted = memory_of(planned), planned.has_host_memory
     return FitCheck(
         plan=planned.complete_plan,
         assumptions=planned.assumptions,
-        fits=memory.fits,
+        fits=memory.fits and hosted,
         tight=memory.tight,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         memory=memory,
-        largest_micro_batch=_largest_micro_batch(planned),
-        largest_seq_len=_largest_seq_len(planned),
+        largest_micro_batch=_largest_micro_batch(planned) if hosted else None,
+        largest_seq_len=_largest_seq_len(planned) if hosted else None,
         remedies=remedies(planned, asked),
         relaxations=relaxations(planned),
         warnings=[*unlaunched(asked, planned), *warnings_of(planned)],

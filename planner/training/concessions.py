@@ -36,9 +36,12 @@ class Concession:
         return bool({"workload.optimizer", "workload.optimizer_in_backward"} & set(self.changes))
 
     def left_open(self, training: Training) -> bool:
-        """Whether it is for a plan's stage, and the plan names no field of it."""
-        named = {name for name in training.model_fields_set if getattr(training, name) != "auto"}
-        return self.is_for(training.stage) and not any(path.removeprefix("workload.") in named for path in self.changes)
+        """Whether it is for a plan's stage, and the plan names nothing else for its fields, nor all of them."""
+        wanted = {path.removeprefix("workload."): value for path, value in self.changes.items()}
+        named = {name: getattr(training, name) for name in wanted if name in training.model_fields_set}
+        decided = {name: value for name, value in named.items() if value != "auto"}
+        agrees = all(wanted[name] == value for name, value in decided.items())
+        return self.is_for(training.stage) and agrees and (len(decided) < len(wanted) or not wanted)
 
     def is_for(self, stage: str) -> bool:
         return not self.stages or stage in self.stages

@@ -13,10 +13,10 @@ from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from knowledge.fitted.training import usual_rollout
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, movable_to
+from knowledge.offers import check_offered, movable_to, other_choices
 from planner.results import Assumption
 from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL, Concession
-from planner.training.lightest import Lightest, lightest_of, may_fit
+from planner.training.lightest import Lightest, lightest_of, may_fit, usual_names
 
 
 @dataclass
@@ -63,10 +63,12 @@ class Way:
 
 
 def names_of(plan: Plan, framework: str) -> list[str]:
-    """The frameworks that a plan can be moved to, this one first; no other where it names one."""
-    if plan.training.framework != "auto":
-        return [framework]
-    return list(dict.fromkeys([framework, *movable_to(job_of(plan))]))
+    """The frameworks that a plan can be moved to, this one first; where it names one, what that shards weights
+    through."""
+    first = job_of(plan)
+    if plan.training.framework == "auto":
+        return list(dict.fromkeys([framework, *movable_to(first)]))
+    return list(dict.fromkeys([framework, first.framework.name, *(name for name, _ in other_choices(plan, first))]))
 
 
 def rungs(plan: Plan) -> list[Concession]:
@@ -78,11 +80,17 @@ def rungs(plan: Plan) -> list[Concession]:
 
 
 def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], list[str]]]:
-    """What each rung changes, and the frameworks to try with it: those that no rung before has dropped, or all."""
-    every = names_of(plan, framework)
-    left = list(every)
-    for rung in rungs(plan):
-        yield rung.changes, list(every) if rung.changes_states else left
+    """What each rung changes, and the frameworks to try with it. Usual ones go down what leaves the states as they are
+    before others are tried: a loss by chunks is given up sooner than what people run. A framework that a rung drops is
+    tried again where states change."""
+    every, usual, steps = names_of(plan, framework), usual_names(plan), rungs(plan)
+    for names in ([name for name in every if name in usual], [name for name in every if name not in usual]):
+        for rung in steps:
+            if not rung.changes_states:
+                yield rung.changes, names
+    for rung in steps:
+        if rung.changes_states:
+            yield rung.changes, list(every)
 
 
 def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:

@@ -17,7 +17,7 @@ from estimator.search.space import same_cuts
 from estimator.training.estimates import totals
 from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices
+from knowledge.offers import check_offered, other_choices
 from planner.training.host import holds_any
 
 
@@ -123,6 +123,8 @@ def lightest(plan: Plan, offload: bool = False) -> Lightest:
         try:
             light = lightest_of(job_of(plan, choice) if choice else first, offload)
         except PlanError as error:
+            if plan.training.framework != "auto":
+                raise
             refusal = refusal or error
             continue
         if light.fits:
@@ -164,9 +166,8 @@ def may_fit(job: Job) -> bool:
 
 
 def _usual(plan: Plan, first: Job) -> list[tuple[str, str] | None]:
-    """The framework of `first`, and the other usual ones where the plan leaves it open."""
-    others = choices(plan, first.machine.accelerator, first.machine.count)[1:]
-    return [None, *(others if plan.training.framework == "auto" else ())]
+    """The framework of `first`, and the others that the plan is tried on."""
+    return [None, *other_choices(plan, first)]
 
 
 def lightest_of(job: Job, offload: bool) -> Lightest:

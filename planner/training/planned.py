@@ -26,7 +26,7 @@ from estimator.training.timeline import step_by_stage
 from knowledge.figures import percent
 from knowledge.fitted.training import timed_framework
 from knowledge.jobs.training import job_of
-from knowledge.offers import check_offered, choices, is_unstarted, movable_to
+from knowledge.offers import check_offered, choices, is_unstarted, movable_to, other_choices
 from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.results import (
@@ -243,7 +243,8 @@ def plan_training(
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if best is None:
         assert refusal
-        names = names_of(plan, job_of(plan).framework.name) if beyond_usual else []
+        left_open = beyond_usual and plan.training.framework == "auto"
+        names = names_of(plan, job_of(plan).framework.name) if left_open else []
         if other := first_that_fits(plan, {}, names[1:]):
             return replace(other, beyond_usual=True)
         raise refusal
@@ -299,18 +300,18 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
         best = _choose(first, offload)
     except PlanError as error:
         refusal = error
-    if plan.training.framework == "auto":
-        for choice in choices(plan, first.machine.accelerator, first.machine.count)[1:]:
-            if best and best.fits_on_device and not every_framework:
-                break
-            try:
-                other = _choose(job_of(plan, choice), offload)
-            except PlanError:
-                continue
-            if best is None or _is_better(other, best):
-                best = other
-        if best and best.fits_on_device and not every_framework:
-            best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
+    left_open = plan.training.framework == "auto"
+    for choice in other_choices(plan, first) if left_open or best else ():
+        if best and best.fits_on_device and not (every_framework and left_open):
+            break
+        try:
+            other = _choose(job_of(plan, choice), offload)
+        except PlanError:
+            continue
+        if best is None or _is_better(other, best):
+            best = other
+    if left_open and best and best.fits_on_device and not every_framework:
+        best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
     return best, refusal
 
 
@@ -369,10 +370,13 @@ def _first_that_fits(hopeful: Iterable[Lightest], offload: bool) -> Planned | No
 
 
 def _is_better(other: Planned, best: Planned) -> bool:
-    """What fits wins, then what serves the goal; of two that do not fit the first stays unless memory is the goal."""
+    """What fits wins, then what serves the goal; of two that do not fit the one that is nearer to it."""
     if other.fits != best.fits:
         return other.fits
-    return (other.fits or other.job.plan.goal.objective == "memory") and other.score < best.score
+    if other.fits or other.job.plan.goal.objective == "memory":
+        return other.score < best.score
+    high = (float(each.estimates.high_bytes[each.index]) for each in (other, best))
+    return next(high) < next(high)
 
 
 def _choose(job: Job, offload: bool) -> Planned:

@@ -24,7 +24,7 @@ from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
 from knowledge.fitted.training import framework
 from knowledge.jobs.training import job_of
 from knowledge.machines.without_training import no_training
-from knowledge.offers import check_offered, choices
+from knowledge.offers import check_offered, other_choices
 from planner.asked.clusters import Sort
 from planner.clusters.candidates import (
     MISFIT,
@@ -480,9 +480,7 @@ class _Tries:
 def _other_frameworks(plan: Plan, first: Job) -> list[tuple[str, str]]:
     """Those that are tried where the usual one has no room. Of many, on a device that no usual one has, the first that
     splits models otherwise: the rest shards as the usual one does."""
-    if plan.training.framework != "auto":
-        return []
-    others = choices(plan, first.machine.accelerator, first.machine.count)[1:]
+    others = other_choices(plan, first)
     if len(others) <= _USUAL_CHOICES or first.framework.limits.searches_splits:
         return others[:_USUAL_CHOICES]
     return [choice for choice in others if framework(choice[0]).limits.searches_splits][:1]

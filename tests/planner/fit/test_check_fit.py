@@ -84,10 +84,51 @@ def moves(remedy: dict[str, Any]) -> bool:
     return remedy["what"].startswith(f"{remedy['patch'].get('workload.framework')}: ")
 
 
+@pytest.mark.parametrize(("framework", "through"), [("hf-trainer", "fsdp2"), ("ms-swift", "deepspeed")])
+def test_a_framework_that_shards_through_another_does_where_copies_do_not_fit(framework: str, through: str) -> None:
+    large = {"model": "llama-3-70b", "accelerator": "h100-sxm", "count": 8, "method": "lora", "seq_len": 2048}
+    for tool in ("check_fit", "estimate_training"):
+        found = call(tool, large | {"framework": framework})
+        assert found.get("fits", found.get("memory", {}).get("fits"))
+        assert found["plan"]["workload"]["framework"] == through
+        assert any(through == each["value"] and framework in each["why"] for each in found["assumptions"])
+    assert not call("check_fit", large | {"framework": framework, "zero_stage": 0})["fits"]
+    small = call("check_fit", large | {"framework": framework, "model": "llama-3.2-1b"})
+    assert small["plan"]["workload"]["framework"] == framework
+
+
+def test_gpt_oss_in_4_bits_on_a_t4_has_the_way_that_its_notebook_takes() -> None:
+    """unslothai/notebooks, gpt-oss-(20B)-Fine-tuning: 12.98 GiB reserved on a T4 with adapters on attention alone, and
+    the optimizer that Unsloth sets (models/rl.py)."""
+    small = {"model": "gpt-oss-20b", "accelerator": "t4", "count": 1, "method": "qlora", "framework": "unsloth",
+             "seq_len": 1024, "global_batch": 4, "micro_batch": 1}  # fmt: skip
+    found = call("check_fit", small)
+    assert not found["fits"]
+    assert found["plan"]["workload"]["optimizer"] == "adamw_8bit"
+    (way,) = [remedy for remedy in found["remedies"] if "workload.lora.targets" in remedy["patch"]]
+    assert way["fits"]
+    assert way["per_device_bytes"] == pytest.approx(12.975 * 2**30 + 0.45 * 2**30, rel=0.05)
+    assert call("check_fit", small | {"optimizer": "adamw"})["plan"]["workload"]["optimizer"] == "adamw"
+    # Of frameworks on which nothing fits the nearest is told.
+    given = {name: value for name, value in small.items() if name != "framework"}
+    assert call("check_fit", given)["memory"]["high_bytes"] <= found["memory"]["high_bytes"]
+
+
+def test_what_a_host_has_no_room_for_does_not_fit() -> None:
+    """hiyouga/LlamaFactory issue 6755: a 32B in full on one H100 NVL, all states on a host of 744 GB, which ran out."""
+    run = {"model": "qwen2.5-32b", "accelerator": "h100-nvl", "count": 1, "framework": "deepspeed", "method": "full",
+           "seq_len": 4096, "micro_batch": 1, "global_batch": 1, "zero_stage": 3, "offload": "params"}  # fmt: skip
+    short, enough = (call("check_fit", run | {"overrides": {"host_gib": size}}) for size in (744e9 / 2**30, 1000))
+    assert not short["fits"]
+    assert short["memory"]["fits"]
+    assert short["largest_micro_batch"] is None
+    assert enough["fits"]
+
+
 def test_two_changes_together_where_none_alone_is_enough() -> None:
     """From a little too long to far too long: somewhere one change is not enough and two are."""
     arguments = {"model": "Qwen/Qwen2.5-7B", "accelerator": "rtx-4090", "count": 1, "micro_batch": 1, "method": "lora",
-                 "framework": "hf-trainer", "recompute": "none", "offload": "none"}  # fmt: skip
+                 "framework": "ddp", "recompute": "none", "offload": "none"}  # fmt: skip
     pairs = 0
     for length in (4096, 8192, 16384, 32768):
         found = call("check_fit", arguments | {"seq_len": length})
