@@ -33,6 +33,8 @@ _MARK_LACKING, _FORMAT_LACKING = 2.0, 0.5
 _ANOTHERS = 0.75
 _ONE_SCALE = 1.05
 """Sizes that differ by less are one size."""
+_AGAIN = "'"
+"""Behind a number that was said before, so that a set of numbers tells 3.1 and 3.1 from 3.1."""
 PLAIN = "base"
 """The mark of an untuned model: people leave it out."""
 _UNTOLD = frozenset({PLAIN, "instruct"})
@@ -60,10 +62,10 @@ class Match(Generic[T]):
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out, `marks` that
-    tell apart what is otherwise the same; `formats` are those of the marks that say how weights are held, `implied`
-    those that the kind of name says and no word of it. `owner` is whose it is, where the name says that before a
-    slash."""
+    """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out (one said before
+    has a ' behind it), `marks` that tell apart what is otherwise the same; `formats` are those of the marks that say
+    how weights are held, `implied` those that the kind of name says and no word of it. `owner` is whose it is, where
+    the name says that before a slash."""
 
     words: frozenset[str]
     numbers: frozenset[str]
@@ -461,10 +463,15 @@ def _unusual(candidate: _Candidate) -> tuple[bool, bool, int, str]:
 
 
 def form_of(tokens: Iterable[str]) -> Form:
-    """The tokens as words and numbers."""
-    words, numbers = set(), set()
+    """The tokens as words and numbers, of which one that is said again counts again."""
+    words, numbers = set[str](), set[str]()
     for token in tokens:
-        (words if token.isalpha() else numbers).add(token)
+        if token.isalpha():
+            words.add(token)
+            continue
+        while token in numbers:
+            token += _AGAIN
+        numbers.add(token)
     return Form(frozenset(words), frozenset(numbers))
 
 

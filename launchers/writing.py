@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from estimator.errors import PlanError
-from knowledge.own.files import open_regular, refusal
+from knowledge.own.files import begun_folder, open_regular, refusal
 from knowledge.own.home import expanded
 from launchers.pieces import File, Rendered
-from launchers.placing import Placed, handed_over
+from launchers.placing import Placed, handed_over, settle
 
 # Lines of a file up to which it is compared line by line.
 _MOST_COMPARED = 2000
@@ -31,16 +31,22 @@ def write(rendered: Rendered, folder: Path, overwrite: bool = False) -> list[Wri
     """Writes the files of `rendered` under `folder`, which is made when missing.
 
     Everything is written beside its place first and moved there at the end; a failure puts back what was there, and a
-    process that is killed leaves all or nothing (`launchers.placing`). Files that already hold the same content stay
-    untouched. Raises PlanError when a path would leave the folder (absolute,
-    '..', through a symbolic link), when other content is there and `overwrite` is false, or when the folder cannot be
-    written.
+    process that is killed leaves all or nothing: at once, or, where the program that moves the files is killed
+    too, with the next start or call of `write` (`launchers.placing`). Files that already hold the same content stay
+    untouched. Raises PlanError when a path would leave the folder (absolute, '..', through a symbolic link), when other
+    content is there and `overwrite` is false, or when the folder cannot be written.
     """
     root = expanded(folder)
     try:
+        settle_killed()
         return _write(rendered.files, root, overwrite)
     except OSError as error:
         raise PlanError("folder", f"{root} cannot be written: {refusal(error)}") from None
+
+
+def settle_killed() -> None:
+    """Ends or undoes the sets whose writing was killed, wherever they are."""
+    settle(str(begun_folder()))
 
 
 def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written]:
@@ -61,7 +67,7 @@ def _write(files: tuple[File, ...], root: Path, overwrite: bool) -> list[Written
         base, parts = base.parent, [base.name, *parts]
     if different:
         new = [Placed(PurePosixPath(file.path).as_posix(), contents[file.path], file.executable) for file in different]
-        handed_over(str(base), parts, new)
+        handed_over(str(base), parts, new, str(begun_folder()))
     return [Written(str(places[file.path]), file.target, len(contents[file.path])) for file in files]
 
 

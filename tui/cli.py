@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parsed(words)
         _refuse_unheard(arguments)
+        _settle_killed()
         code = importlib.import_module(arguments.run).run(arguments)
         sys.stdout.flush()
         return code
@@ -48,6 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SHARDWISE_DEBUG"):
             raise
         return _failed(error)
+
+
+def _settle_killed() -> None:
+    """What an earlier run was killed over is whole before this one looks at it."""
+    from knowledge.own.files import begun_folder  # --help needs none of it
+
+    if any(begun_folder().glob("*")):
+        from launchers.writing import settle_killed  # and most starts have nothing to settle
+
+        settle_killed()
 
 
 def _collect_seldom() -> None:

@@ -130,6 +130,11 @@ def user_folder() -> Path:
     return platform_folder("config", os.environ.get("XDG_CONFIG_HOME"), os.environ.get("HOME"))
 
 
+def begun_folder() -> Path:
+    """Where it stands which sets of files are being written; empty but then, and where one was killed."""
+    return user_folder() / "sets"
+
+
 def own_folder() -> Path:
     """Where rows are kept that the user has for all projects: in the team's database, else in their folder."""
     return database.home() if database.address() else user_folder()
