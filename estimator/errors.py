@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from estimator.credentials import without_credentials
 
-# How many values an error names, and how alike (difflib's ratio) they are at the least: assumptions, what reads well.
-_NEAREST, _LIKENESS = 5, 0.4
+# How many values an error names, and how alike (difflib's ratio) they are at the least, also where none may be named:
+# assumptions, what reads well.
+_NEAREST, _LIKENESS, _NEAR = 5, 0.4, 0.6
 
 
 # Characters of a name, of a word and of a problem that an error repeats: assumptions, longer than any that is meant.
@@ -70,11 +71,14 @@ def steers(text: str) -> bool:
 def nearest(word: str, choices: Iterable[str], limit: int = _NEAREST) -> list[str]:
     """The choices that look most like `word`, best first; all of them when there are few."""
     options = list(choices)
-    if len(options) <= limit:
-        return options
-    by_folded = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(word.lower(), by_folded, n=limit, cutoff=_LIKENESS)
-    return [by_folded[match] for match in close] or options[:limit]
+    return options if len(options) <= limit else near(word, options, limit, _LIKENESS) or options[:limit]
+
+
+def near(word: str, choices: Iterable[str], limit: int = _NEAREST, likeness: float = _NEAR) -> list[str]:
+    """The choices that look like `word`, best first; [] where none does."""
+    by_folded = {option.lower(): option for option in choices}
+    close = difflib.get_close_matches(word.lower(), by_folded, n=limit, cutoff=likeness)
+    return [by_folded[match] for match in close]
 
 
 # Characters of values that can be read side by side (choice).

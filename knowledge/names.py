@@ -20,9 +20,9 @@ from estimator.errors import PlanError
 
 T = TypeVar("T")
 _LONGEST = 200
-_SHOWN, _SHOWN_AT_LEAST = 6, 3
+_SHOWN, _SHOWN_OTHERS = 6, 3
 _ALIKE = 60
-"""Similarity (0 to 100, and 100 more for each word in common) from which a name is worth suggesting."""
+"""Similarity (0 to 100) from which a name without a word in common is worth suggesting."""
 _SHOWN_WHEN_AMBIGUOUS, _REMEMBERED = 12, 4096
 
 # What a name leaves open or an entry lacks, in units of one number that was not said. Chosen so that a tuning word is
@@ -142,12 +142,13 @@ class _Candidate:
 class NameCatalogue:
     """The names of one kind of thing, ready for look-up."""
 
-    def __init__(self, entries: Sequence[NamedEntry], language: Language, kind: str, place: str) -> None:
+    def __init__(self, entries: Sequence[NamedEntry], language: Language, kind: str, place: str, command: str) -> None:
         self.entries = {entry.id: entry for entry in entries}
         self.language = language
         self.read = language.read
         self.kind = kind
         self.place = place
+        self.command = command
         self._size = re.compile(language.size) if language.size else None
         self._exact = {name.casefold(): entry.id for entry in reversed(entries) for name in (*entry.names, entry.id)}
         self._exact |= {entry.id.casefold(): entry.id for entry in entries}
@@ -179,7 +180,8 @@ class NameCatalogue:
         if len(wider) > 1:
             raise self._ambiguous(shown, wider)
         self._refuse_others(wanted, self.language.words(name.replace("/", " ")), shown)
-        raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue", self._nearest(wanted, name))
+        near = self._nearest(wanted, name)
+        raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue{self._how(near)}", near)
 
     @cached_property
     def forms(self) -> list[tuple[NamedEntry, list[Form]]]:
@@ -247,6 +249,11 @@ class NameCatalogue:
         if not any(named.words <= form.words and named.numbers <= form.numbers for _, form in self._like(named)):
             raise PlanError(self.place, f"{shown!r} {others[phrase]}", self._nearest(self.read(shown), shown))
 
+    def _how(self, near: Sequence[str]) -> str:
+        """Where no name is near: how to see those that there are, and to add one."""
+        command = f"shardwise {self.command}"
+        return "" if near else f", and none like it: `{command} WORD` lists them, `{command} add` adds your own"
+
     def _read(self, wanted: Form, shown: str, elsewhere: bool, slip: float = 0.0) -> Match[str] | None:
         """The entry that this form means; None where there is none. Raises PlanError where there are several.
 
@@ -297,7 +304,7 @@ class NameCatalogue:
         self, entry: NamedEntry, wanted: Form, shown: str, others: Sequence[str], score: float,
         lacks: frozenset[str] = frozenset(),
     ) -> Match[str]:  # fmt: skip
-        also = f" (also: {', '.join(others[:_SHOWN_AT_LEAST])})" if others else ""
+        also = f" (also: {', '.join(others[:_SHOWN_OTHERS])})" if others else ""
         tuning = sorted(lacks - wanted.formats - _UNTOLD)
         unknown = f"; no checkpoint of it called {', '.join(tuning)} is known" if tuning else ""
         sentence = f"{shown!r} read as {entry.label}{also}{unknown}"
@@ -433,18 +440,20 @@ class NameCatalogue:
         return [replace(wanted, words=rest | {word}) for word in close]
 
     def _nearest(self, wanted: Form, name: str) -> list[str]:
+        """Names that have a word in common with this one, or are written much like it; numbers alone make none near."""
         from rapidfuzz import fuzz
 
-        tokens, plain = wanted.words | wanted.numbers, set(name.casefold().split())
+        plain = set(name.casefold().split())
 
         def likeness(entry: NamedEntry, forms: list[Form]) -> float:
-            shared = max(len(tokens & (form.words | form.numbers | entry.attributes)) for form in forms)
-            shared += bool(plain & entry.makers)
-            return 100 * shared + max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
+            words = max(len(wanted.words & (form.words | entry.attributes)) for form in forms)
+            numbers = max(len(wanted.numbers & (form.numbers | entry.attributes)) for form in forms)
+            alike = max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
+            words += bool(plain & entry.makers)
+            return 100 * (words + numbers) + alike if words or alike >= _ALIKE else 0.0
 
         scores = {entry.id: likeness(entry, forms) for entry, forms in self.forms if not entry.base}
-        ranked = sorted(scores, key=lambda id: -scores[id])[:_SHOWN]
-        return [id for id in ranked if scores[id] >= _ALIKE] or ranked[:_SHOWN_AT_LEAST]
+        return [id for id in sorted(scores, key=lambda id: -scores[id])[:_SHOWN] if scores[id]]
 
 
 def _mark_cost(wanted: Form, form: Form) -> float:

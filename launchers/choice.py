@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan
@@ -23,6 +24,12 @@ def usual_targets(plan: Plan) -> tuple[str, ...]:
 def frameworks_started() -> list[str]:
     """Frameworks that some target starts, by name."""
     return [name for name in table("data/programs")["frameworks"] if name != "auto"]
+
+
+def started_by(target: str, kind: Literal["training", "inference"]) -> list[str]:
+    """Frameworks, or engines, whose runs a launch target's files are for, by name; [] where it starts any."""
+    known = table(f"{TARGETS[target].folder}/refusals").get("frameworks" if kind == "training" else "engines", [])
+    return [name for name in known if name != "auto"]
 
 
 def usual_program(plan: Plan) -> str:

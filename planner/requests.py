@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -75,7 +75,31 @@ def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
     try:
         return request.model_validate(_placed(arguments, "count" in request.model_fields))
     except ValidationError as error:
-        raise plan_error(error, request) from None
+        refused = plan_error(error, request)
+        raise _of_target(refused, arguments.get(refused.field)) or refused from None
+
+
+# What a run is started by, by the kind of run that it is said of.
+_STARTED_WITH: dict[str, Literal["training", "inference"]] = {"framework": "training", "engine": "inference"}
+
+
+def _of_target(refused: PlanError, value: object) -> PlanError | None:
+    """The refusal of a launch target where a framework or an engine belongs, with those that it starts."""
+    from launchers.choice import started_by  # loads NumPy
+    from launchers.targets import TARGETS  # as above
+
+    kind = _STARTED_WITH.get(refused.field)
+    target = str(value).strip().lower()
+    if kind is None or target not in TARGETS:
+        return None
+    if kind not in TARGETS[target].kinds:
+        return PlanError(refused.field, f"{target} is a launch target, and not one for {kind}", refused.valid)
+    names = started_by(target, kind)
+    targets = f"`shardwise configs` writes its files (--targets {target})"
+    if not names:
+        return PlanError(refused.field, f"{target} is a launch target, which starts any {refused.field}: {targets}")
+    problem = f"{target} is a launch target and no {refused.field}: it runs on {names[0]}, and {targets}"
+    return PlanError(refused.field, problem, names)
 
 
 def _refuse_numbers_for_bools(request: type[BaseModel], arguments: Mapping[str, Any]) -> None:

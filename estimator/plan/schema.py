@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_o
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from estimator.errors import PlanError, nearest
+from estimator.errors import PlanError, near, nearest
 from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
 
 if TYPE_CHECKING:
@@ -544,7 +544,7 @@ def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[st
             raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
 
 
-# Choices that are all shown, whatever was written (choice).
+# Choices that are all shown, whatever was written (choice); of more those that are near, or all where none is.
 _FEW = 16
 
 
@@ -571,7 +571,7 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
         case "value_error":
             return PlanError(field, str(context["error"]) + tail)
     if choices := _literals(same):
-        close = nearest(str(problem["input"]), choices, limit=6 if len(choices) > _FEW else len(choices))
+        close = choices if len(choices) <= _FEW else near(str(problem["input"]), choices) or choices
         return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
     message = problem["msg"][0].lower() + problem["msg"][1:].partition(", ")[0]
     message = message.replace("valid integer", "whole number").replace("valid number", "number")

@@ -281,4 +281,4 @@ def _catalogue(all_rows: dict[str, dict[str, str]]) -> NameCatalogue:
         attributes |= {token for token in accelerator_tokens(row["family"]) if token.isalpha()} - written
         entry = NamedEntry(row["id"], row["name"], names, _parts(row["readings"]), frozenset(attributes))
         entries.append(replace(entry, makers=frozenset({row["vendor"].casefold()})))
-    return NameCatalogue(entries, Language(accelerator_form), "accelerator", "cluster.accelerator")
+    return NameCatalogue(entries, Language(accelerator_form), "accelerator", "cluster.accelerator", "hardware")

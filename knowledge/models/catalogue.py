@@ -563,4 +563,4 @@ def _catalogue(by_id: Mapping[str, ModelFacts], copies: Mapping[str, ModelFacts]
         sizes = frozenset() if is_mirror else size_words(facts.id, facts.parameters, facts.published_parameters)
         entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares, sizes=sizes)
         entries.append(replace(entry, makers=maker_words(facts.id), scale=scale))
-    return NameCatalogue(entries, _LANGUAGE, "model", "model")
+    return NameCatalogue(entries, _LANGUAGE, "model", "model", "models")

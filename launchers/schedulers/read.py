@@ -1,5 +1,5 @@
 """Files that start containers, told from each other: Kubernetes objects, values of a Helm
-chart, Ray Serve, SkyPilot tasks, dstack configurations, Docker Compose."""
+chart, Ray Serve, SkyPilot tasks, dstack configurations, Docker Compose, Dockerfiles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from launchers.reading.documents import nested_documents
 from launchers.reading.findings import Findings
-from launchers.schedulers import ray_serve
+from launchers.schedulers import dockerfile, ray_serve
 from launchers.schedulers.compose import read as compose
 from launchers.schedulers.containers import Jobs, list_at, mapping_at
 from launchers.schedulers.dstack import read as dstack
@@ -19,6 +19,8 @@ from launchers.schedulers.skypilot import read as skypilot
 
 def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     """What the file starts, its counts put into the findings; None for what is none of these files."""
+    if dockerfile.is_dockerfile(text):
+        return dockerfile.read(text)
     if not re.search(
         r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec)\s*:", text, re.MULTILINE
     ):

@@ -18,7 +18,7 @@ from launchers.reading.findings import Findings, is_certain
 from launchers.reading.programs import consoles, modules
 from launchers.schedulers.slurm.read import after_srun
 from launchers.schedulers.xpk import read as xpk
-from launchers.shell.images import image_starts
+from launchers.shell.images import image_command, is_known
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
 from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts, until_program
@@ -190,7 +190,8 @@ def _contained(words: list[Word]) -> list[Word]:
     if place is not None:
         return _entered(words, place)
     if image is not None:
-        return [*(Word(text, words[image].line) for text in image_starts(words[image].text)), *words[image + 1 :]]
+        begins, chosen = image_command(words[image].text, [word.text for word in words[image + 1 :]])
+        return [*(Word(text, words[image].line) for text in begins), *words[image + 1 + chosen :]]
     own = next((at for at, word in enumerate(words) if re.search(r"\.sif$|^docker://", word.text)), None)
     return words[own + 1 :] if own is not None else []
 
@@ -261,7 +262,7 @@ def _serving(words: Sequence[Word], environment: dict[str, Word], setting: Scrip
 
 def _is_image(text: str) -> bool:
     """Whether a word of docker run names an image whose program is known, and no folder or option."""
-    return bool(re.match(r"[a-z0-9.-]+(/[\w.-]+)+(:[\w.-]+)?$", text)) and bool(image_starts(text))
+    return bool(re.match(r"[a-z0-9.-]+(/[\w.-]+)+(:[\w.-]+)?(@\w+:\w+)?$", text)) and is_known(text)
 
 
 def _is_program(text: str) -> bool:

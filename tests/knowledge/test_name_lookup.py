@@ -241,11 +241,19 @@ def test_an_ambiguous_model_name_lists_the_candidates(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS_UNKNOWN)
-def test_an_unknown_model_name_lists_near_ones(name: str) -> None:
+def test_an_unknown_model_name_lists_near_ones_or_says_how_to(name: str) -> None:
     with pytest.raises(PlanError) as caught:
         find_model(name)
     assert caught.value.field == "model"
-    assert caught.value.valid
+    if "there is no model" in caught.value.problem:
+        assert bool(caught.value.valid) != ("none like it: `shardwise models WORD`" in caught.value.problem)
+
+
+@pytest.mark.parametrize("name", ["nothere", "zzqx/nothere", "xyzzy-70b", "foobar-9b"])
+def test_names_with_a_size_alone_in_common_are_not_near(name: str) -> None:
+    with pytest.raises(PlanError, match="none like it") as caught:
+        find_model(name)
+    assert not caught.value.valid
 
 
 def test_the_nearest_names_come_first() -> None:
@@ -301,7 +309,7 @@ def test_an_unknown_accelerator_is_never_replaced(name: str) -> None:
     with pytest.raises(PlanError) as caught:
         find_accelerator(name)
     assert caught.value.field == "cluster.accelerator"
-    assert caught.value.valid
+    assert bool(caught.value.valid) != ("none like it: `shardwise hardware WORD`" in caught.value.problem)
 
 
 def test_every_id_and_alias_finds_its_own_row() -> None:

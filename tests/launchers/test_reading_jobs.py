@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import Any
 
 import pytest
@@ -363,3 +364,63 @@ def test_services_that_see_a_device_each_have_as_many_as_they_are() -> None:
     service += "    environment: {HIP_VISIBLE_DEVICES: '%d'}\n"
     text = "services:\n" + "".join(f"  replica-{rank}:\n    {service % rank}" for rank in range(4))
     assert read({"compose.yaml": text}).plan["cluster"]["count"] == 4
+
+
+_GGUF = "-m /models/Qwen3-Coder-30B-A3B-Instruct-Q4_K_M.gguf -c 65536 -ngl 99 --parallel 2"
+_LLAMACPP = "ghcr.io/ggml-org/llama.cpp"
+
+
+def _in_words(text: str) -> str:
+    return json.dumps(text.split())
+
+
+@pytest.mark.parametrize(
+    ("tag", "arguments"),
+    [
+        (":server-cuda", _GGUF),
+        (":server", _GGUF),
+        (":full", f"--server {_GGUF}"),
+        (":full-cuda@sha256:0a", f"-s {_GGUF}"),
+    ],
+)
+@pytest.mark.parametrize(
+    "file",
+    [
+        "services:\n  llm:\n    image: {image}\n    command: {arguments}\n",
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - {{image: '{image}', args: {words}}}\n",
+        "docker run --gpus all -v /x:/models -p 8080:8080 {image} {arguments}\n",
+        "ARG IMAGE={image}\nFROM ${{IMAGE}} AS base\nFROM base\nCMD {words}\n",
+    ],
+)
+def test_an_image_starts_its_server_with_what_it_is_given(file: str, tag: str, arguments: str) -> None:
+    text = file.format(image=f"{_LLAMACPP}{tag}", arguments=arguments, words=_in_words(arguments))
+    plan = read({"job": text}).plan
+    assert plan["model"] == "Qwen/Qwen3-Coder-30B-A3B-Instruct"
+    workload = plan["workload"]
+    assert (workload["engine"], workload["weight_dtype"]) == ("llamacpp", "q4_k_m")
+    assert (workload["max_batch"], workload["max_context"]) == (2, 32768)
+
+
+@pytest.mark.parametrize(("tag", "arguments"), [(":light", _GGUF), (":full", f"--run {_GGUF}")])
+def test_an_image_that_starts_another_program_is_no_server(tag: str, arguments: str) -> None:
+    with pytest.raises(PlanError, match="starts no program"):
+        read({"compose.yaml": f"services:\n  llm:\n    image: {_LLAMACPP}{tag}\n    command: {arguments}\n"})
+
+
+@pytest.mark.parametrize(
+    ("instructions", "engine"),
+    [
+        ('FROM vllm/vllm-openai:v0.9\nCMD ["--model", \\\n  "Qwen/Qwen3-8B"]', "vllm"),
+        ('FROM lmsysorg/sglang:latest\nCMD ["--model-path", "Qwen/Qwen3-8B"]', "sglang"),
+        (
+            "FROM lmsysorg/sglang\nENV NAME=Qwen/Qwen3-8B\nCMD python3 -m sglang.launch_server --model-path $NAME",
+            "sglang",
+        ),
+        ('FROM vllm/vllm-openai\nCMD ["--model", "x"]\nENTRYPOINT vllm serve Qwen/Qwen3-8B', "vllm"),
+        ('FROM python:3.12\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/Qwen3-8B"]', "vllm"),
+        ('FROM vllm/vllm-openai AS a\nCMD ["bash"]\nFROM a\nCMD ["--model", "Qwen/Qwen3-8B"]', "vllm"),
+    ],
+)
+def test_a_dockerfile_starts_the_command_of_its_last_stage(instructions: str, engine: str) -> None:
+    plan = read({"Dockerfile": f"# syntax=docker/dockerfile:1\n{instructions}\n"}).plan
+    assert (plan["workload"]["engine"], plan["model"]) == (engine, "Qwen/Qwen3-8B")
