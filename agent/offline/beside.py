@@ -102,6 +102,9 @@ def _batch_tokens(patch: Patch, value: float, words: str) -> None:
 def _accumulation(patch: Patch, value: int, words: str) -> None:
     """Micro-batches that are summed before a step, as the global batch that they make on the devices there are."""
     micro, devices = get(patch.plan, "workload.micro_batch") or 1, get(patch.plan, "cluster.count")
+    if not devices and get(patch.plan, "cluster.accelerator"):
+        devices = 1
+        patch.put({"cluster.count": 1}, f"one device taken, which {words} depends on")
     if not devices:
         patch.ask("cluster.count", f"how many devices are there? ({words} depends on it)")
         return

@@ -39,11 +39,12 @@ _USUAL, _NOTHING = "default", "none"
 @dataclass(frozen=True)
 class ShortAnswer:
     """An answer in short, as text: `figures` by key, with their units, and `settings` by what they are called; the
-    `hours` of a run once more as a number, which another is written beside."""
+    `hours` and `usd` of a run once more as numbers, which others are written beside and measured by."""
 
     figures: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     hours: float | None = None
+    usd: float | None = None
 
 
 def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | None) -> ShortAnswer:
@@ -77,7 +78,8 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
     }  # fmt: skip
     carbon = {} if bill is None or bill.co2_kg is None else {"co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2"}
     told = {**hours, **usd, **speed, **memory, **carbon}
-    return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None)
+    paid = bill.usd if bill else None
+    return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None, paid)
 
 
 def _price_words(bill: CostEstimate | ServingCost | None) -> str:

@@ -289,8 +289,8 @@ def test_a_language_models_calls_make_the_sessions_plan(
     assert state["plan"]["model"] == "llama-3.1-8b"
 
 
-def test_the_prompt_names_every_tool_for_serving() -> None:
-    for name in ("estimate_inference", "best_serving", "size_serving", "project_mlperf", "find_limit", "check_fit"):
+def test_the_prompt_names_what_estimates_and_searches_deployments() -> None:
+    for name in ("estimate_inference", "best_serving", "size_serving"):
         assert name in SYSTEM
         assert name in registry()
 

@@ -14,8 +14,8 @@ from tools.registry import Tool
 
 # Cards of 24, 80 and 192 GB: whatever one has in mind, one of these is near it.
 _CARDS = ("rtx-4090", "h100-sxm", "mi300x")
-# What all of it takes is asked of one device, which need not hold it.
-_ONE = "h100-sxm"
+# What all of it takes is asked of one device with room for any of it: nothing is moved to the host or given up.
+_ONE, _ROOM_GIB = "h100-sxm", 100_000
 
 
 def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome], tools: Mapping[str, Tool]) -> Calls:
@@ -31,4 +31,5 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     arguments = arguments | load
     rest = {name: value for name, value in arguments.items() if name not in ("count", "per_node")} | kind
     fewest = [("find_limit", rest | {"accelerator": card, "goal": "devices"}) for card in _CARDS]
-    return [(estimate, arguments | {"accelerator": _ONE, "count": arguments.get("count", 1)}), *fewest]
+    room = {} if serving else {"usable_gib": _ROOM_GIB}
+    return [(estimate, arguments | room | {"accelerator": _ONE, "count": arguments.get("count", 1)}), *fewest]

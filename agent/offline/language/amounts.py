@@ -20,6 +20,7 @@ from agent.offline.language.measures import (
     is_minus,
     number_at,
     often,
+    over_at,
     scale_at,
     unit_place,
     units_at,
@@ -186,7 +187,9 @@ def _are_at_once(heard: Found, start: int, end: int) -> bool:
     """Whether what is counted is told to be there at a time, right behind it, or right before: 同時100リクエスト."""
     near = range(max(start - LONGEST_NAME, 0), start)
     before = any(word.end == start for at in near for word in heard.words.get(at, ()) if word.get("at_once"))
-    return before or any(heard.sense(at, "at_once") for at in range(end, min(end + 2, len(heard.text))))
+    # '200 of them write at the same time'
+    reach = 3 if end > 0 and heard.sense(end - 1, "them") else 2
+    return before or any(heard.sense(at, "at_once") for at in range(end, min(end + reach, len(heard.text))))
 
 
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
@@ -226,7 +229,11 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
             amount = (
                 replace(amount, value=amount.value * 1000, digits=amount.digits * 1000) if _whole(units) else amount
             )
-        return _of_a_name(heard, replace(amount, units=tuple(units), end=max(unit.end for unit in units)))
+        over, end = over_at(heard, behind := max(unit.end for unit in units))
+        if over and units_at(heard, end):
+            # 'Zwei Tage und eine halbe Woche'
+            over, end = 0.0, behind
+        return _of_a_name(heard, replace(amount, value=amount.value + over, units=tuple(units), end=end))
     named = _counts_name(heard, end) or _behind_name(heard, start)
     return replace(amount, names=named and not (amount.is_size or of_a_field(heard, at, amount.value)))
 
@@ -249,7 +256,7 @@ def _pointed_at(heard: Found, start: int, units: list[Unit], few: bool) -> list[
             return units
         if any(unit.name in _OF_LENGTHS for unit in spoken_of):
             return [replace(unit, start=units[0].start, end=end) for unit in spoken_of]
-    return units
+    return [replace(units[0], name="users")] if _are_at_once(heard, start, end) else units
 
 
 def _is_of_long(amount: Amount) -> bool:

@@ -34,15 +34,41 @@ def deadline(read: Mentions, now: datetime) -> tuple[float, int, int] | None:
     days = list(_days(read, now))
     if lasts := _lasting(read, days):
         return lasts
-    for start, day, end in days:
+    for start, day, end in days or _clock_alone(read, now):
         by = _by(read, start, end)
         if by is None:
             continue
-        due, end = _at(read, day, end)
+        due, end = _at(read, day, end) if days else (day, end)
+        if days and due.hour == 0 and (clock := _clock_before(read, start)):
+            # 'By 6pm today'
+            due = day + timedelta(hours=clock)
         hours = (due - now).total_seconds() / 3600
         if hours > 0:
             return round(hours, 1), min(by, start), end
     return None
+
+
+def _clock_alone(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
+    """(Token, its next moment, token behind) of a time of the day that no day is named of: 'by 6pm'."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    for at, token in enumerate(read.tokens if not _clocks(read) else ()):
+        timed = token.kind == "number" and len(token.norm) <= 2 and at not in read.named_tokens
+        clock = _clock(read, at) if timed else None
+        # '8 h' is how long something takes.
+        if clock and clock[1] - 1 not in read.named_tokens and read.tokens[clock[1] - 1].norm != "h":
+            due = midnight + timedelta(hours=clock[0])
+            yield at, due if due > now else due + timedelta(days=1), clock[1]
+
+
+def _clock_before(read: Mentions, end: int) -> float | None:
+    """The hour of a clock that ends right before a token."""
+    starts = (at for at in range(max(end - _CLOCK, 0), end) if read.tokens[at].kind == "number")
+    clocks = (_clock(read, at) for at in starts if len(read.tokens[at].norm) <= 2)
+    return next((clock[0] for clock in clocks if clock and clock[1] == end), None)
+
+
+# Tokens of the longest clock: '18', ':', '00', 'h'.
+_CLOCK = 4
 
 
 def since(read: Mentions, now: datetime) -> str | None:
@@ -95,7 +121,30 @@ def _clocks(read: Mentions) -> tuple[float, int, int] | None:
     for (start, first, behind), (at, last, end) in pairwise(hours):
         if at - behind <= _JOINED and first != last:
             return (last - first) % 24, start, end
+    for at, last, end in hours:
+        start = at - 2
+        if start not in numbers or start in read.named_tokens or not _leads_to_an_hour(read, start):
+            continue
+        first = float(read.tokens[start].norm)
+        if read.tokens[end - 1].norm in _HALVES and first < _NOON:
+            # '10 to 6am' begins in the evening, '2 to 5pm' after noon.
+            first += _NOON if (first < last % _NOON) == (last >= _NOON) else 0
+        if first <= 2 * _NOON and first != last:
+            return (last - first) % 24, start, end
     return None
+
+
+def _leads_to_an_hour(read: Mentions, at: int) -> bool:
+    """Whether a number without a clock is the first of two hours: the 22 of 'von 22 bis 6 Uhr'."""
+    begins = any(read.found.sense(at - 1, name) for name in ("from", "between"))
+    ends = read.tokens[at + 1].text in "-–" or read.tokens[at + 1].norm in _UNTIL
+    return begins or ends
+
+
+# Halves of a day, what stands between two hours, and how many a half has.
+_HALVES = ("am", "pm", "a", "p")
+_UNTIL = ("to", "till", "until", "bis", "a", "à", "ate", "tot", "alle")
+_NOON = 12
 
 
 def _from(read: Mentions, start: int) -> bool:
@@ -279,7 +328,7 @@ def window(read: Mentions) -> Window | None:
     elif clocks:
         # 'It idles at night: what can be done between 8pm and 6am?' is of one of them.
         return None
-    elif bare := _bare_hours(read, max(first - _REACH, 0), min(last + _REACH, len(read.tokens))):
+    elif bare := _bare_hours(read, max(first - _REACH, 0), min(last + _REACH + 1, len(read.tokens))):
         # 'Nine to five'
         hours = bare[0] - (12 if bare[0] > 12 and days == _FREE["office"][0] else 0)
         first, last = min(first, bare[1]), max(last, bare[2])
@@ -429,7 +478,9 @@ def _clock(read: Mentions, at: int) -> tuple[float, int] | None:
     hour, end = float(read.tokens[at].norm), at + 1
     if end + 1 < len(read.tokens) and read.tokens[end].text == ":" and read.tokens[end + 1].kind == "number":
         hour, end = hour + float(read.tokens[end + 1].norm) / 60, end + 2
-    behind = read.tokens[end].norm if end < len(read.tokens) else ""
-    if behind in ("am", "pm", "a", "p"):
+    # '16 H100' is no hour.
+    behind = read.tokens[end].norm if end < len(read.tokens) and end not in read.named_tokens else ""
+    if behind in _HALVES and (len(behind) > 1 or not read.tokens[end].space):
         return hour % 12 + (12 if behind.startswith("p") else 0), end + 1
-    return (hour, end + 1) if behind in ("uhr", "h", "heures", "点", "時", "시") or end > at + 1 else None
+    named = behind in ("uhr", "h", "heures", "点", "時", "시")
+    return (hour, end + named) if named or end > at + 1 else None

@@ -39,7 +39,7 @@ _SCALES = ("k", "m", "b", "t", "bn", "mb", "gb", "tb", "gib")
 @dataclass(frozen=True, slots=True)
 class Sense:
     """What a form may mean. `kind`: value (of field `name`), field, unit (dimension `name`, `value` base units), does
-    (operator `name`), number, scale, fraction, rhythm, asked (`name` of group `value`), stop."""
+    (operator `name`), number, scale, fraction, part_over, rhythm, asked (`name` of group `value`), stop."""
 
     kind: str
     name: str
@@ -271,7 +271,11 @@ def _bare(forms: Sequence[Any]) -> list[str]:
 
 def _numerals() -> Iterator[tuple[str, Sense]]:
     words = _words()
-    for kind, name in (("number", "numerals"), ("scale", "scales"), ("fraction", "fractions"), ("rhythm", "rhythms")):
+    kinds = (
+        ("number", "numerals"), ("scale", "scales"), ("fraction", "fractions"), ("part_over", "parts_over"),
+        ("rhythm", "rhythms"),
+    )  # fmt: skip
+    for kind, name in kinds:
         for value, forms in words[name].items():
             yield from ((str(form), Sense(kind, name, float(value))) for form in forms)
     yield from _composed(words["composed"])

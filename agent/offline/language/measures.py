@@ -98,6 +98,11 @@ class Found:
         """Tokens inside a name or right behind it."""
         return frozenset(at for start, end in self.names.items() for at in range(start + 1, end + 1))
 
+    @cached_property
+    def long_scale(self) -> bool:
+        """Whether the words are of a language whose billion is a million millions, and whose thousands have a dot."""
+        return sum(token.norm in self.lexicon.long_scale for token in self.text) > 1
+
     def sense(self, at: int, kind: str) -> tuple[Sense, int] | None:
         """(The sense, the token behind it) of the longest form at a token that has it."""
         for word in self.words.get(at, ()):
@@ -153,6 +158,39 @@ class Found:
 
 
 def number_at(heard: Found, at: int) -> tuple[float, int] | None:
+    """(Value, token behind) of a number with what is said over it: 'two and a half days', '2 1/2 days'."""
+    if (number := _whole_at(heard, at)) is None:
+        return None
+    value, end = number
+    over, behind = over_at(heard, end)
+    counts = over and (heard.sense(behind, "unit") or heard.sense(behind, "scale"))
+    return (value + over, behind) if counts else (value, end)
+
+
+def over_at(heard: Found, at: int) -> tuple[float, int]:
+    """(The part that is said over a number, the token behind it): 'and a half', '1/2'; (0, `at`) where none is."""
+    if part_over := heard.sense(at, "part_over"):
+        sense, end = part_over
+        return sense.value, end
+    part = heard.text[at : at + 3]
+    written = [token.norm for token in part if not token.space or token is part[0]]
+    if (
+        len(written) == len(_PART)
+        and written[1] == "/"
+        and all(part.isdigit() for part in written[::2])
+        and part[0].space
+    ):
+        above, below = int(written[0]), int(written[2])
+        return (above / below, at + len(_PART)) if 0 < above < below < _MOST_PARTS else (0.0, at)
+    return 0.0, at
+
+
+# A fraction in digits, and the finest that is said over a number.
+_PART = ("1", "/", "2")
+_MOST_PARTS = 10
+
+
+def _whole_at(heard: Found, at: int) -> tuple[float, int] | None:
     """(Value, token behind) of digits, of a number in words, or of a part of a scale ('half a trillion')."""
     if at >= len(heard.text):
         return None
@@ -163,7 +201,7 @@ def number_at(heard: Found, at: int) -> tuple[float, int] | None:
         value, end = digits(token.norm), at + 1
         if millions := _dotted_millions(heard.text, at):
             return millions
-        if is_dotted(token.norm) and _long_scale(heard):
+        if is_dotted(token.norm) and heard.long_scale:
             value *= 1000
         while _thousands(heard, end) and value == int(value):
             value, end = value * 1000 + digits(heard.text[end].norm), end + 1
@@ -230,14 +268,12 @@ def _dotted_millions(text: Sequence[Glyphs], at: int) -> tuple[float, int] | Non
     return float(written.replace(".", "")), end
 
 
-def _long_scale(heard: Found) -> bool:
-    """Whether the words are of a language whose billion is a million millions, and whose thousands have a dot."""
-    return sum(one.norm in heard.lexicon.long_scale for one in heard.text) > 1
-
-
 def _is_span(heard: Found, at: int) -> bool:
     """Whether 'a' counts a stretch of time that one has: 'in a week', 'under a second'; not 'tokens a day'."""
-    times = [unit.size for unit in units_at(heard, at + 1) if unit.name == "time"]
+    counted = units_at(heard, at + 1)
+    if counted and heard.sense(counted[0].end, "part_over"):
+        return True
+    times = [unit.size for unit in counted if unit.name == "time"]
     before = heard.words.get(at - 1, ()) if at else ()
     if times and any(heard.does(start, "at_most") == at for start in range(max(at - LONGEST_NAME, 0), at)):
         return True
@@ -281,7 +317,10 @@ def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
     )
     if text[at].norm == "0" and not goes_on:
         return float(f"0.{text[at + 2].norm}"), at + 3
-    if goes_on or not (heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")):
+    # '1,05' is no list; 'à 2,99 ?' is said where prices have a comma.
+    hundredths = len(text[at + 2].norm) > 1 and (text[at + 2].norm[0] == "0" or heard.long_scale)
+    counted = heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")
+    if goes_on or not (hundredths or counted):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
 
@@ -311,7 +350,7 @@ def scale_at(heard: Found, at: int) -> tuple[str, float, int] | None:
         return None
     sense, end = read
     name, factor = token.norm, sense.value
-    if name == "billion" and _long_scale(heard):
+    if name == "billion" and heard.long_scale:
         factor = 1e12
     if name in ("ki", "mi"):
         factor = 1024.0 if name == "ki" else 1024.0**2

@@ -123,8 +123,9 @@ def with_rate(heard: Found, amount: Amount) -> Amount:
     per = tuple(replace(unit, size=unit.size * factor) for unit in units)
     end = max(unit.end for unit in units)
     again = heard.does(end, "per")
-    if again and (more := [unit for unit in units_at(heard, again) if unit.name in COUNTED]):
-        # 'Tokens/s/user'
+    counted = (*COUNTED, "time") if units[0].name == "watts" else COUNTED
+    if again and (more := [unit for unit in units_at(heard, again) if unit.name in counted]):
+        # 'Tokens/s/user', '$180 per kW a month'
         return replace(amount, per=(*per, *more), end=max(unit.end for unit in more))
     return replace(amount, per=per, end=end)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
-from agent.offline.language.asking import is_asked, sentences
+from agent.offline.language.asking import asks_which, is_asked, sentences
 from agent.offline.language.assign import fields_named, value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.machines_changed import ORDINALS, another
@@ -17,6 +17,7 @@ from agent.offline.language.mentions import SERVING
 from agent.offline.language.rows import Row, counts_copies
 from agent.offline.language.scope import FACTORS
 from agent.offline.language.stepped import part_of, steps
+from knowledge import figures
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
 
@@ -230,7 +231,11 @@ def factors(page: Page) -> list[Edit]:
     """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
     edits: list[Edit] = []
     for mark in page.marks:
-        if not mark.fields and _of_a_figure(page, mark):
+        wanted = _figure_wanted(page, mark)
+        if not (wanted and asks_which(page.read.found)) and not mark.fields and _of_a_figure(page, mark):
+            continue
+        if wanted:
+            edits += _goal(page, mark, *wanted)
             continue
         others = [other for other in page.marks if other is not mark]
         # 'By a third... no, by half'
@@ -252,6 +257,51 @@ def factors(page: Page) -> list[Edit]:
             edits = [edit for edit in edits if not (corrected and edit.field == target)]
             edits.append(Edit(target, *_operation(target, mark), span, _guessed(page, mark)))
     return edits or another(page)
+
+
+# Limits by the figures of the last answer that they bound.
+_BOUNDS = {"usd": "budget_usd", "hours": "deadline_h"}
+# What is more where there are fewer hours.
+_SPEEDS = (("judged", "speed"), ("focus", "faster"), ("figure", "throughput.tokens_per_s"))
+
+
+def _figure_wanted(page: Page, mark: Mark) -> tuple[str, float] | None:
+    """(The figure of an answer, how many times it) that a change is of: 'halve the cost', 'twice as fast'. A field of
+    the same name that the plan has is changed itself, unless it is a limit."""
+    if mark.amount or mark.field or mark.fields:
+        return None
+    named = {
+        at: ((name, 1) if name in _BOUNDS else ("hours", -1), end)
+        for kind in ("figure", "judged", "focus")
+        for at, end, name in page.read.asked_at(kind)
+        if (kind == "figure" and name in _BOUNDS) or (kind, name) in _SPEEDS
+    }
+    fields = {at: names for at, names in _named(page) if any(_is_known(page, name) for name in names)}
+    for way in (range(mark.end, mark.end + _NEAR), range(mark.start - 1, mark.start - 1 - _NEAR, -1)):
+        for at in way:
+            # 'The cost limit' is a field of the plan, 'the cost' what it comes to.
+            limits = set(_BOUNDS.values()).intersection(fields.get(at, ()))
+            field = at in fields and (not limits or (at in named and named[at][1] in fields))
+            if field or not 0 <= at < len(page.read.tokens) or page.read.tokens[at].ends_clause:
+                break
+            if at in named:
+                (figure, power), _ = named[at]
+                return figure, mark.factor**power
+    return None
+
+
+def _goal(page: Page, mark: Mark, figure: str, factor: float) -> list[Edit]:
+    """The limit that makes a figure so many times what was told; nothing where none was told."""
+    told = (page.topic.get("told") or {}).get(figure)
+    if told is None and _BOUNDS[figure] in page.known:
+        return [Edit(_BOUNDS[figure], "times", factor, page.read.span(mark.start, mark.end))]
+    if told is None or factor >= 1:
+        page.lost.append((mark.start, mark.end))
+        return []
+    bound = float(f"{told * factor:.6g}")
+    most = figures.usd(bound) if figure == "usd" else figures.hours(bound)
+    note = f"{page.read.said(mark.start, mark.end)!r} taken as at most {most}"
+    return [Edit(_BOUNDS[figure], "set", bound, page.read.span(mark.start, mark.end), note)]
 
 
 def _guessed(page: Page, mark: Mark) -> str | None:

@@ -64,7 +64,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         if at in inside or at in by_start:
             at += 1
             continue
-        left, right = found.does(at, "refuse_left") or _particle(found, at), found.does(at, "refuse_right")
+        left, right = _refuses_left(found, at), found.does(at, "refuse_right")
         end = max(left or 0, right or 0)
         judged = _judged(found, at, by_end)
         itself = _against_itself(found, at, end, by_start, by_end) if end else None
@@ -109,6 +109,13 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread), frozenset(against))
+
+
+def _refuses_left(heard: Found, at: int) -> int | None:
+    """The token behind words that refuse what stands before them; 'out of the question?' refuses nothing."""
+    ruled = heard.does(at, "rules_out")
+    ruled = None if ruled and is_asked(heard, at) else ruled
+    return heard.does(at, "refuse_left") or _particle(heard, at) or ruled
 
 
 def _idle(heard: Found, at: int, end: int, less: int) -> int:

@@ -78,6 +78,8 @@ def test_every_value_that_was_not_given_is_an_assumption() -> None:
     given_fields |= {"workload.input_len": 1, "workload.output_len": 1}
     # What a run without drafts on one node has no use for.
     unused = {"workload.kind", "workload.acceptance", "cluster.interconnect"}
+    # A model of text takes no pictures.
+    unused |= {"workload.images", "workload.image_size", "workload.video_frames"}
     assert leaves(found["plan"]).keys() - given_fields.keys() - unused - set(named) == set()
     for field, value in leaves(found["plan"]).items():
         assert named.get(field, value) == value, field

@@ -80,6 +80,7 @@ def known_names(catalogue: Catalogue) -> Known:
         if head in makers and rest and rest[0].isalpha():
             # 'NVIDIA-Nemotron-3-Super'
             heads.setdefault(rest[0], set()).update(rest[1:])
+    heads |= {word: set() for word in _nicknames(catalogue.model_names) - heads.keys()}
     for name in (*catalogue.accelerator_names, *catalogue.card_numbers):
         _plant(accelerators, name, name)
         if not _is_of_another(name) or looked_up(catalogue, "accelerator", _bare(name))[3] is None:
@@ -109,6 +110,22 @@ def known_names(catalogue: Catalogue) -> Known:
             series.setdefault(name[:at], []).append(machine)
     followed = {head: frozenset(rest) for head, rest in heads.items()}
     return Known(models, followed, accelerators, instances, series, providers, places)
+
+
+# No nickname has so few letters.
+_SHORT = 3
+
+
+def _nicknames(names: Sequence[str]) -> set[str]:
+    """Words that alone tell models of one series apart: the 'Scout' and 'Maverick' of Llama 4."""
+    series: dict[tuple[str, ...], set[str]] = {}
+    for name in names:
+        words = [token for token in tokens(name.rpartition("/")[2]) if not token.joins]
+        for at in range(2, len(words) - 1):
+            if words[at].kind == "word" and words[at - 1].kind == "number" and is_size(words, at + 1):
+                series.setdefault(tuple(token.norm for token in words[:at]), set()).add(words[at].norm)
+    told = {word for siblings in series.values() if len(siblings) > 1 for word in siblings if len(word) > _SHORT}
+    return {word for word in told if word in plain_words() or not lexicon().at(tokens(word), 0)}
 
 
 def _is_of_another(name: str) -> bool:

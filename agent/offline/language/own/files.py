@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
@@ -52,12 +52,23 @@ def settings(page: Page) -> dict[str, Any]:
     chunks = chunks_of(page)
     # 'The partition is gpu-long'
     chunks = [chunk for chunk in chunks if chunk[1].lower() not in ("is", "=", "called", "named")]
-    for (_, word), (_start, value) in itertools.pairwise(chunks):
+    for at, ((_, word), (_start, value)) in enumerate(itertools.pairwise(chunks)):
         name, _, glued = word.lower().partition("=")
         name = name.removeprefix("--").rstrip(":")
-        if name in _SCHEDULING and (glued or value.lower() not in ("is", "for", "of", "and", "in", "the", "=")):
+        if name == "image" and not glued:
+            # 'The image has to come from our mirror, registry.corp/vllm:0.11'
+            behind = (chunk for _, chunk in chunks[at + 1 :] if set("/:") & set(chunk))
+            if address := next(behind, None):
+                found[name] = address
+        elif name in _SCHEDULING and (glued or value.lower() not in ("is", "for", "of", "and", "in", "the", "=")):
             found[name] = word.partition("=")[2] or value
     return found
+
+
+def of_settings(own: Mapping[str, Any], words: str) -> bool:
+    """Whether words are those of a setting or a folder that was taken: 'account nlp', the 0.11 of an image."""
+    taken = " ".join(str(own[name]) for name in (*_SCHEDULING, "folder") if name in own)
+    return bool(taken) and all(word in taken or word.lower() in _SCHEDULING for word in words.split())
 
 
 def chunks_of(page: Page) -> list[tuple[int, str]]:

@@ -14,14 +14,14 @@ from agent.offline.language.reading.currencies import NEAR_DOLLARS
 from agent.offline.language.reading.page import is_reserved_for
 from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import find_accelerator
+from planner.asked.money import CostTerms
 from planner.partial import get
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
 
-_PRICES = ("more_usd", "usd_per_device_hour", "usd_per_node_hour", "usd_per_kwh", "pue", "capex_usd_per_device",
-           "resale_share", "years", "utilisation", "reserved_discount", "interruptions_per_day", "restart_minutes",
-           "checkpoint_interval_minutes")  # fmt: skip
+# What is said of prices, by the terms that a cost is estimated with.
+_PRICES = ("more_usd", "usd_per_node_hour", *CostTerms.model_fields)
 _RATES = ("usd_per_device_hour", "usd_per_node_hour")
 _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 # Tokens between a price and what it is paid for, and what hardly any device costs an hour.

@@ -52,6 +52,9 @@ def of_the_last(
             filled = [*filled, Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0)]
             left = [one for one in left if one is not row]
     for sentence in clauses(read.found) if plan else ():
+        if any(read.found.sense(at, "hearsay") for at in sentence):
+            # 'They quote 1.3M'
+            continue
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
         bare = [row for row in loose if row.bare]

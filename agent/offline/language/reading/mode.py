@@ -35,10 +35,11 @@ def mode_of(read: Mentions, context: Context) -> str:
     if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
         # What is let go is of what there is.
         return context.plan
-    verbs = [name for at, _, name in read.asked_at("mode") if not (_is_refused(read, at) or _is_a_host(read, at))]
+    verbs = {at: name for at, _, name in read.asked_at("mode") if not (_is_refused(read, at) or _is_a_host(read, at))}
     if verbs:
-        # 'Fine-tune it for inference': what is to be done is said first.
-        return verbs[0]
+        # 'Fine-tune it for inference': what is to be done is said first, and in the question, where something is told.
+        asked = {at: name for at, name in verbs.items() if at not in read.telling}
+        return next(iter((asked or verbs).values()))
     if not context.plan and _cannot_train(read):
         return SERVING
     beside = (*_FORMATS, "engine") if context.generates else _FORMATS

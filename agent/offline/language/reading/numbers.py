@@ -85,7 +85,9 @@ def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
             sign = -1 if changed[one.row.start] == "minus" else 1
             edits.append((one.row.start, [Edit(one.field, "plus", sign * as_number(one.field, value), span)]))
             continue
-        edits.append((one.row.start, _shared_out(page, one) or [_set(page, one, value, span)]))
+        edits.append(
+            (one.row.start, _shared_out(page, one) or [_credits_end(page, one) or _set(page, one, value, span)])
+        )
     page.needs += _of_other_money(page)
     page.needs += [
         Need(ALL_PATHS[name], f"nothing is known about {page.read.said(value.start, value.end)}: which {name} is it?")
@@ -179,6 +181,17 @@ def _while_busy(
         return replace(edit, value=rate, note=f"the requests of a day come in {daily[edit.span]}: {rate:.3g} a second")
 
     return [(at, [while_busy(edit) for edit in each]) for at, each in edits]
+
+
+def _credits_end(page: Page, number: Filled) -> Edit | None:
+    """The day on which credits end that is said as a time from now: 'credits that end in a week'."""
+    start = number.row.start
+    ends = any(page.read.found.sense(at, "expires") for at in range(max(start - _BESIDE, 0), start))
+    credits = page.values("credits_usd") or get(page.plan, "goal.credits_usd")
+    if number.field != "deadline_h" or not (ends and credits):
+        return None
+    day = page.now + timedelta(hours=number.values[-1])
+    return Edit("credits_end", "set", f"{day:%Y-%m-%d}", page.read.span(start, number.row.end))
 
 
 def _is_of_credits(page: Page, start: int) -> bool:

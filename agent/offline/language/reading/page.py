@@ -47,6 +47,8 @@ SAME_MEMORY = 0.08
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
 _PRICE = "usd_per_device_hour"
+# From here on thousands behind a device are what it costs: '8 H100 at 30k each', not 'at 4k each'.
+_DEAR_USD = 10_000
 # Tokens between a price and the time that it is for.
 _BY_PRICE = 3
 # Tools of a chain by the last of their intents that is no figure.
@@ -216,6 +218,7 @@ def understood(
     halves, rest = _in_and_out(read, rest) if mode == SERVING else ([], rest)
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
+    filled, left = _priced(read, filled, left, topic)
     filled, left = put_instead(read, filled, left)
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
     first = Assigned(filled, left)
@@ -223,7 +226,7 @@ def understood(
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
-    filled = _as_prices(read, filled)
+    filled = [_as_busy(number) for number in _as_prices(read, filled)]
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
@@ -231,12 +234,9 @@ def understood(
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
     named, left = _of_each(read, named, left)
-    paid = [row for row in left if _is_paid_once(read, row)]
-    filled += [Filled(_CAPEX, (row.amounts[0].value,), row, 0.5) for row in paid]
-    left = [row for row in left if row not in paid]
-    prices = [row for row in left if _is_price(read, row)]
-    filled += [Filled(_PRICE, (row.amounts[0].value,), row, 0.5) for row in prices]
-    left = [row for row in left if row not in prices]
+    bought = [row for row in left if _is_paid_once(read, row)]
+    filled += [Filled(_CAPEX, (row.amounts[0].value,), row, 0.5) for row in bought]
+    left = [row for row in left if row not in bought]
     return Page(
         read, plan, topic, now, catalogue, mode, filled, left, made, refused, named, changes, free, busy, pictures,
         until=until, first=first,
@@ -277,13 +277,19 @@ def _as_its_memory(read: Mentions, number: Filled) -> Filled:
 def _as_prices(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     """The numbers with those that tell what a machine costs, where machines are bought, and without the 'one' that they
     tell it of: 'One box is 420k', '4 DGX H200 at 420k each'."""
-    if not _is_owned(read):
-        return [*filled]
-    prices = [number for number in filled if _is_its_price(read, number)]
+    owned = _is_owned(read)
+    prices = [number for number in filled if _is_its_price(read, number) and (owned or _behind_a_device(read, number))]
     machines = [number for number in filled if number.field == "nodes" and number.values == (1,)]
     told = [*prices, *(machine for machine in machines if _leads_to(machine, prices))]
     paid = (replace(price, field=_CAPEX, values=(price.row.amounts[-1].value,)) for price in prices)
     return [*(number for number in filled if number not in told), *paid]
+
+
+def _as_busy(number: Filled) -> Filled:
+    """A share of the time that devices stand idle as that in which they work."""
+    if number.field != "idle_share":
+        return number
+    return replace(number, field="utilisation", values=tuple(round(1 - value, 9) for value in number.values))
 
 
 def _is_paid_once(read: Mentions, row: Row) -> bool:
@@ -311,6 +317,13 @@ def _is_its_price(read: Mentions, number: Filled) -> bool:
     machine = named or read.found.ends_unit(start - 1, "nodes", "devices")
     each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
     return (told and machine) or each
+
+
+def _behind_a_device(read: Mentions, number: Filled) -> bool:
+    """Whether a number stands behind a device and 'at': the 30k of '8 H100 at 30k each'."""
+    at = number.row.start - 1
+    dear = number.row.amounts[-1].value >= _DEAR_USD
+    return dear and read.tokens[at].norm in read.found.lexicon.priced_at and at in read.found.names.values()
 
 
 def _as_requests(filled: Sequence[Filled]) -> list[Filled]:
@@ -383,22 +396,43 @@ def _of_each(read: Mentions, named: list[Devices], left: list[Row]) -> tuple[lis
     return named, left
 
 
-def _is_price(read: Mentions, row: Row) -> bool:
-    """Whether a number with a decimal point stands right behind a device that is counted, as what each costs an hour:
-    '24 MI300X at 1.95'."""
+def _priced(
+    read: Mentions, filled: Sequence[Filled], left: Sequence[Row], topic: Mapping[str, Any]
+) -> tuple[list[Filled], list[Row]]:
+    """The numbers with those that are prices of a device or an API, and the rest."""
+    paid = bool({_PRICE, "price"} & {*(topic.get("pricing") or {})})
+    prices = [row for row in left if _is_price(read, row, paid)]
+    named = ("usd_per_million" if _is_of_an_api(read, row) else _PRICE for row in prices)
+    told = [Filled(name, (row.amounts[0].value,), row, 0.5) for name, row in zip(named, prices, strict=True)]
+    return [*filled, *told], [row for row in left if row not in prices]
+
+
+def _is_price(read: Mentions, row: Row, paid: bool) -> bool:
+    """Whether a number with a decimal point is what a device costs an hour: right behind one ('24 MI300X at 1.95'), or
+    where what is `paid` was spoken of ('versus renting the same at 3.10')."""
     (number, *more) = row.amounts
     low, high = read.found.lexicon.quantities[_PRICE].usual
-    whole = number.value == int(number.value)
     if more or number.units or number.scale or not low <= number.value <= high:
         return False
     if number.per:
         # '2,99 per GPU'
-        return not whole and all(unit.name == "devices" for unit in number.per)
+        return number.value != int(number.value) and all(unit.name == "devices" for unit in number.per)
     at = row.start - 1
-    at -= at > 0 and (read.tokens[at].text in ",@" or read.tokens[at].norm in read.found.lexicon.placing)
-    device = next((start for start, end in read.found.names.items() if end == at + 1), None)
+    written = {token.text for token in read.tokens[row.start : row.end]} | {*read.tokens[row.start].norm}
+    if at < 0 or not written & {".", ","}:
+        return False
+    placed = read.tokens[at].text in ",@" or read.tokens[at].norm in read.found.lexicon.placing
+    if read.tokens[at].norm in read.found.lexicon.priced_at:
+        behind = (at - step in read.found.names.values() for step in range(_NEAR))
+        return paid or "rent" in read.asked("wish") or _is_of_an_api(read, row) or any(behind)
+    device = next((start for start, end in read.found.names.items() if end == at - placed + 1), None)
     counted = device is not None and device in read.found.counted and device > 0
-    return counted and "." in read.tokens[row.start].norm and read.tokens[int(device or 0) - 1].kind == "number"
+    return counted and read.tokens[int(device or 0) - 1].kind == "number"
+
+
+def _is_of_an_api(read: Mentions, row: Row) -> bool:
+    """Whether a price stands behind an API: 'against an API at 0.90'."""
+    return any(read.found.is_asked(at, "bought") for at in range(max(row.start - _NEAR, 0), row.start))
 
 
 def _fails(read: Mentions, row: Row) -> bool:
@@ -484,7 +518,8 @@ def _is_of_others(read: Mentions, hours: Filled) -> bool:
     at = hours.row.start
     sentence = next(token for token in sentences(read.tokens) if at in token)
     heard = any(read.found.sense(step, "hearsay") for step in sentence)
-    return at in read.past or heard or _fails(read, hours.row)
+    ran = any(read.found.sense(step, "ran") for step in range(sentence.start, at))
+    return at in read.past or heard or ran or _fails(read, hours.row)
 
 
 def _is_that_fails(read: Mentions, number: Filled) -> bool:

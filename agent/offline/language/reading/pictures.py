@@ -22,10 +22,11 @@ _NEAR = 6
 
 def sizes(read: Mentions, rows: Sequence[Row]) -> tuple[list[tuple[int, int, str]], list[Row]]:
     """([(token, token behind, 'WIDTHxHEIGHT')], the rest of the numbers)."""
+    pixels, pictured = read.found.lexicon.pixels, read.found.lexicon.pictured
     images = [
         at
         for at, token in enumerate(read.tokens)
-        if token.norm in read.found.lexicon.pixels or read.found.has_unit(at, "images", "frames")
+        if token.norm in pixels | pictured or read.found.has_unit(at, "images", "frames")
     ]
     found: list[tuple[int, int, str]] = []
     rest: list[Row] = []
@@ -33,6 +34,11 @@ def sizes(read: Mentions, rows: Sequence[Row]) -> tuple[list[tuple[int, int, str
         width = rest[-1].amounts[-1] if rest else None
         height = row.amounts[-1]
         near = any(row.start - _NEAR <= at <= row.end + _NEAR for at in images)
+        square = height.end < len(read.tokens) and read.tokens[height.end].norm in pixels
+        if square and height.before not in TIMES and len(row.amounts) == 1 and height.value in _SIDES:
+            # '1024 px'
+            found.append((height.start, height.end + 1, f"{int(height.value)}x{int(height.value)}"))
+            continue
         if width is None or not near or height.before not in TIMES or len(row.amounts) > 1:
             rest.append(row)
             continue

@@ -11,7 +11,9 @@ from planner.requests import ALL_PATHS
 
 # Values that say less than others of their field beside them.
 GENERAL = {"stage": ("sft", "rm"), "weight_dtype": ("int4", "int8", "gguf", "bf16", "fp16"),
-            "quantisation": ("nf4",)}  # fmt: skip
+            "quantisation": ("nf4",),
+            # Where parameters are moved to the host the optimizer's states are, too.
+            "offload": ("optimizer",)}  # fmt: skip
 # What a number makes of a value that says the same without one: 'expert parallel 8'.
 NUMBER_OF = {"expert_parallel": "ep"}
 

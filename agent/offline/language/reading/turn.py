@@ -17,6 +17,7 @@ from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, wei
 from agent.offline.language.labelled import choices, without_labels_behind
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING
+from agent.offline.language.own.files import of_settings
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
 from agent.offline.language.own.searches import hours_of_use
@@ -251,7 +252,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     lost = [*lost_words(page, tool), *page.beside, *unused_numbers(page, reading), *unused_names(page, reading)]
     named = {str(value) for value in own.values()}
     named |= {page.read.text[slice(*edit.span)] for edit in edits if edit.field == "accelerator"}
-    unknown = [words for words in unknown_words(page) if words not in named]
+    unknown = [words for words in unknown_words(page) if not (words in named or of_settings(own, words))]
+    lost = [words for words in lost if not of_settings(own, words)]
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
     lost += _other_providers(page, lost)
     return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))

@@ -32,7 +32,8 @@ def unknown_words(page: Page) -> list[str]:
     for at, words in page.read.found.words.items():
         known.update(range(at, words[0].end))
     known.update(at for row in page.read.rows for at in range(row.start, row.end))
-    known.update(at for at, token in enumerate(text) if token.norm in lexicon().ordinary)
+    ordinary = lexicon().ordinary | lexicon().pixels
+    known.update(at for at, token in enumerate(text) if token.norm in ordinary)
     found: list[str] = []
     at = 0
     while at < len(text):
