@@ -94,10 +94,10 @@ class Gate:
             raise answer
         if request.path != "/ws":
             return await handler(request)
-        if not web.WebSocketResponse().can_prepare(request):
-            raise web.HTTPBadRequest(text="This address takes a WebSocket, which the page opens.")
         if self.open_tabs >= self.most_tabs:
             raise web.HTTPServiceUnavailable(text=f"{self.most_tabs} tabs are open; close one, or start with --tabs.")
+        if not web.WebSocketResponse().can_prepare(request):
+            raise web.HTTPBadRequest(text="This address takes a WebSocket, which the page opens.")
         self.open_tabs += 1
         try:
             return await handler(request)

@@ -135,7 +135,8 @@ def test_a_run_that_fits_its_devices_and_not_its_host_is_said_to() -> None:
     """Twice the devices of a node halve what each node has to hold; once too few, the warning is there."""
     model = OFFLOADED | {"model": "meta-llama/Llama-3.1-405B", "count": 32}
     found = call("check_fit", model)
-    assert found["fits"] == found["memory"]["fits"]
+    assert not found["fits"]
+    assert found["memory"]["fits"]
     host = found["memory"]["host"]
     assert not host["fits"]
     (text,) = [text for text in found["warnings"] if text.startswith("host memory runs out")]
