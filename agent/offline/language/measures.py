@@ -172,22 +172,16 @@ def over_at(heard: Found, at: int) -> tuple[float, int]:
     if part_over := heard.sense(at, "part_over"):
         sense, end = part_over
         return sense.value, end
-    part = heard.text[at : at + 3]
-    written = [token.norm for token in part if not token.space or token is part[0]]
-    if (
-        len(written) == len(_PART)
-        and written[1] == "/"
-        and all(part.isdigit() for part in written[::2])
-        and part[0].space
-    ):
-        above, below = int(written[0]), int(written[2])
-        return (above / below, at + len(_PART)) if 0 < above < below < _MOST_PARTS else (0.0, at)
-    return 0.0, at
+    part = heard.text[at : at + _PART]
+    glued = len(part) == _PART and part[0].space and not (part[1].space or part[2].space)
+    if not (glued and part[1].norm == "/" and part[0].norm.isdigit() and part[2].norm.isdigit()):
+        return 0.0, at
+    above, below = int(part[0].norm), int(part[2].norm)
+    return (above / below, at + _PART) if 0 < above < below < _MOST_PARTS else (0.0, at)
 
 
-# A fraction in digits, and the finest that is said over a number.
-_PART = ("1", "/", "2")
-_MOST_PARTS = 10
+# Tokens of a fraction in digits, '1/2', and the finest that is said over a number.
+_PART, _MOST_PARTS = 3, 10
 
 
 def _whole_at(heard: Found, at: int) -> tuple[float, int] | None:
