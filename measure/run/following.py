@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -45,9 +46,10 @@ def run_to_end(
     watch: Watch = lambda event: None,
     sensor: Sensor | None = sensors,
     environment: Mapping[str, str] | None = None,
-) -> int:
-    """Runs `command` of `bash` in `folder`, its output in run.log, and returns its exit code. `watch` is told each
-    event. Whatever stops us stops the run, its children and all."""
+    most_s: float = math.inf,
+) -> int | None:
+    """Runs `command` of `bash` in `folder`, its output in run.log, and returns its exit code; None where it was ended
+    after `most_s`. `watch` is told each event. Whatever stops us stops the run, its children and all."""
     for name in (EVENTS, SAMPLES, MEASURED):
         (folder / name).unlink(missing_ok=True)
     with (folder / LOG).open("ab") as log:
@@ -65,8 +67,8 @@ def run_to_end(
     if sampler:
         sampler.start()
     try:
-        offset = 0
-        while (code := process.poll()) is None:
+        offset, end = 0, time.monotonic() + most_s
+        while (code := process.poll()) is None and time.monotonic() < end:
             offset = _new_events(folder / EVENTS, offset, watch)
             time.sleep(_LOOK_S)
         _new_events(folder / EVENTS, offset, watch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,13 +34,15 @@ _MOST_BYTES = 4 * 2**20
 _TERA = 1e12
 # Load of a machine, as a part of its processors, above which others take of what is measured.
 _BUSY = 0.5
+# What is not over so long after its time is ended.
+_GRACE_S = 5.0
 _INTENSITIES = tuple(2.0**power for power in range(-2, 13))
 _ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
 
 
 class HardwareTiming(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    seconds: float = Field(30.0, ge=1, le=3600, description="Of measuring; PyTorch's own start comes on top.")
+    seconds: float = Field(45.0, ge=1, le=3600, description="Until all is measured, PyTorch's own start included.")
     device: Literal["auto", "cuda", "mps", "cpu"] = Field("auto", description="What PyTorch computes on.")
     processes: int | None = Field(None, ge=1, le=64, description="For collectives; one a device, or 2 on a CPU.")
     keep: bool | None = Field(
@@ -123,30 +126,43 @@ def measure_hardware(
     environment = environment or torch_environment()
     machine = describe_machine(MachineQuestion(torch=False))
     place = inside_root(folder or f"runs/measured/{datetime.now(UTC):%Y%m%d-%H%M%S}-hardware")
-    settings = {"seconds": question.seconds, "device": question.device}
+    processes = _processes(question, machine)
+    ends_at = time.time() + question.seconds
+    settings = {"seconds": question.seconds, "device": question.device, "processes": processes, "ends_at": ends_at}
     files = (
         File(PROGRAM, _TARGET, _SOURCE.read_text(encoding="utf-8")),
         File(SETTINGS, _TARGET, json.dumps(settings, indent=1) + "\n"),
     )
     write(Rendered(files, "", ()), place, overwrite=True)
-    run_to_end(place, _command(question, machine, environment), watch, sensor, environment)
+    command = _command(processes, int(machine.host.threads), environment)
+    code = run_to_end(place, command, watch, sensor, environment, question.seconds + _GRACE_S)
     if not (place / MEASURED).exists():
         problem = f"nothing was measured; the end of {place / LOG}:\n{last_lines(place)}"
         raise PlanError("measure hardware", problem)
-    return result_of(place, machine, question.keep)
+    told = result_of(place, machine, question.keep)
+    if code is None:
+        late = f"it was ended after {question.seconds + _GRACE_S:.3g} s, before all was measured: --seconds gives it more"
+        told = told.model_copy(update={"warnings": [*told.warnings, late]})
+    return told
 
 
-def _command(question: HardwareTiming, machine: MachineDescription, environment: Mapping[str, str]) -> str:
+def _processes(question: HardwareTiming, machine: MachineDescription) -> int:
+    """Those that measure what they reach together."""
+    if question.processes:
+        return question.processes
+    return len(machine.devices) if machine.devices and question.device != "cpu" else 2
+
+
+def _command(processes: int, threads: int, environment: Mapping[str, str]) -> str:
     """The Python beside torchrun measures a device; then several processes measure what they reach together."""
     torchrun = shutil.which("torchrun", path=environment.get("PATH")) or "torchrun"
     python = Path(torchrun).with_name("python")
-    processes = question.processes or (len(machine.devices) if machine.devices and question.device != "cpu" else 2)
     alone = f"'{python}' {PROGRAM}"
     if processes < 2:
         return alone
-    threads = max(1, int(machine.host.threads) // processes)
+    each = max(1, threads // processes)
     together = f"'{torchrun}' --standalone --nproc_per_node {processes} {PROGRAM} collectives"
-    return f"rm -f {COLLECTIVES}; {alone} && OMP_NUM_THREADS={threads} {together}"
+    return f"rm -f {COLLECTIVES}; {alone} && OMP_NUM_THREADS={each} {together}"
 
 
 def result_of(folder: Path, machine: MachineDescription, keep: bool | None) -> HardwareMeasurement:

@@ -58,7 +58,7 @@ def _add_hardware(commands: Any) -> None:
     hardware = commands.add_parser(
         "hardware", help="measure matmuls, memory, links and disk of this machine; plans then have it as your own"
     )
-    hardware.add_argument("--seconds", type=float, metavar="S", help="of measuring (default: 30)")
+    hardware.add_argument("--seconds", type=float, metavar="S", help="of all of it (default: 45)")
     hardware.add_argument("--device", choices=("auto", "cuda", "mps", "cpu"), help="what PyTorch computes on")
     hardware.add_argument("--processes", type=int, metavar="N", help="for collectives (default: one a device)")
     hardware.add_argument("--folder", metavar="DIR", help="where to run it (default: below ./runs/measured)")

@@ -3,7 +3,8 @@
 It needs PyTorch 2.6 or newer and nothing else, and runs on CUDA, ROCm, MPS or CPU: matrix products over shapes and
 types, memory bandwidth, attention, the link to the host, copies between devices and the disk into measured.json; and
 with the word `collectives`, under torchrun, what several processes reach together into collectives.json. Each figure is
-one line of rates.jsonl too, so that a run that is cut short has said what it measured.
+one line of rates.jsonl too. All of it, PyTorch's own start as well, is to be over at a time that settings.json has:
+what is measured until then is written after each part, so that a run that is cut short has said it.
 """
 # pyright: basic, reportMissingImports=false
 
@@ -18,9 +19,11 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
-import torch.nn.functional as F
+_STARTED = time.time()
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 
 _SQUARES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 # (rows, columns, depth) as layers of transformers have them: a wide and a narrow product of 1024 to 8192 tokens, and
@@ -33,10 +36,11 @@ _MOVED_BYTES = (2**26, 2**28, 2**30)
 _SENT_BYTES = (2**12, 2**16, 2**20, 2**24, 2**26, 2**28)
 # Of processes of one CPU, which all use the same memory.
 _MOST_SENT_BY_CPUS = 2**24
-_DISK_BYTES = 2**28
+_DISK_BLOCK, _DISK_BLOCKS = 2**24, 16
 _REPEATS, _BATCHES = 20, 5
-# Part of the time for each kind of product.
+# Part of the time for each kind of product, and of what processes measure together.
 _MATMUL_PART = 0.12
+_TOGETHER_PART = 0.2
 _PATIENCE = timedelta(minutes=2)
 
 
@@ -53,7 +57,7 @@ class DeviceTimer:
     def __init__(self, kind, seconds, folder):
         self.kind, self.folder = kind, folder
         self.device = torch.device(kind, 0) if kind == "cuda" else torch.device(kind)
-        self.end = time.perf_counter() + seconds
+        self.end = time.perf_counter() + max(0.0, seconds)
         self.until = self.end
         self.rates, self.skipped = [], []
 
@@ -251,26 +255,37 @@ def links(timer):
 def disk(timer):
     """Of the folder that this runs in: written through to the disk, and read again without what memory kept of it."""
     path = timer.folder / "disk.bin"
-    block = os.urandom(2**24)
+    block = os.urandom(_DISK_BLOCK)
+    timer.share(0.5)
     try:
-        start = time.perf_counter()
         with path.open("wb") as file:
-            for _ in range(_DISK_BYTES // len(block)):
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-        timer.tell("disk", "write", float(_DISK_BYTES), time.perf_counter() - start)
+            # The first block alone, as it says how many there is time for.
+            first = written(file, block, 1)
+            count = max(1, min(_DISK_BLOCKS, int(timer.left / first)))
+            seconds = written(file, block, count - 1) if count > 1 else 0.0
+        size = float(len(block) * count)
+        timer.tell("disk", "write", size, first + seconds)
         if hasattr(os, "posix_fadvise"):
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 start = time.perf_counter()
                 while file.read(len(block)):
                     pass
-            timer.tell("disk", "read", float(_DISK_BYTES), time.perf_counter() - start)
+            timer.tell("disk", "read", size, time.perf_counter() - start)
     except OSError as error:
         timer.without("disk", error)
     finally:
         path.unlink(missing_ok=True)
+
+
+def written(file, block, count):
+    """Seconds until so many blocks are on the disk."""
+    start = time.perf_counter()
+    for _ in range(count):
+        file.write(block)
+    file.flush()
+    os.fsync(file.fileno())
+    return time.perf_counter() - start
 
 
 def together(timer):
@@ -356,25 +371,31 @@ def about(timer):
     return facts
 
 
+def put(timer, name):
+    """What was measured so far: all of it or nothing."""
+    text = json.dumps({"about": about(timer), "rates": timer.rates, "skipped": timer.skipped}, indent=1)
+    (timer.folder / f"{name}.part").write_text(text)
+    (timer.folder / f"{name}.part").replace(timer.folder / name)
+
+
 def main():
     folder = Path(__file__).parent
     settings = json.loads((folder / "settings.json").read_text())
-    several = "collectives" in sys.argv[1:]
-    timer = DeviceTimer(kind_of(settings["device"]), settings["seconds"] * (0.2 if several else 0.8), folder)
-    if several:
-        name, speaks = "collectives.json", together(timer) == 0
-    else:
-        name, speaks = "measured.json", True
-        timer.event("repeat")
-        for part in (matmuls, memory, attention, links, disk):
-            timer.event("part", name=part.__name__)
-            part(timer)
-        timer.event("repeated")
-    if speaks:
-        text = json.dumps({"about": about(timer), "rates": timer.rates, "skipped": timer.skipped}, indent=1)
-        # Whole or not at all.
-        (folder / f"{name}.part").write_text(text)
-        (folder / f"{name}.part").replace(folder / name)
+    left = settings["ends_at"] - time.time()
+    if "collectives" in sys.argv[1:]:
+        timer = DeviceTimer(kind_of(settings["device"]), left, folder)
+        if together(timer) == 0:
+            put(timer, "collectives.json")
+        return
+    # Processes that measure together come after, and take as long to start as this did.
+    later = (time.time() - _STARTED + _TOGETHER_PART * settings["seconds"]) if settings["processes"] > 1 else 0.0
+    timer = DeviceTimer(kind_of(settings["device"]), left - later, folder)
+    timer.event("repeat")
+    for part in (matmuls, memory, attention, links, disk):
+        timer.event("part", name=part.__name__)
+        part(timer)
+        put(timer, "measured.json")
+    timer.event("repeated")
 
 
 main()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,3 +136,24 @@ def test_without_pytorch_it_says_what_is_missing(own_folder: Path, monkeypatch: 
     monkeypatch.setattr("sys.executable", "/nonexistent/python")
     with pytest.raises(PlanError, match="PyTorch: is needed"):
         measure_hardware(HardwareTiming.model_validate({}), "run")
+
+
+def test_what_takes_longer_than_its_time_is_ended_and_what_it_measured_stands(
+    own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A machine so busy that the program never comes to its end: a Python that only waits stands for it."""
+    monkeypatch.chdir(tmp_path)
+    measured(own_folder)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("torchrun", "python"):
+        program = programs / name
+        program.write_text(f"#!/bin/bash\ncp {own_folder / 'measured.json'} .\nsleep 600\n")
+        program.chmod(0o755)
+    monkeypatch.setattr("planner.measuring.hardware._GRACE_S", 0.0)
+    started = time.monotonic()
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    told = measure_hardware(HardwareTiming(seconds=1.0, keep=False), "cut", environment=environment)
+    assert time.monotonic() - started < 20.0
+    assert any("ended after 1 s" in line for line in told.warnings)
+    assert {row.part for row in told.rates} == {"matmul", "memory"}
