@@ -24,8 +24,8 @@ _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
 # Of configs that programs print, YAML or JSON: a line each.
 _SET = re.compile(r"^[ \t]*['\"]?([a-z][a-z0-9_]+)['\"]?: ['\"]?([\w./-]+)['\"]?,?[ \t]*$")
 _MODEL = re.compile(
-    r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|model_name)['\"]?[=: ]+['\"]?"
-    r"([\w.-]+(?:/[\w.-]+)?)"
+    r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|(?<![a-z_])model_name)['\"]?[=: ]+"
+    r"['\"]?(?!None\b)([\w.-]+(?:/[\w.-]+)?)"
 )
 _DEVICE = re.compile(
     r"((?:NVIDIA |AMD |Tesla )(?:GeForce |Instinct |RTX |DGX )*[A-Z0-9][\w-]*"
@@ -52,7 +52,7 @@ _FRAMEWORKS = (
     ("torchtitan", re.compile(r"\[titan\]|torchtitan|step: +\d+ .*tps:", re.IGNORECASE)),
     ("torchtune", re.compile(r"torchtune|tokens_per_second_per_gpu:", re.IGNORECASE)),
     ("maxtext", re.compile(r"maxtext|completed step: \d+, seconds:", re.IGNORECASE)),
-    ("primus", re.compile(r"primus|hip mem usage|rocm mem usage", re.IGNORECASE)),
+    ("primus", re.compile(r"primus|hip mem usage|rocm mem usage|tokens/s/GPU inst/harmonic", re.IGNORECASE)),
     ("nemo", re.compile(r"\[NeMo [IW] |train_step_timing in s")),
     ("megatron-deepspeed", re.compile(r"elapsed_time_per_iteration_ms|tokens per gpu per second \(tgs\)")),
     ("megatron-bridge", re.compile(r"megatron\.bridge|megatron_bridge|Step Time : [\d.]+s GPU utilization")),
@@ -76,8 +76,10 @@ class HeaderFacts:
     date: str | None = None
 
     def put(self, path: str, value: Any) -> None:
-        section, _, name = path.rpartition(".")
-        place = self.plan.setdefault(section, {}) if section else self.plan
+        *sections, name = path.split(".")
+        place = self.plan
+        for section in sections:
+            place = place.setdefault(section, {})
         place.setdefault(name, value)
 
     def count(self, path: str, text: str, least: int = 1) -> None:

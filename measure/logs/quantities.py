@@ -84,8 +84,8 @@ _GB = {
     "reserved": ("memory/peak_reserved_mem", "memory/reserved_mem"),
     "allocated": ("memory/peak_allocated_mem", "peak mem"),
 }
-_BYTES = {"allocated": ("peak_memory_usage", "memory/peak_memory_usage", "gpu_resources"),
-          "reserved": ("cuda_max_memory_reserved",)}  # fmt: skip
+_BYTES = {"allocated": ("peak_memory_usage", "memory/peak_memory_usage", "gpu_resources", "max_memory_allocated"),
+          "reserved": ("cuda_max_memory_reserved", "max_memory_reserved")}  # fmt: skip
 _MIB = {"allocated": ("max allocated", "total_peak_memory_allocated_mb", "system/peak gpu memory (mb)"),
         "reserved": ("max reserved", "total_peak_memory_reserved_mb")}  # fmt: skip
 _PERCENT = {"mfu": ("mfu", "mfu(%)")}

@@ -25,6 +25,8 @@ _MOST_ROWS = 8_000
 # Lines with a mark that are read before it counts how many hold a row, and how many to a row are too many.
 _BARREN, _LEAST_ROWS = 200, 20
 _MOST_FAULTS = 20
+# What tells an error that names no size from advice against it.
+_ERROR = re.compile(rb"[Ee]rror\b|RESOURCE_EXHAUSTED|Exception")
 _AROUND_FAULT = 8_000
 _OF_A_SHAPE, _MOST_SHAPES = 2, 50_000
 _NUMBERLESS = bytes.maketrans(b"0123456789", b"0" * 10)
@@ -189,6 +191,9 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> int:
     if mark == _MLPERF:
         if event := mlperf_of(text):
             kept.add(at, event)
+    elif _MLPERF in line:
+        # Its events are read as such.
+        return whole
     elif mark in _BARS:
         for number, bar in enumerate(bars_of(text)):
             kept.add(at + number, bar)
@@ -210,9 +215,17 @@ def _faults(scan: Scan, block: bytes) -> None:
         after = block[place : place + _AROUND_FAULT]
         told = before.decode(errors="replace")
         fault = out_of_memory(told + after.decode(errors="replace"), len(told))
-        if not any(fault.wanted_bytes == other.wanted_bytes for other in scan.faults):
+        known = any(fault.wanted_bytes == other.wanted_bytes for other in scan.faults)
+        if not known and (fault.wanted_bytes is not None or _ERROR.search(_around(block, place))):
             scan.faults.append(fault)
     scan.last = block[-_AROUND_FAULT:]
+
+
+def _around(block: bytes, place: int) -> bytes:
+    """The line at a place, of a long one the part around it."""
+    end = block.find(b"\n", place, place + _LONGEST_FACT)
+    start = max(block.rfind(b"\n", 0, place) + 1, place - _LONGEST_FACT)
+    return block[start : end if end >= 0 else place + _LONGEST_FACT]
 
 
 def _places(block: bytes) -> Iterator[int]:

@@ -26,14 +26,13 @@ _NS_PER_S = 1e9
 _MOST_BYTES = 64 * 2**20
 _MOST_RUNS = 1000
 OBJECTS = (".json", ".jsonl")
-_SUFFIXES = (*OBJECTS, ".txt", ".log", ".out")
 # Names that they write unless told otherwise.
 _NAMES = re.compile(r"benchmarks\.json|mlperf_log_summary\.txt|(vllm|sglang|openai|trt)\S*\.jsonl?")
 # Middle words of a latency in the results of vLLM and SGLang, and the name that ours has.
 _LATENCIES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e", "e2e_latency": "e2e"}
 _SHARES = {"mean": "", "median": "_p50", "p90": "_p90", "p95": "_p95", "p99": "_p99"}
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "trt": "trtllm", "tensorrt": "trtllm"}
-_LINE = re.compile(r"^\s*(?:#|\*)?\s*([A-Za-z0-9][^:=\n]{2,60}?)\s*:\s+(\S.*?)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^\s*(?:#|\*)?\s*([A-Za-z0-9[][^:=\n]{2,60}?)\s*:\s+(\S.*?)\s*$", re.MULTILINE)
 # Printed labels in lower case: (our figure or plan field, what a printed number is to be divided by).
 _PRINTED: Mapping[str, tuple[str, float]] = {
     "request throughput (req/s)": ("requests_per_s", 1.0),
@@ -55,6 +54,12 @@ _PRINTED: Mapping[str, tuple[str, float]] = {
     "99.00 percentile first token latency (ns)": ("ttft_p99_s", _NS_PER_S),
     "mean time to output token (ns)": ("tpot_s", _NS_PER_S),
     "99.00 percentile time to output token (ns)": ("tpot_p99_s", _NS_PER_S),
+    # TensorRT-LLM's breakdowns of a latency.
+    **{
+        f"[{name}] p{share}": (f"{ours}_p{share}_s", MS_PER_S)
+        for share in (50, 90, 95, 99)
+        for name, ours in (("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot"))
+    },
     **{
         f"{share} {name} (ms)": (f"{ours}{_SHARES[share]}_s", MS_PER_S)
         for share in _SHARES
@@ -77,7 +82,7 @@ def is_named_so(path: Path) -> bool:
 
 def read(path: Path) -> list[MeasuredRun]:
     """The serving runs of a file; none where it holds none. Raises PlanError for one that cannot be read."""
-    if path.suffix not in _SUFFIXES or path.stat().st_size > _MOST_BYTES:
+    if path.stat().st_size > _MOST_BYTES:
         return []
     try:
         text = read_text(path, _FIELD, _MOST_BYTES)
@@ -218,9 +223,11 @@ def _trtllm(data: Mapping[str, Any], name: str) -> MeasuredRun | None:
     served.figure("e2e_s", performance.get("avg_request_latency_ms"), MS_PER_S)
     for ours in ("ttft", "tpot"):
         served.figure(f"{ours}_s", streamed.get(f"avg_{ours}_ms"), MS_PER_S)
-        shares = streamed.get(f"{ours}_percentiles")
+    breakdowns = {f"{ours}_": streamed.get(f"{ours}_percentiles") for ours in ("ttft", "tpot")}
+    breakdowns["e2e_"] = performance.get("request_latency_percentiles_ms")
+    for ours, shares in breakdowns.items():
         for share in ("p50", "p90", "p95", "p99"):
-            served.figure(f"{ours}_{share}_s", shares.get(share) if isinstance(shares, Mapping) else None, MS_PER_S)
+            served.figure(f"{ours}{share}_s", shares.get(share) if isinstance(shares, Mapping) else None, MS_PER_S)
     for ours, theirs in (("input_len", "avg_input_length"), ("output_len", "avg_output_length"),
                          ("requests", "num_requests"), ("concurrency", "avg_num_concurrent_requests")):  # fmt: skip
         served.field(ours, requests.get(theirs))
@@ -292,6 +299,8 @@ def _of_print(text: str, name: str) -> MeasuredRun | None:
         served.facts.count(ours, values.get(theirs, ""))
     if of_trtllm and (named := values.get("model")):
         model(served.facts, named)
+    if version := values.get("tensorrt-llm version") or values.get("tensorrt llm version"):
+        served.facts.software["tensorrt-llm"] = version[:60]
     if of_mlperf:
         _mlperf(served, values)
     return served.run()

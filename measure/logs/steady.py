@@ -66,7 +66,7 @@ def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (
         step = row.get("step")
         if step is None:
             # The Trainer's loss stands before the line of DeepSpeed that has the step.
-            before = {name: value for name, value in row.items() if name in _OF_THE_NEXT}
+            before |= {name: value for name, value in row.items() if name in _OF_THE_NEXT}
         elif math.isfinite(step):
             steps.setdefault(step, {"step": step})
             for name, value in {**before, **row}.items():

@@ -141,7 +141,9 @@ def measure_hardware(
         raise PlanError("measure hardware", problem)
     told = result_of(place, machine, question.keep)
     if code is None:
-        late = f"it was ended after {question.seconds + _GRACE_S:.3g} s, before all was measured: --seconds gives it more"
+        late = (
+            f"it was ended after {question.seconds + _GRACE_S:.3g} s, before all was measured: --seconds gives it more"
+        )
         told = told.model_copy(update={"warnings": [*told.warnings, late]})
     return told
 

@@ -209,6 +209,19 @@ KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
                          for at in range(6)), {"step_s": 2.5, "tokens_per_s": 200000.0}, {}),
     "bridge": ("Step Time : 12.50s GPU utilization: 530.0MODEL_TFLOP/s/GPU\n" * 3,
                {"step_s": 12.5, "tflops_per_device": 530.0}, {"workload.framework": "megatron-bridge"}),
+    "bridge-memory": (" iteration 10/50 | elapsed time per iteration (ms): 13212.7 | lm loss: 4.4E+00 |\n[Rank 0] (aft"
+                      "er 10 iterations) memory (MB) | allocated: 11908.0 | max allocated: 12712.0 | reserved: 1.0\n"
+                      "Step Time : 14.26s GPU utilization: 58.2TFLOP/s/GPU\n iteration 20/50 | elapsed time per "
+                      "iteration (ms): 14260.0 | lm loss: 8.7E-02 |\n",
+                      {"step_s": 14.26, "peak_bytes": 12712.0 * 2.0**20}, {"workload.framework": "megatron-bridge"}),
+    "primus-26.5": ("".join(f"iteration {at}/10 | elapsed time per iteration (ms): 1997.8/2032.7 | compute per GPU "
+                            "(TFLOP/s/GPU): 500.0 (avg 498.1) | tokens/s/GPU inst/harmonic mean: 1000.0/1111.0\n"
+                            for at in range(1, 5)),
+                    {"step_s": 1.9978, "tokens_per_s_per_device": 1000.0}, {"workload.framework": "primus"}),
+    "nemo-memory": ("".join(f"Training epoch 0, iteration {at}/99 | lr: 6.897e-06 | global_batch_size: 128 | "
+                            f"max_memory_reserved: 127785762816 | max_memory_allocated: 115792977920 | reduced_train_"
+                            f"loss: 11.96 | train_step_timing in s: 6.08\n" for at in range(45, 48)),
+                    {"step_s": 6.08, "peak_bytes": 115792977920.0}, {"workload.framework": "nemo"}),
     "nemo-list": ("[NeMo I 2025-03-04 02:58:29 perf:56] train_step_timing in s: [9.5, 4.2, 2.1, 2.1, 2.1, 2.1]\n",
                   {"step_s": 2.1}, {}),
     "clocks": ("".join(f"[2022-03-11 02:0{at}:00,500] step={100 * at}, lr=[5e-05], loss=0.5\n" for at in range(4)),
@@ -339,6 +352,17 @@ def test_a_run_out_of_memory_says_what_it_needed_and_where(message: str, wanted:
     assert run.outcome == "oom"
     assert run.figures["peak_bytes"] == pytest.approx(wanted * GIB)
     assert ("loss" if "cross" in place else "optimizer step") in run.findings[0]
+
+
+def test_advice_against_an_error_is_none() -> None:
+    """A notebook or a README that speaks of running out of memory did not."""
+    advice = "gpu_memory_utilization = 0.6  # Reduce if out of memory\n"
+    assert read_text(advice + lines(PRIMUS)).outcome == "ran"
+    assert read_text(lines(PRIMUS) + "RuntimeError: HIP error: out of memory\n").outcome == "oom"
+
+
+def test_a_rank_of_adapters_is_the_plan_s() -> None:
+    assert read_text("lora_r: 8\n" + lines(PRIMUS)).plan["workload"]["lora"] == {"rank": 8}
 
 
 @pytest.mark.parametrize(

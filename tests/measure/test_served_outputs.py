@@ -181,3 +181,17 @@ def test_a_load_of_which_no_request_was_answered_has_no_figures() -> None:
                        "mean_ttft_ms": 0.0, "request_throughput": 0.0, "backend": "vllm"})  # fmt: skip
     run = read_text(text)
     assert (run.outcome, run.figures, run.findings) == ("failed", {}, ["8 requests failed"])
+
+
+def test_a_summary_that_stands_in_a_document_is_read(tmp_path: Path) -> None:
+    """Of TensorRT-LLM with its percentiles, in a README."""
+    (tmp_path / "README.md").write_text(
+        "# Results\n```\nTensorRT-LLM Version: 1.1.0\n= PERFORMANCE OVERVIEW \n"
+        "Request Throughput (req/sec):                     7.3411\nAverage request latency (ms):  53522.9\n"
+        "[Latency] P50    : 54486.1\n[Latency] P99    : 68887.7\n[TTFT] P99    : 887.7\n```\n"
+    )
+    (run,) = read(tmp_path / "README.md")
+    figures = {"requests_per_s": 7.3411, "e2e_s": 53.5229, "e2e_p50_s": 54.4861, "e2e_p99_s": 68.8877}
+    assert {name: run.figures[name] for name in figures} == pytest.approx(figures)
+    assert run.figures["ttft_p99_s"] == pytest.approx(0.8877)
+    assert run.software["tensorrt-llm"] == "1.1.0"

@@ -153,7 +153,9 @@ def test_what_takes_longer_than_its_time_is_ended_and_what_it_measured_stands(
     monkeypatch.setattr("planner.measuring.hardware._GRACE_S", 0.0)
     started = time.monotonic()
     environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
-    told = measure_hardware(HardwareTiming(seconds=1.0, keep=False), "cut", environment=environment)
+    told = measure_hardware(
+        HardwareTiming.model_validate({"seconds": 1.0, "keep": False}), "cut", environment=environment
+    )
     assert time.monotonic() - started < 20.0
     assert any("ended after 1 s" in line for line in told.warnings)
     assert {row.part for row in told.rates} == {"matmul", "memory"}
