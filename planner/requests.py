@@ -31,6 +31,7 @@ from estimator.plan.schema import (
     refuse_bools,
 )
 from knowledge.scenarios import find_scenario
+from planner.fields import value_at
 
 # Fields inside the Plan whose own name would be unclear or taken when flat.
 _RENAMED = {"rank": "lora_rank", "alpha": "lora_alpha", "targets": "lora_targets", "dropout": "lora_dropout"}
@@ -88,7 +89,8 @@ def _of_target(refused: PlanError, value: object) -> PlanError | None:
     from launchers.choice import started_by  # loads NumPy
     from launchers.targets import TARGETS  # as above
 
-    kind = _STARTED_WITH.get(refused.field)
+    what = refused.field.rpartition(".")[2]
+    kind = _STARTED_WITH.get(what)
     target = str(value).strip().lower()
     if kind is None or target not in TARGETS:
         return None
@@ -97,8 +99,8 @@ def _of_target(refused: PlanError, value: object) -> PlanError | None:
     names = started_by(target, kind)
     targets = f"`shardwise configs` writes its files (--targets {target})"
     if not names:
-        return PlanError(refused.field, f"{target} is a launch target, which starts any {refused.field}: {targets}")
-    problem = f"{target} is a launch target and no {refused.field}: it runs on {names[0]}, and {targets}"
+        return PlanError(refused.field, f"{target} is a launch target, which starts any {what}: {targets}")
+    problem = f"{target} is a launch target and no {what}: it runs on {names[0]}, and {targets}"
     return PlanError(refused.field, problem, names)
 
 
@@ -231,7 +233,10 @@ class PlanArguments(BaseModel):
             raise PlanError(
                 "model", "is required: name a catalogue model or a config.json", ["meta-llama/Llama-3.1-8B"]
             )
-        return Plan.parse(data)
+        try:
+            return Plan.parse(data)
+        except PlanError as refused:
+            raise _of_target(refused, value_at(data, refused.field)) or refused from None
 
     def _data(self) -> dict[str, Any]:
         """The plan's data with the flat arguments laid over it."""

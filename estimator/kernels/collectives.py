@@ -76,12 +76,12 @@ class Group:
         inside = np.minimum(np.maximum(domain / self.stride, 1.0), self.size)
         if self.machine.count <= domain or domain > self.machine.per_node:
             return inside
-        block = self.size * self.stride
-        split = (block < domain) & (domain % block != 0)
-        if not split.any():
+        block = np.minimum(self.size * self.stride, domain).astype(np.int64)
+        split = np.flatnonzero((domain % np.maximum(np.arange(domain + 1), 1) != 0)[block])
+        if not len(split):
             return inside
-        shared = np.gcd(self.size.astype(np.int64), np.maximum(domain // self.stride, 1).astype(np.int64))
-        return np.where(split, shared, inside)
+        inside[split] = np.gcd(self.size[split].astype(np.int64), np.maximum(domain // self.stride[split], 1))
+        return inside
 
     @cached_property
     def domains(self) -> Floats:

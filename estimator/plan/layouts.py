@@ -142,9 +142,10 @@ class Layouts:
         would save little. What a search lists varies slowly."""
 
         def alike() -> Runs | None:
-            starts = np.flatnonzero(reduce(np.logical_or, [self._new(name) for name in names]))
+            new = reduce(np.logical_or, [self._new(name) for name in names])
+            starts = np.flatnonzero(new)
             lengths = np.diff(starts, append=len(self))
-            return None if 2 * len(starts) > len(self) else Runs(self.take(starts), starts, lengths)
+            return None if 2 * len(starts) > len(self) else Runs(self.take(starts), new, starts, lengths)
 
         return None if len(self) <= FEW else self.memoised(("runs", names), alike)
 
@@ -217,9 +218,11 @@ class Layouts:
 
 @dataclass(frozen=True)
 class Runs:
-    """Neighbouring candidates that are alike, one each: `layouts`, where they start, and how many they are."""
+    """Neighbouring candidates that are alike, one each: `layouts`, where they start (as a mask of all candidates, then
+    as indices), and how many they are."""
 
     layouts: Layouts
+    new: np.ndarray
     starts: Ints
     lengths: Ints
 
@@ -227,6 +230,10 @@ class Runs:
     def _place(self) -> Ints:
         """Which of them every candidate is."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def holds(self, values: NDArray[Any]) -> bool:
+        """Whether an array of all candidates is alike within each run, too."""
+        return not ((values[1:] != values[:-1]) & ~self.new[1:]).any()
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """What was computed of one each, for every candidate; a constant stays one."""

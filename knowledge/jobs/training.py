@@ -137,10 +137,12 @@ def _sharding(plan: Plan, count: int, choice: tuple[str, str] | None) -> tuple[P
     other = sharded_by(training.framework)
     if not other:
         return plan, []
+    limits = framework(training.framework).limits
     few = training.global_batch is not None and training.global_batch < count
+    lacks_cp, lacks_tp = (few or (layout.cp or 1) > 1) and not limits.cp, (layout.tp or 1) > 1 and not limits.tp
     asked = choice is not None and choice[0] == other
-    away = {*(layout.offload or "none").split("+")} - {"none"} - {*framework(training.framework).limits.offloads}
-    if not (asked or away or few or _shards_more(plan) or max(layout.cp or 1, layout.tp or 1) > 1):
+    away = {*(layout.offload or "none").split("+")} - {"none"} - {*limits.offloads}
+    if not (asked or away or lacks_cp or lacks_tp or _shards_more(plan)):
         return plan, []
     why = f"{training.framework} shards weights and splits sequences through it"
     return plan.patch({"workload.framework": other}), [Assumption("workload.framework", other, why)]

@@ -25,10 +25,10 @@ def training(fit: FitCheck) -> list[Block]:
         )
         return _remedies(fit, short, none, True)
     text = f"**Headroom**: {figures.gib(fit.headroom_bytes)} remain even at the upper end of the memory interval."
-    if figures.is_no_room(fit.headroom_bytes) and not fit.tight:
+    if figures.is_no_room(fit.headroom_bytes):
         text = (
-            "**Headroom**: at the upper end of the memory interval it fits because cached blocks are freed when "
-            "memory runs short."
+            "**Headroom**: at the upper end of the memory interval it fits because cached blocks and paged states give "
+            "way when memory runs short."
         )
     workload = complete(fit.plan).workload
     more = []

@@ -130,14 +130,9 @@ def lacking(memory: ServingMemoryEstimate, plan: Plan) -> str:
 
 
 def memory_words(memory: Memory) -> str:
-    """'65.0 GiB (55.1–76.7) of 79.7 GiB per device': an interval is of 80 %. Where its upper end is all that there is
-    and yet it is not tight, why."""
+    """'65.0 GiB (55.1–76.7) of 79.7 GiB per device': an interval is of 80 %."""
     span = figures.interval(memory, "per_device_bytes")
-    need = f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)} per device"
-    if isinstance(memory, MemoryEstimate) and memory.fits and not memory.tight:
-        gives_way = figures.is_no_room(memory.capacity_bytes - memory.high_bytes)
-        return f"{need}, as cached blocks are freed when memory runs short" if gives_way else need
-    return need
+    return f"{figures.with_interval(gib(memory.per_device_bytes), span)} of {gib(memory.capacity_bytes)} per device"
 
 
 def estimate_rows(result: Estimate) -> list[Row]:

@@ -72,9 +72,11 @@ def names_of(plan: Plan, framework: str) -> list[str]:
 
 
 def rungs(plan: Plan) -> list[Concession]:
-    """What may be given up of the plan, the least first. Nothing where it names its framework, its recompute and what
-    lies in host memory: then it is of a run as it is."""
-    if plan.training.framework != "auto" and None not in (plan.layout.recompute, plan.layout.offload):
+    """What may be given up of the plan, the least first. Nothing where it names its framework, how devices share the
+    work, its recompute and what lies in host memory: then it is of a run as it is."""
+    layout = plan.layout
+    shared = any(getattr(layout, name) is not None for name in ("tp", "pp", "cp", "dp", "zero_stage"))
+    if plan.training.framework != "auto" and shared and None not in (layout.recompute, layout.offload):
         return [CONCESSIONS[0]]
     return [each for each in CONCESSIONS if each.same_training and each.left_open(plan.training)]
 

@@ -20,10 +20,11 @@ _TIGHT_SHARE = 0.03
 
 
 def is_tight(planned: Planned) -> bool:
-    """Whether it fits, but its memory's upper end, without what gives way, leaves too little free to be sure of."""
-    capacity, memory, index = planned.job.usable_bytes, planned.estimates.memory, planned.index
-    yields = (memory.cached[index] + memory.paged[index]) * (1.0 + planned.job.memory_above)
-    return planned.fits and capacity - float(planned.estimates.high_bytes[index] - yields) < _TIGHT_SHARE * capacity
+    """Whether it fits, but its memory's upper end, without states that are paged out then, leaves too little free to be
+    sure of. Blocks that an allocator has cached are freed before it fails, but not those that are used in part."""
+    capacity, index = planned.job.usable_bytes, planned.index
+    paged = float(planned.estimates.memory.paged[index]) * (1.0 + planned.job.memory_above)
+    return planned.fits and capacity - float(planned.estimates.high_bytes[index]) + paged < _TIGHT_SHARE * capacity
 
 
 def memory_of(planned: Planned) -> MemoryEstimate:

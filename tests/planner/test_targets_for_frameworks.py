@@ -34,6 +34,11 @@ def test_a_target_is_refused_with_what_it_runs_on(
     assert set(caught.value.valid) <= set(known) - {"auto"}
     if TARGETS[target].role == "program":
         assert caught.value.valid[0] in caught.value.problem
+    kind = "training" if field == "framework" else "inference"
+    plan = {"model": "gpt2", "workload": {"kind": kind, field: target}, "cluster": {"accelerator": "h100"}}
+    with pytest.raises(PlanError, match=rf"{target} is a launch target.*--targets {target}") as inside:
+        parsed(request_type, {"plan": plan}).to_plan()
+    assert inside.value.field == f"workload.{field}"
 
 
 def test_trl_and_llamafactory_run_on_the_trainer() -> None:

@@ -10,7 +10,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.architecture import Architecture
 from estimator.plan.assumptions import Assumption
-from estimator.plan.schema import Plan
+from estimator.plan.schema import Plan, Training
 from estimator.plan.training.framework import Framework
 from estimator.plan.training.job import Job
 from estimator.plan.training.run_length import data_size, full_sample, is_packed
@@ -210,21 +210,39 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     megatron = "primus" if accelerator.vendor == "AMD" else "megatron-bridge"
     if megatron == "megatron-bridge" and training.stage not in ("pretrain", "sft"):
         megatron = "nemo-rl"  # it trains on preferences and rewards with Megatron-Bridge
-    if split and sharded:
-        why = "it joins sharded weights with the other parallelism that is asked for"
-        return [("torchtitan", why), ("fsdp2", why)]
-    if split:
-        why = "tensor, pipeline, context or expert parallelism is asked for"
-        return [(megatron, why), ("fsdp2", why)]
-    if training.stage == "pretrain" and not sharded:
-        return [(megatron, "pretraining on several devices usually runs on it")]
-    if training.global_batch is not None and training.global_batch < count:
+    few = training.global_batch is not None and training.global_batch < count
+    if split or (few and (sharded or training.stage != "pretrain")):
+        first = [] if few else _splitting_sequences(plan)
         why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
-        return [*([] if sharded else [(megatron, why)]), ("fsdp2", why)]
+        if split:
+            why = "it joins sharded weights with the other parallelism that is asked for"
+        if split and not sharded:
+            why = "tensor, pipeline, context or expert parallelism is asked for"
+        names = ["torchtitan", "fsdp2"] if sharded else [megatron, "fsdp2"]
+        if sharded and training.stage != "pretrain":
+            names.reverse()
+        return [*first, *((name, why) for name in names)]
+    if training.stage == "pretrain" and not sharded:
+        return [
+            (megatron, "pretraining on several devices usually runs on it"),
+            ("fsdp2", "it pretrains without Megatron"),
+        ]
+    usual = _fine_tuning(training)
+    if training.method in ("full", "lora", "dora") and not sharded and len(usual) == 1:
+        return [*usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
+    return usual
+
+
+def _fine_tuning(training: Training) -> list[tuple[str, str]]:
     usual = ("deepspeed", "the usual choice for fine-tuning on several devices")
     engine = "rollout" not in training.model_fields_set or training.rollout == "colocated"
     if training.stage in ("ppo", "grpo") and training.method in ("full", "lora") and engine:
         return [("verl", "the usual choice for reinforcement learning on several devices"), usual]
-    if training.method in ("full", "lora", "dora") and not sharded:
-        return [usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
     return [usual]
+
+
+def _splitting_sequences(plan: Plan) -> list[tuple[str, str]]:
+    """The usual frameworks for fine-tuning, which split sequences and nothing else, where no more is asked for."""
+    layout = plan.layout
+    more = plan.training.stage == "pretrain" or max(layout.tp or 1, layout.pp or 1, layout.ep or 1) > 1
+    return [] if more else _fine_tuning(plan.training)

@@ -46,7 +46,7 @@ class StageShape:
 def same_stages(layouts: Layouts, stage: Ints, names: tuple[str, ...]) -> Runs | None:
     """Neighbours that are alike in `names` and of which the same stage is meant; None where some are not."""
     alike = layouts.runs(names)
-    return alike if alike and (alike.spread(stage[alike.starts]) == stage).all() else None
+    return alike if alike and alike.holds(stage) else None
 
 
 def mean_stage(architecture: Architecture, layouts: Layouts) -> StageShape:
