@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -58,11 +59,16 @@ class Ticket:
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: _Worker | None = None
-    is_given_up: bool = False
+    gone: Future[None] = field(default_factory=Future)
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.gone.done()
 
     def give_up(self) -> None:
         with self._lock:
-            self.is_given_up = True
+            if not self.gone.done():
+                self.gone.set_result(None)
             if self._worker is not None:
                 self._worker.process.kill()
 
@@ -80,7 +86,7 @@ _lock = threading.Lock()
 
 def run(name: str, arguments: Mapping[str, Any], root: Path | None, ticket: Ticket) -> tuple[Any, float]:
     """What `server.work.answered` gives, by a process; blocks. Raises TookTooLong, Abandoned."""
-    worker = _taken()
+    worker = _taken(ticket)
     try:
         ticket.holds(worker)
         worker.pipe.send((name, dict(arguments), root, _surroundings()))
@@ -98,11 +104,7 @@ def run(name: str, arguments: Mapping[str, Any], root: Path | None, ticket: Tick
     except BaseException:
         worker.end()
         raise
-    with _lock:
-        if len(_idle) < _IDLE:
-            _idle.append(worker)
-            return answer
-    worker.end()
+    _lay_by(worker)
     return answer
 
 
@@ -115,14 +117,44 @@ def warm(count: int) -> None:
         _idle.extend(made)
 
 
-def _taken() -> _Worker:
+def _taken(ticket: Ticket) -> _Worker:
     while True:
         with _lock:
             worker = _idle.pop() if _idle else None
         if worker is None:
-            return _started()
+            return _begun(ticket)
         if worker.process.is_alive():
             return worker
+        worker.end()
+
+
+def _begun(ticket: Ticket) -> _Worker:
+    """A new process, started beside this thread: as long as what forks it loads that takes seconds, for which neither
+    who gave up waits nor the end of this process."""
+    made: Future[_Worker] = Future()
+    threading.Thread(target=_make, args=(made,), daemon=True).start()
+    first: set[Future[Any]] = {made, ticket.gone}
+    wait(first, return_when=FIRST_COMPLETED)
+    if made.done():
+        return made.result()
+    made.add_done_callback(lambda done: done.exception() or _lay_by(done.result()))
+    raise Abandoned
+
+
+def _make(made: Future[_Worker]) -> None:
+    try:
+        made.set_result(_started())
+    except Exception as error:
+        made.set_exception(error)
+
+
+def _lay_by(worker: _Worker) -> None:
+    """Keeps a process for the next call, where there are not enough."""
+    with _lock:
+        is_kept = len(_idle) < _IDLE
+        if is_kept:
+            _idle.append(worker)
+    if not is_kept:
         worker.end()
 
 

@@ -7,6 +7,7 @@ import contextlib
 import resource
 import socket
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -190,6 +191,30 @@ def test_a_call_that_was_given_up_before_it_began_is_not_begun() -> None:
     ticket.give_up()
     with pytest.raises(workers.Abandoned):
         workers.run("describe_model", {"model": "gpt2"}, None, ticket)
+
+
+def test_who_gives_up_does_not_wait_for_a_process_that_is_still_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, idle = threading.Event(), list[workers._Worker]()
+    worker = workers._started()
+
+    def started() -> workers._Worker:
+        assert loading.wait(60)
+        return worker
+
+    monkeypatch.setattr(workers, "_idle", idle)
+    monkeypatch.setattr(workers, "_started", started)
+    ticket = workers.Ticket()
+    threading.Timer(0.2, ticket.give_up).start()
+    with pytest.raises(workers.Abandoned):
+        workers.run("describe_model", {"model": "gpt2"}, None, ticket)
+    # Once it is there, it is the next call's.
+    loading.set()
+    while not idle:
+        time.sleep(0.01)
+    assert idle == [worker]
+    answer, _ = workers.run("describe_model", {"model": "gpt2"}, None, workers.Ticket())
+    assert answer.value["parameters"] == 124_439_808
+    worker.end()
 
 
 async def test_clients_take_turns_and_short_calls_pass_long_ones() -> None:
