@@ -15,7 +15,7 @@ from urllib.parse import quote
 from agent.store import folder
 from estimator.errors import PlanError
 from knowledge.own import database as team
-from knowledge.own.files import refusal
+from knowledge.own.files import data_field, refusal
 
 try:
     import fcntl
@@ -80,7 +80,7 @@ async def _held(path: Path) -> int:
         try:
             handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
-            raise PlanError("SHARDWISE_HOME", f"{path} cannot be written: {refusal(error)}") from None
+            raise PlanError(data_field(), f"{path} cannot be written: {refusal(error)}") from None
         if _locked(handle, path):
             return handle
         os.close(handle)

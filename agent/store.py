@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from agent.unkept import folders, unkept
 from estimator.errors import PlanError, nearest
 from knowledge.own import database as team
-from knowledge.own.files import data_folder, refusal
+from knowledge.own.files import data_field, data_folder, refusal
 from knowledge.own.stores import store_refusal
 from pages.rendering.clean import plain
 
@@ -304,9 +304,10 @@ def _refuse_full(place: Path) -> None:
         room = os.statvfs(place)
         if room.f_flag & os.ST_RDONLY:
             # One that is only for reading has no room either, and none can be made.
-            raise PlanError("SHARDWISE_DATA", f"{place} cannot be written: {refusal(OSError(errno.EROFS, ''))}")
+            problem = f"{place} cannot be written: {refusal(OSError(errno.EROFS, ''))}"
+            raise PlanError(data_field(), problem, ["SHARDWISE_DATA=a folder that you may write to"])
         if room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES:
-            raise PlanError("SHARDWISE_DATA", f"{place} cannot be written: the disk is full; make room")
+            raise PlanError(data_field(), f"{place} cannot be written: the disk is full; make room")
 
 
 def _aside_folder() -> Path | None:
@@ -340,7 +341,7 @@ def _file() -> Path:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
-        raise PlanError("SHARDWISE_DATA", f"{path} cannot be written: {refusal(error)}") from None
+        raise PlanError(data_field(), f"{path} cannot be written: {refusal(error)}") from None
     return path
 
 
@@ -384,11 +385,11 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
 
 def _written_by_newer(path: Path) -> PlanError:
     problem = f"{path} was written by a newer Shardwise; update this one, or set SHARDWISE_DATA to another folder"
-    return PlanError("SHARDWISE_DATA", problem)
+    return PlanError(data_field(), problem)
 
 
 def _refused(path: Path, error: Exception | None) -> PlanError:
-    return PlanError("SHARDWISE_DATA", store_refusal(path, error, "sessions"))
+    return PlanError(data_field(), store_refusal(path, error, "sessions"))
 
 
 @contextmanager

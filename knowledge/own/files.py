@@ -98,17 +98,20 @@ def may_read(path: Path) -> bool:
 
 def data_folder() -> Path:
     """The folder for the user's data, made with access for the user alone. Raises PlanError where it cannot be."""
-    variable = next((name for name in ("SHARDWISE_DATA", "SHARDWISE_HOME") if os.environ.get(name)), None)
     folder = _data_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        field = variable or "SHARDWISE_DATA"
-        problem = f"{folder} cannot be used as the data folder: {refusal(error)}"
+        problem = f"{folder} cannot be used: {refusal(error)}"
         if folder == NOWHERE:
             problem = "this user has no home folder to keep data in"
-        raise PlanError(field, problem, ["SHARDWISE_DATA=a folder that you may write to"]) from None
+        raise PlanError(data_field(), problem, ["SHARDWISE_DATA=a folder that you may write to"]) from None
     return folder
+
+
+def data_field() -> str:
+    """What errors name the data folder by: the variable that says where it is, if one does."""
+    return _data_variable() or "data folder"
 
 
 def scenario_folder() -> Path:
@@ -478,10 +481,13 @@ def _place(new: Path, path: Path, text: str) -> None:
             file.write(text.encode())
 
 
+def _data_variable() -> str | None:
+    return next((name for name in ("SHARDWISE_DATA", "SHARDWISE_HOME") if os.environ.get(name)), None)
+
+
 def _data_folder() -> Path:
-    for name in ("SHARDWISE_DATA", "SHARDWISE_HOME"):
-        if folder := os.environ.get(name):
-            return expanded(folder).absolute()
+    if name := _data_variable():
+        return expanded(os.environ[name]).absolute()
     return platform_folder("data", os.environ.get("XDG_DATA_HOME"), os.environ.get("HOME"))
 
 

@@ -52,7 +52,15 @@ def answered_with(*words: str) -> Session:
 def test_a_home_that_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("SHARDWISE_HOME", str(tmp_path / "file" / "inner"))
-    answered_with("cannot be used as the data folder", "SHARDWISE_DATA")
+    answered_with("SHARDWISE_HOME: ", "cannot be used", "SHARDWISE_DATA=a folder")
+
+
+def test_who_set_no_variable_is_told_of_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    monkeypatch.delenv("SHARDWISE_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    answered_with("data folder: ", "cannot be used")
 
 
 def test_a_home_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +197,7 @@ def test_what_was_kept_is_read_where_nothing_can_be_written(monkeypatch: pytest.
 def test_without_room_anywhere_it_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDWISE_HOME", "/proc/nobody-lives-here")
     monkeypatch.setattr(store, "_aside_folder", lambda: None)
-    with pytest.raises(PlanError, match="cannot be used as the data folder"):
+    with pytest.raises(PlanError, match="cannot be used"):
         say(open_session(model="offline"), QUESTION)
 
 
