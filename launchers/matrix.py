@@ -221,18 +221,30 @@ def _row(made: Made) -> dict[str, Any]:
 _MANIFEST = r"""
 manifest() { # file: runs it and waits, as kubectl comes back at once
   kubectl delete --ignore-not-found -f "$1" && kubectl apply -f "$1" || return 1
-  local state misses=0
+  local state misses=0 teller="" printed=0 name
+  name=$(sed -n 's|^ *app.kubernetes.io/name: *||p' "$1" | head -n 1)
   while sleep "${POLL_S:-15}"; do
     if ! state=$(kubectl get -f "$1" -o jsonpath='{.items[*].status.conditions[?(@.status=="True")].type}'); then
       ((++misses < 20)) || return 1
       continue
     fi
     misses=0
+    told "$name"
     case " $state " in
       *" Failed "*) return 1 ;;
       *" Complete "* | *" Completed "* | *" Succeeded "*) return 0 ;;
     esac
   done
+}
+
+told() { # name: what the first node's pod has printed since the last time
+  local pod text
+  pod=$(kubectl get pods -l "app.kubernetes.io/name=$1" -o name 2>/dev/null | sort | head -n 1)
+  [[ $pod == "$teller" ]] || printed=0
+  teller=$pod
+  [[ -n $pod ]] && text=$(kubectl logs --tail=-1 "$pod" 2>/dev/null) && [[ -n $text ]] || return 0
+  tail -n "+$((printed + 1))" <<<"$text"
+  printed=$(wc -l <<<"$text")
 }
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -14,7 +14,7 @@ from launchers.choice import chosen, usual_program
 from launchers.launch.heading import warnings
 from launchers.launch.of_plan import launch_of
 from launchers.needs import checkpoint_needs
-from launchers.pieces import Piece, Rendered, Start
+from launchers.pieces import File, Piece, Rendered, Start
 from launchers.predictions import ServingPrediction, TrainingPrediction
 from launchers.rules import check
 from launchers.shell.quoting import NODE_RANK
@@ -29,12 +29,14 @@ def render(
     prediction: TrainingPrediction | ServingPrediction | None = None,
     model_id: str | None = None,
     site: Site | None = None,
+    of_program: Callable[[tuple[File, ...]], tuple[File, ...]] = tuple,
 ) -> Rendered:
     """The files of `targets`, and of those that these refer to, for a complete plan.
 
     `model_id` is what goes in as the model's name (the plan may hold an alias); without it the plan's own string does,
     and a local path goes through as it is. A scheduler without a program starts the usual one of the plan's framework
-    or engine. Raises PlanError when the plan lacks a field, contradicts itself, or asks for something that one of the
+    or engine. `of_program` makes of the program's files what is written and taken to other machines in their place.
+    Raises PlanError when the plan lacks a field, contradicts itself, or asks for something that one of the
     targets cannot express.
     """
     names = chosen(plan, targets)
@@ -48,15 +50,15 @@ def render(
     for name in names:
         module: Any = import_module(f"{TARGETS[name].package}.write")
         if TARGETS[name].role == "scheduler":
-            started = [file for piece in pieces for file in piece.files if TARGETS[file.target].role != "scheduler"]
-            pieces.append(module.render(launch, start, started))
+            pieces.append(module.render(launch, start, of_program(_of_program(pieces))))
         else:
             pieces.append(module.render(launch))
             if (own := pieces[-1].start) is not None:
                 start = replace(own, command=launch.before_start + own.command)
                 pieces.append(beside(launch, own))
     assert start is not None, "a set has a program, or a config that names what reads it"
-    files = tuple(file for piece in pieces for file in piece.files)
+    own = _of_program(pieces)
+    files = (*of_program(own), *(file for piece in pieces for file in piece.files if file not in own))
     needs = dict.fromkeys(need for piece in pieces for need in piece.needs_from_user)
     needs |= dict.fromkeys(checkpoint_needs(launch))
     command = launch.scheduler_command or start.command
@@ -66,6 +68,11 @@ def render(
             "as MASTER_ADDR and a free port there as MASTER_PORT"
         ] = None
     return Rendered(files, command, tuple(needs), tuple(warnings(launch)))
+
+
+def _of_program(pieces: Sequence[Piece]) -> tuple[File, ...]:
+    """The files that no scheduler wrote."""
+    return tuple(file for piece in pieces for file in piece.files if TARGETS[file.target].role != "scheduler")
 
 
 def is_written(plan: Plan) -> bool:

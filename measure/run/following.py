@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -31,6 +32,8 @@ EVENTS, SAMPLES, LOG = "events.jsonl", "samples.jsonl", "run.log"
 _LOOK_S, _SAMPLE_S, _END_S = 0.3, 1.0, 10.0
 _LAST_LINES, _END_BYTES = 30, 1 << 16
 _MOST_BYTES = 64 * 2**20
+# As our program prints it, behind what ssh or Kubernetes puts before it.
+_TOLD = re.compile(r"shardwise: (\{.*\})\s*$", re.MULTILINE)
 Watch = Callable[[Mapping[str, Any]], None]
 Sensor = Callable[[], "DeviceGroup | None"]
 
@@ -47,12 +50,16 @@ def run_to_end(
     sensor: Sensor | None = sensors,
     environment: Mapping[str, str] | None = None,
     most_s: float = math.inf,
+    *,
+    elsewhere: bool = False,
 ) -> int | None:
     """Runs `command` of `bash` in `folder`, its output in run.log, and returns its exit code; None where it was ended
-    after `most_s`. `watch` is told each event. Whatever stops us stops the run, its children and all."""
+    after `most_s`. `watch` is told each event. `elsewhere`: it runs on other machines, and what it tells is taken from
+    what it prints. Whatever stops us stops the run, its children and all."""
     for name in (EVENTS, SAMPLES, MEASURED):
         (folder / name).unlink(missing_ok=True)
     with (folder / LOG).open("ab") as log:
+        printed = _Printed(folder, log.tell()) if elsewhere else None
         process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=folder,
@@ -69,8 +76,12 @@ def run_to_end(
     try:
         offset, end = 0, time.monotonic() + most_s
         while (code := process.poll()) is None and time.monotonic() < end:
+            if printed:
+                printed.take()
             offset = _new_events(folder / EVENTS, offset, watch)
             time.sleep(_LOOK_S)
+        if printed:
+            printed.take()
         _new_events(folder / EVENTS, offset, watch)
         return code
     finally:
@@ -78,6 +89,35 @@ def run_to_end(
         stop(process)
         if sampler:
             sampler.join(_END_S)
+
+
+class _Printed:
+    """What a program on another machine prints of its events and its result, put into the files that it would have
+    here. A line may come again, where the output is asked for as a whole."""
+
+    def __init__(self, folder: Path, offset: int) -> None:
+        self.folder, self.offset = folder, offset
+        self.known: set[str] = set()
+
+    def take(self) -> None:
+        with contextlib.suppress(OSError, PlanError), open_regular(self.folder / LOG, "folder") as log:
+            log.seek(self.offset)
+            text = log.read(_MOST_BYTES)
+            whole = text.rfind(b"\n") + 1
+            self.offset += whole
+            for told in _TOLD.findall(text[:whole].decode(errors="replace")):
+                if told not in self.known:
+                    self.known.add(told)
+                    self._put(told)
+
+    def _put(self, told: str) -> None:
+        with contextlib.suppress(ValueError):
+            event = json_value(told)
+            if event.get("event") == "measured" and isinstance(event.get("result"), dict):
+                (self.folder / MEASURED).write_text(json.dumps(event["result"], indent=1) + "\n", encoding="utf-8")
+            else:
+                with (self.folder / EVENTS).open("a", encoding="utf-8") as file:
+                    file.write(f"{told}\n")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

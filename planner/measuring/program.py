@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from estimator.model.architecture import Architecture, Block
 from estimator.plan.schema import Plan
 from knowledge.models.catalogue import facts_of, find_architecture
-from launchers.matrix import WAITS
+from launchers.matrix import WAITS, runnable
 from launchers.pieces import File, Rendered
 from launchers.render import render
 from launchers.site import Site
@@ -152,18 +152,20 @@ def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site
     started = plan.patch({"workload.framework": "fsdp2" if sharded else "ddp", "workload.steps": timing.all_steps})
     targets = ["torchrun"] if scheduler == "none" else ["torchrun", scheduler]
     site = replace(site, time_limit_h=site.time_limit_h or _HOURS, dataset="synthetic")
-    rendered = render(started, targets, training_prediction(planned), "benchmark", site)
-    if scheduler == "none" and "NODE_RANK" in rendered.launch_command:
-        raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
-    files = [_own_program(file) for file in rendered.files]
-    files += [
+    own = (
         File(PROGRAM, TARGET, _SOURCE.read_text(encoding="utf-8")),
         File(SETTINGS, TARGET, _json(settings_of(planned, timing))),
         File(PLAN, TARGET, _json(plan.model_dump(mode="json"))),
-    ]
+    )
+    rendered = render(
+        started, targets, training_prediction(planned), "benchmark", site,
+        lambda files: (*map(_own_program, files), *own),
+    )  # fmt: skip
+    if scheduler == "none" and "NODE_RANK" in rendered.launch_command:
+        raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
     needs = tuple(need for need in rendered.needs_from_user if not need.startswith((PROGRAM, "torchrun.sh")))
-    command = WAITS.get(scheduler, rendered.launch_command)
-    return Rendered(tuple(files), command, needs, rendered.warnings)
+    command = runnable(WAITS.get(scheduler, rendered.launch_command))
+    return Rendered(rendered.files, command, needs, rendered.warnings)
 
 
 def _own_program(file: File) -> File:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +39,9 @@ from planner.training.planned import Planned, plan_training, throughput_of, time
 RESULT = "result.json"
 _ACCELERATOR, _COUNT, _PER_NODE = "cluster.accelerator", "cluster.count", "cluster.per_node"
 _MOST_BYTES = 16 * 2**20
+# Schedulers of runs that write into the folder that they were started from.
+_HERE = ("none", "slurm", "compose")
+_TO_FILL = "SET_ME"
 # How long a benchmark may take whose batch nobody named.
 _PATIENCE_S = 300.0
 
@@ -184,13 +188,14 @@ def measure_training(
     """
     planned, rendered, note = _made(request)
     place = inside_root(folder or f"runs/measured/{_name(planned)}")
-    write(rendered, place, overwrite=False)
+    write(replace(rendered, files=_unfilled(rendered.files, place)), place, overwrite=False)
     if read_benchmark(place) is None:
         steps = request.timing().all_steps
         watch({"event": "planned", "steps": steps, "seconds": steps * time_of(planned).step_s, "note": note})
         if environment is None and request.scheduler == "none":
             environment = torch_environment()
-        code = run_to_end(place, rendered.launch_command, watch, environment=environment)
+        elsewhere = request.scheduler not in _HERE
+        code = run_to_end(place, rendered.launch_command, watch, environment=environment, elsewhere=elsewhere)
         measured = read_benchmark(place)
         if measured is None:
             ending = last_lines(place)
@@ -201,6 +206,11 @@ def measure_training(
         # As a matrix reads it.
         write(Rendered((File(RESULT, TARGET, result_text(cell)),), "", ()), place, overwrite=True)
     return result_of(place)
+
+
+def _unfilled(files: Sequence[File], place: Path) -> tuple[File, ...]:
+    """Without those that are there and that a person fills in: hosts, a partition."""
+    return tuple(file for file in files if _TO_FILL not in file.text or not (place / file.path).exists())
 
 
 def torch_environment() -> dict[str, str]:

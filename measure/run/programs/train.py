@@ -402,12 +402,16 @@ class SteppedRun:
 
 
 def told(event, **facts):
+    text = json.dumps({"event": event, "at": time.time(), **facts})
+    # Where a run is on another machine its output is all that comes back.
+    print(f"shardwise: {text}", flush=True)
     with open("events.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps({"event": event, "at": time.time(), **facts}) + "\n")
+        file.write(f"{text}\n")
 
 
 def put(result):
     """All of it or nothing."""
+    print(f"shardwise: {json.dumps({'event': 'measured', 'result': result})}", flush=True)
     text = json.dumps(result, indent=1) + "\n"
     new = Path("measured.json.new")
     new.write_text(text, encoding="utf-8")
