@@ -20,7 +20,10 @@ _SOURCES = {
     "prometheus": "industrial price, prometheusgroup.xyz",
     "gpp": "GlobalPetrolPrices.com, businesses",
 }
-HOURS_OF = "hourly generation of the grid in 2022, EIA-930"
+_HOURS_OF = {
+    "eia": "hourly generation of the grid, EIA-930",
+    "electricity-maps": "hourly intensities of Electricity Maps, life cycle",
+}
 # A zone within a region: us-east-1a (AWS), us-central1-a (Google).
 _ZONE = re.compile(r"(.*[0-9])-?[a-f]")
 
@@ -38,6 +41,7 @@ class GridHours:
     from_hour: int
     before_hour: int
     share: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def _places() -> dict[str, Place]:
     priced = {row["place"]: row for row in table if row["usd_per_kwh"]}
     hours: dict[str, list[GridHours]] = defaultdict(list)
     for row in rows("grid_hours.csv"):
-        part = GridHours(int(row["from_hour"]), int(row["to_hour"]), float(row["share"]))
+        source = f"{_HOURS_OF[row['source']]}, {row['year']}"
+        part = GridHours(int(row["from_hour"]), int(row["to_hour"]), float(row["share"]), source)
         hours[row["place"]].append(part)
     places = {}
     for row in table:

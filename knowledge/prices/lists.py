@@ -65,6 +65,15 @@ def read_list(text: str, provider: str | None, name: str) -> ReadList:
 
     Raises PlanError("prices") for what is none of the formats.
     """
+    try:
+        return _read(text, provider, name)
+    except PlanError as error:
+        if error.field != "prices":
+            raise
+        raise PlanError("prices", f"{name} {error.problem}", error.valid) from None
+
+
+def _read(text: str, provider: str | None, name: str) -> ReadList:
     if text.lstrip().startswith(("{", "[")):
         return _read_json(text)
     head = next(iter(_head([line for line in text.splitlines()[:200] if not line.startswith("#")][:1])), [])
@@ -74,7 +83,7 @@ def read_list(text: str, provider: str | None, name: str) -> ReadList:
         return _sky(text, provider or _folder_of(name))
     if {"provider", "instance", "accelerator", "count_per_node"} <= {*head}:
         return _book(text)
-    raise PlanError("prices", f"{name} is no price list that can be read", list(_FORMATS))
+    raise PlanError("prices", "is no price list that can be read", list(_FORMATS))
 
 
 _FORMATS = (

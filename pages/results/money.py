@@ -10,7 +10,6 @@ from knowledge import figures
 from knowledge.figures import NONE, hours, is_no_room, percent, plain, shown, usd, whole
 from knowledge.prices.age import mark_old, price_day
 from knowledge.prices.cluster_sizes import largest_words
-from knowledge.prices.energy import HOURS_OF
 from pages.blocks import Block, Chart, Headline, Prose, Table
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
@@ -285,7 +284,7 @@ def carbon_hours(rows: Sequence[CarbonHours]) -> list[Block]:
         ("hours of the day", lambda row: f"{row.from_hour}–{row.before_hour}"), "co2_kg",
         ("takes", lambda row: NONE if row.takes_days is None else hours(24.0 * row.takes_days)),
     ]  # fmt: skip
-    return table(rows, columns, f"At these hours alone ({HOURS_OF})")
+    return table(rows, columns, f"At these hours alone ({rows[0].source})") if rows else []
 
 
 def carbon_elsewhere(result: CostEstimate) -> list[Block]:

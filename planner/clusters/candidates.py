@@ -227,10 +227,24 @@ def unpriced(accelerator: str) -> Refusal:
 
 
 def kin_words(accelerator: str) -> str:
-    """'; similar devices cost $2.29 to $12.00 an hour' of a device without a price, where they have one."""
+    """'; similar devices cost $2.29 to $12.00 an hour each' of a device without a price, where they have one."""
     kin = kin_price(find_accelerator(accelerator).value)
     ends = [] if kin is None else dict.fromkeys(map(figures.usd, (kin.low_usd_per_hour, kin.high_usd_per_hour)))
-    return f"; similar devices cost {' to '.join(ends)} an hour" if ends else ""
+    return f"; similar devices cost {' to '.join(ends)} an hour each" if ends else ""
+
+
+def unpriced_words(ask: Asked, shape: Shape, together: int) -> str:
+    """Why so many devices, `together` of which share a node, have no price: nobody has one, or those who rent them out
+    do so by machines that nothing joins."""
+    device = shape.accelerator.id
+    listed = [] if shape.count <= together else [
+        price.provider for price in offered(device, None, together)
+        if _is_of(ask, price) and price.usd_per_hour and joins(price, shape.count, nodes=2) is False
+    ]  # fmt: skip
+    if not listed:
+        return f"no price of {device} is known{kin_words(device)}"
+    names = " and ".join(dict.fromkeys(listed))
+    return f"no price of {shape.count} x {device} as one cluster is known: nothing joins the machines of {names}"
 
 
 def node_sizes(ask: Asked, device: Accelerator) -> Iterator[tuple[int | None, frozenset[str] | None]]:
@@ -345,7 +359,9 @@ def others(rows: list[Hourly]) -> list[OtherOffer]:
 def notes_of(price: Price | None, together: int, count: int, joined: bool) -> list[str]:
     """What to ask the provider before renting `count` devices, `together` of which share a node."""
     if price is None:
-        return ["the price book has no price of it"]
+        return [
+            "the price book has no price of so many in one cluster" if joined else "the price book has no price of it"
+        ]
     notes = []
     if not price.price_date:
         notes.append("the price has no date: it may be higher today")

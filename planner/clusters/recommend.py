@@ -19,7 +19,7 @@ from knowledge.jobs.training import job_of
 from knowledge.models.catalogue import find_architecture
 from planner.announced import before_release
 from planner.asked.clusters import ClusterRequest, Sort
-from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, kin_words, missed, rank
+from planner.clusters.candidates import Beyond, Candidate, ClusterChoice, Rank, Refusal, missed, rank, unpriced_words
 from planner.clusters.options import cheaper, cost_of, described, duration_of, outlay_of
 from planner.clusters.request import Asked, asked
 from planner.clusters.results import (
@@ -493,7 +493,8 @@ def _warnings(ask: Asked, options: list[ClusterOption], result: Recommended) -> 
         names = dict.fromkeys(option.provider for option in options if option.size_open and option.provider)
         yield open_words(list(names), options[0].count)
     if options[0].usd_per_hour is None:
-        yield f"no price of {options[0].accelerator} is known{kin_words(options[0].accelerator)} each"
+        shape = result.choices[0].candidate.shape
+        yield unpriced_words(ask, shape, shape.node)
     first = result.choices[0].estimate
     yield from uncounted(first)
     yield from before_release(first.job.machine.accelerator)

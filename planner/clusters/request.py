@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from estimator.errors import PlanError, nearest
@@ -114,10 +116,16 @@ class Asked:
     def offered(self, accelerator: str) -> list[Price]:
         """Rentable rows of the price book (of the providers), with a price or without; those for sale where machines
         are bought."""
-        return [
-            price for price in prices(accelerator)
-            if (price.provider == OWNED) == self.buys and (self.providers is None or price.provider in self.providers)
-        ]  # fmt: skip
+        return self._listed.get(accelerator, [])
+
+    @cached_property
+    def _listed(self) -> dict[str, list[Price]]:
+        """By the accelerator."""
+        rows: dict[str, list[Price]] = defaultdict(list)
+        for price in prices():
+            if (price.provider == OWNED) == self.buys and (self.providers is None or price.provider in self.providers):
+                rows[price.accelerator].append(price)
+        return dict(rows)
 
 
 def asked(request: Where, keep: bool = False) -> Asked:

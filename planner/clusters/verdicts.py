@@ -67,7 +67,7 @@ def winner_changes(
     second = launched(lambda each: each.measured >= first.measured and value(first) <= value(each) < math.inf)
     if second is not None and value(first) > 0.0:
         times = value(second) / value(first)
-        if sort != "time" and 0.0 < times - 1.0 <= _MOST_CHANGE:
+        if sort != "time" and first.usd_per_hour is not None and 0.0 < times - 1.0 <= _MOST_CHANGE:
             text = f"{named(first)} costs {percent(times - 1.0)} more an hour"
             yield WinnerChange(assumption="price", what=text, winner=named(second), within=False)
         slower = math.sqrt(times) if sort == "balanced" else times

@@ -149,6 +149,7 @@ def _by_hours(work: Work, payment: Payment, terms: CostTerms, kwh: float | None)
             kg_per_kwh=mean * part.share,
             co2_kg=kwh * mean * part.share,
             takes_days=_days(part, payment.chosen.hours) if work.ends else None,
+            source=part.source,
         )
         for part in place_of(terms).hours
     ]

@@ -139,7 +139,11 @@ def offers(planned: Planned, hours: float, terms: OfferTerms = _PLAIN) -> list[P
 
 def renter(provider: str | None) -> str | None:
     """Whose offers stand beside a plan: its provider's, anybody's where it has none or its machines are bought."""
-    return None if provider is not None and provider.strip().casefold() == OWNED else provider
+    return None if is_owned(provider) else provider
+
+
+def is_owned(provider: str | None) -> bool:
+    return provider is not None and provider.strip().casefold() == OWNED
 
 
 def rentable(listed: Iterable[Price], together: int) -> list[Price]:
@@ -183,7 +187,7 @@ def apart(row: ProviderCost, devices: int) -> list[str]:
     elif row.joined is None:
         most = f"{whole(row.most_devices)} devices are all to count on; " if row.most_devices else ""
         doubts.append(f"{offered}: no network between its machines is stated: {most}ask before you rent")
-    if row.size_open:
+    if row.size_open and row.joined is not False:
         doubts.append(open_words([row.provider], devices))
     return doubts
 

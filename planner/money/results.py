@@ -104,6 +104,7 @@ class CarbonHours(Result):
     kg_per_kwh: float
     co2_kg: float
     takes_days: float | None = Field(description="Of a run that ends.")
+    source: str
 
 
 class CarbonElsewhere(Result):

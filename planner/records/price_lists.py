@@ -18,6 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Price
 from knowledge.own.files import (
     LARGEST_BYTES,
     file_stem,
@@ -39,10 +40,20 @@ LARGEST_LIST_BYTES = 64_000_000
 _TIMEOUT_S = 60
 _SUFFIXES = (".csv", ".json")
 _MOST_FILES = 50
+_MOST_REGIONS = 50
 _MOST_ENTRIES = 10_000
 _MOST_LINES = 100_000
 _LONGEST_LINE = 1_000_000
 _HEAD = "# Prices read from {source} on {day}, {called}; `shardwise prices update` writes this file anew."
+
+
+@dataclass(frozen=True)
+class PriceSource:
+    """Where prices are from, with the latest day that one of them is of (None: it has none)."""
+
+    source: str
+    prices: int
+    newest: str | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,7 @@ class ProviderAge:
     undated: int
     stale: int
     newest_age_days: int | None
+    sources: list[PriceSource]
 
 
 @dataclass(frozen=True)
@@ -102,12 +114,13 @@ class PricesUpdated:
 def price_ages() -> PriceAges:
     """How old the prices are, by provider."""
     day = today()
-    by_provider: dict[str, list[str | None]] = defaultdict(list)
+    by_provider: dict[str, list[Price]] = defaultdict(list)
     for price in book.prices():
         if price.usd_per_hour is not None:
-            by_provider[price.provider].append(price.price_date)
+            by_provider[price.provider].append(price)
     rows = []
-    for provider, dates in by_provider.items():
+    for provider, priced in by_provider.items():
+        dates = [price.price_date for price in priced]
         dated = sorted(filter(None, dates))
         newest = dated[-1] if dated else None
         rows.append(
@@ -119,10 +132,18 @@ def price_ages() -> PriceAges:
                 undated=len(dates) - len(dated),
                 stale=sum(is_stale(each, day) for each in dates),
                 newest_age_days=age_days(newest, day),
+                sources=_sources(priced),
             )
         )
     rows.sort(key=lambda row: (-math.inf if row.newest_age_days is None else -row.newest_age_days, row.provider))
     return PriceAges(rows)
+
+
+def _sources(priced: list[Price]) -> list[PriceSource]:
+    by_source: dict[str, list[str]] = defaultdict(list)
+    for price in priced:
+        by_source[price.source or "a row of yours"].append(price.price_date or "")
+    return [PriceSource(source, len(days), max(days) or None) for source, days in sorted(by_source.items())]
 
 
 def update_prices(
@@ -136,8 +157,12 @@ def update_prices(
     if provider is not None:
         for each in lists:
             each.rows = [row for row in each.rows if row.provider.casefold() == provider.strip().casefold()]
-    wanted = {region.casefold() for region in regions}
+    named = [*regions]
+    wanted = {region.casefold() for region in named}
     kept = _narrowed([row for each in lists for row in each.rows], wanted)
+    if not kept and wanted and any(each.rows for each in lists):
+        known = sorted({row.region for each in lists for row in each.rows if row.region})
+        raise PlanError("regions", f"has no price in {', '.join(named)[:200]}", known[:_MOST_REGIONS])
     if not kept:
         why = "; ".join(f"{count} {reason}" for reason, count in _left_out(lists).items())
         raise PlanError("prices", f"has no price that can be used{f' ({why})' if why else ''}")

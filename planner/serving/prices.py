@@ -9,11 +9,16 @@ import numpy as np
 from estimator.machine.hardware import Machine, Price
 from estimator.money.cost import HOURS_PER_MONTH, bill
 from estimator.plan.layouts import Floats
+from knowledge.machines.catalogue import find_accelerator, machine
 from knowledge.own.files import Stamp, stamp
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import prices
+from planner.asked.money import CostTerms
 from planner.clock import today
-from planner.money.offers import in_order, of_strangers, offer, rentable
+from planner.money.offers import in_order, is_owned, of_strangers, offer, rentable
+from planner.money.owned import owned_cost
+from planner.money.purchase import purchase
+from planner.money.terms import place_of
 from planner.result import ProviderCost
 from planner.serving.results import ServingCost
 
@@ -36,12 +41,26 @@ def cheapest_hour(accelerator: str, provider: str | None, together: int, devices
     """The cheapest on-demand offer for `devices`, `together` of which share a node, and its USD per hour; machines of
     strangers only where no cloud has any.
 
-    Whole instances are rented. None where no offer has a price. Raises PlanError for an unknown provider.
+    Whole instances are rented; where the provider is `owned`, an hour of what is bought. None where no offer has a
+    price. Raises PlanError for an unknown provider.
     """
+    if is_owned(provider):
+        return _bought_hour(accelerator, devices)
     priced = [price for price in offered(accelerator, provider, together) if price.usd_per_hour is not None]
     paid = [(price, bill(price, devices, 1.0).usd_per_hour) for price in priced]
     priced_ones = ((price, usd) for price, usd in paid if usd is not None)
     return min(priced_ones, key=lambda row: (of_strangers(row[0].seller), row[1]), default=None)
+
+
+def _bought_hour(accelerator: str, devices: int) -> tuple[Price, float] | None:
+    """Of machines that are bought and serve all hours; None where their price or power is not known, or they are sold
+    otherwise than in such numbers."""
+    device = find_accelerator(accelerator).value
+    sold, terms = purchase(device), CostTerms.model_validate({"utilisation": 1.0})
+    if sold is None or devices % sold.unit:
+        return None
+    owned = owned_cost(machine(device, devices)[0], terms, place_of(terms), (1.0, 1.0, 1.0))
+    return None if owned is None else (sold.price, owned.usd_per_hour)
 
 
 def hourly_usd(

@@ -94,7 +94,7 @@ def test_assumptions_have_sources_and_sane_values() -> None:
 def test_the_hours_of_a_day_add_up_to_it() -> None:
     """They cover the day once, and their mean is that of the year."""
     known = {row["place"] for row in rows("grid_hours.csv")}
-    assert {"California", "Northern Virginia"} <= known
+    assert {"California", "Northern Virginia", "Germany", "United Kingdom", "Ontario"} <= known
     for name in known:
         parts = find_place(name).hours
         assert sorted(

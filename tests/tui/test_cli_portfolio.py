@@ -32,3 +32,16 @@ def test_the_timeline_is_kept_as_a_page(tmp_path: Path, capsys: pytest.CaptureFi
     assert told[:30] in text
     assert main(["portfolio", str(asked), "--html", str(page)]) == 2
     assert "--html" in capsys.readouterr().err
+
+
+def test_the_timeline_is_kept_as_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked, picture = tmp_path / "runs.json", tmp_path / "queue.svg"
+    asked.write_text(json.dumps(_RUNS))
+    assert main(["portfolio", str(asked), "--svg", str(picture)]) in (0, None)
+    assert "<svg" in picture.read_text(encoding="utf-8")
+    assert main(["portfolio", str(asked), "--svg", str(picture)]) == 2
+    big = {"name": "big", "plan": {"model": "llama-3.1-405b", "workload": {"dataset_tokens": 1e8}}}
+    asked.write_text(json.dumps({**_RUNS, "count": 1, "runs": [big]}))
+    capsys.readouterr()
+    assert main(["portfolio", str(asked), "--svg", str(tmp_path / "none.svg")]) == 2
+    assert "nothing to draw" in capsys.readouterr().err

@@ -143,6 +143,7 @@ def add_portfolio(commands: Any) -> None:
     queue.add_argument("file", metavar="FILE", help="YAML or JSON: accelerator, count, runs; - is standard input")
     queue.add_argument("--csv", metavar="FILE", help="write the runs with their times as a table")
     queue.add_argument("--html", metavar="FILE", help="write the runs with their timeline as a page")
+    queue.add_argument("--svg", metavar="FILE", help="write the timeline as a picture")
     queue.add_argument("--overwrite", action="store_true", help="also over a file that is there")
     queue.add_argument("--plot", action="store_true", help="draw the timeline as a plot as well")
     add_forms(queue, "the result as one JSON object")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.files import parsed, read_stream, read_text, write_file
-from pages.blocks import Text
+from pages.blocks import Chart, Text
 from pages.rendering import html
+from pages.rendering.drawing import sheet
 from pages.report.report import made_today
 from pages.results.portfolio import as_csv
 from pages.results.portfolio import portfolio as page
@@ -39,6 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
         blocks = [block for block in page(result) if not isinstance(block, Text)]
         shown = html.page(f"{len(request.runs)} runs on one cluster", blocks, made_today())
         write_file(Path(arguments.html), shown, arguments.overwrite, "--html")
+    if arguments.svg is not None:
+        plots = [block.plot for block in page(result) if isinstance(block, Chart)]
+        if not plots:
+            raise PlanError("--svg", "has nothing to draw: none of the runs fits")
+        write_file(Path(arguments.svg), sheet(plots, "svg").decode(), arguments.overwrite, "--svg")
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:

@@ -67,7 +67,12 @@ def _ages(ages: PriceAges) -> str:
         for row in ages.providers
     ]
     width = screen_width() if sys.stdout.isatty() else None
-    return table(headers, lines, ("PRICES", "DAYS", "UNDATED", "OLD"), width, optional=("OLDEST", "UNDATED"))
+    told = table(headers, lines, ("PRICES", "DAYS", "UNDATED", "OLD"), width, optional=("OLDEST", "UNDATED"))
+    sources = [
+        (row.provider, str(each.prices), each.newest or "–", one_line(each.source, 300))
+        for row in ages.providers for each in row.sources
+    ]  # fmt: skip
+    return f"{told}\n\n{table(('PROVIDER', 'PRICES', 'NEWEST', 'SOURCE'), sources, ('PRICES',), width)}"
 
 
 def _told(updated: PricesUpdated) -> str:

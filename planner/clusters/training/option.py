@@ -12,9 +12,10 @@ from knowledge.jobs.training import job_of
 from launchers.choice import usual_targets
 from launchers.pieces import Rendered
 from launchers.render import render
-from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
+from planner.clusters.candidates import Candidate, ClusterChoice, Place, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
+from planner.clusters.training.screening import known_clusters
 from planner.estimates import PlanEstimate
 from planner.files.expressible import expressible
 from planner.money.offers import offer, offers, open_words
@@ -43,7 +44,7 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
             return None
         changes = expressed
     else:
-        changes = dict(candidate.changes) if candidate.settled else chosen_alone(*best_layout(plan))
+        changes = dict(candidate.changes) if candidate.settled else _best(ask, shape.place, network, plan)
     changes = shape.changes | network | changes
     if price is not None:
         changes["goal.provider"] = price.provider
@@ -51,6 +52,14 @@ def option_of(ask: Asked, candidate: Candidate, writable: bool = False) -> Clust
     if not planned.fits:
         return None
     return ClusterChoice(_option(ask, candidate, planned, changes), planned, candidate)
+
+
+def _best(ask: Asked, place: Place, network: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    """The best layout of the plan, looked for once whatever its limits."""
+    known, key = known_clusters(ask).chosen, (place, str(network))
+    if key not in known:
+        known[key] = chosen_alone(*best_layout(plan))
+    return known[key]
 
 
 def _expressed(plan: Plan) -> dict[str, Any] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,7 +37,6 @@ from planner.clusters.candidates import (
     Place,
     Rank,
     Refusal,
-    Refused,
     Screened,
     Shape,
     hourly_rows,
@@ -72,14 +72,14 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
     """What fits. Left out is what even at the most that it
     reaches comes behind `enough` others by `sort` and is not on the front. Raises PlanError where the plan itself
     cannot be."""
-    refused: Refused = []
+    refused: list[Callable[[], Refusal]] = []
     tries: list[_Tries] = []
-    known = ask.known.setdefault(_without_limits(ask.plan), KnownClusters())
+    known = known_clusters(ask)
     for device in ask.devices:
         if why := no_training(device):
-            refused.append(Refusal(device.id, "no_framework", why))
+            refused.append(partial(Refusal, device.id, "no_framework", why))
         elif not ask.estimates(device.id):
-            refused.append(unpriced(device.id))
+            refused.append(partial(unpriced, device.id))
         else:
             tries.append(_Tries(ask, device, known))
     ahead = _Ahead(ask, sort, enough)
@@ -108,7 +108,7 @@ def screened(ask: Asked, sort: Sort, enough: int) -> Screened:
         raise errors[0]
 
     def refusals() -> Iterator[Refusal]:
-        yield from refused
+        yield from (refusal() for refusal in refused)
         for device in failed:
             yield device.refusal()
 
@@ -135,10 +135,13 @@ class KnownClusters:
     sized: dict[Place, _Sized] = field(default_factory=dict)
     best: dict[Place, tuple[Quick | None, Job]] = field(default_factory=dict)
     beyond: dict[Place, Planned | None] = field(default_factory=dict)
+    chosen: dict[tuple[Place, str], dict[str, Any]] = field(default_factory=dict)
+    """The best layout, by its network too."""
 
 
-def _without_limits(plan: Plan) -> str:
-    return plan.patch({"goal.deadline_h": None, "goal.budget_usd": None}).model_dump_json()
+def known_clusters(ask: Asked) -> KnownClusters:
+    without = ask.plan.patch({"goal.deadline_h": None, "goal.budget_usd": None})
+    return ask.known.setdefault(without.model_dump_json(), KnownClusters())
 
 
 @dataclass(frozen=True, eq=False)

@@ -522,3 +522,18 @@ def test_smaller_models_are_the_makers_own_and_each_of_another_size(model):
     assert smaller
     assert {row.id.split("/")[0] for row in smaller} == {model.split("/")[0]}
     assert len({row.parameters for row in smaller}) == len(smaller)
+
+
+def test_a_number_that_nothing_joins_says_so_and_has_no_price():
+    """A marketplace of single machines rents out 64 devices, but no cluster of them."""
+    asked = {"model": "llama-3.1-8b", "stage": "sft", "dataset_tokens": 1e9, "providers": ["Vast"], "count": 64}
+    found = find("recommend_cluster")(asked)
+    assert found["options"][0]["usd_per_hour"] is None
+    assert any("nothing joins the machines of Vast" in text for text in found["warnings"]), found["warnings"]
+    assert not any(change["assumption"] == "price" for change in found["winner_changes"])
+
+
+def test_a_device_that_nobody_sells_has_no_dangling_word():
+    found = find("recommend_cluster")({"model": "llama-3.1-8b", "dataset_tokens": 1e8, "accelerators": ["gaudi3"]})
+    assert "similar devices cost" in found["warnings"][0]
+    assert found["warnings"][0].endswith(" an hour each")

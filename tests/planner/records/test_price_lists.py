@@ -275,6 +275,24 @@ def test_ages_name_who_is_oldest_first() -> None:
     assert 0 < ages.stale < ages.prices == sum(row.prices for row in ages.providers)
 
 
+def test_every_price_has_a_source_and_its_day_beside_it() -> None:
+    for row in price_ages().providers:
+        assert sum(each.prices for each in row.sources) == row.prices
+        assert row.newest in {each.newest for each in row.sources}
+        assert all(each.source for each in row.sources)
+
+
+def test_regions_that_a_list_has_not_are_refused_with_those_that_it_has(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="no price in mars") as caught:
+        update_prices(_saved(tmp_path, "aws/vms.csv", SKY), regions=["mars"])
+    assert (caught.value.field, caught.value.valid) == ("regions", ["eu-north-1", "us-east-1"])
+
+
+def test_what_cannot_be_read_names_its_file(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"broken\.json is not readable JSON"):
+        update_prices(_saved(tmp_path, "broken.json", "{"))
+
+
 def test_a_price_of_a_month_is_of_its_first_day(tmp_path: Path) -> None:
     head = "provider,instance,accelerator,count_per_node,on_demand_usd_hour,region,price_date,source"
     update_prices(_saved(tmp_path, "own.csv", f"{head}\nZenith,z8,h100-sxm,8,19.2,eu-north,2026-09,a page\n"))

@@ -183,3 +183,13 @@ def test_what_takes_more_devices_than_there_are_changes_no_choice(load: dict[str
     if exact.best is None:
         told, least = (int(re.findall(r"at least ([\d,]+) devices", each.why[-1])[0]) for each in (exact, bound))
         assert count < least <= told
+
+
+def test_machines_to_buy_are_ranked_by_what_owning_them_costs() -> None:
+    asked = {"request_rate": 5.0, "accelerators": ["h100-sxm", "rtx-4090", "rtx-5090"], "provider": "owned"}
+    found = call("size_serving", LIMITED | {"model": "llama-3.1-8b", "accelerator": None, "count": None} | asked)
+    hourly = [row["usd_per_hour"] for row in found["by_accelerator"]]
+    assert hourly == sorted(hourly)
+    assert {row["provider"] for row in found["by_accelerator"]} == {"owned"}
+    best = call("estimate_cost", {"plan": found["plan"], "price": "owned"})
+    assert best["usd_per_hour"] == pytest.approx(hourly[0])
