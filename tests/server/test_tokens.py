@@ -124,6 +124,12 @@ async def test_the_app_in_a_browser_opens_by_its_link_alone_and_has_a_cap() -> N
         opened = await client.get(f"/?token={TOKEN}")
         assert opened.status == 200
         assert "token" not in str(opened.url)
+        # Other ports of the machine get the cookie too: with it nothing else is opened.
+        (cookie,) = client.session.cookie_jar
+        assert TOKEN not in cookie.value
+        assert (await other.get(f"/?token={cookie.value}")).status == 403
+        assert (await other.get("/", cookies={cookie.key: TOKEN})).status == 403
+        assert (await other.get("/", cookies={cookie.key: cookie.value})).status == 200
         assert (await client.get("/static/x")).status == 200
         assert (await other.get("/")).status == 403
         tabs = [await client.ws_connect("/ws") for _ in range(2)]

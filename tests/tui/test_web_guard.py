@@ -85,6 +85,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int
     assert "Traceback" not in told
 
 
+def cookie(host: str, port: int) -> str:
+    """What a browser keeps of the link."""
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    connection.request("GET", f"/?token={TOKEN}")
+    kept = connection.getresponse().headers["Set-Cookie"].partition(";")[0]
+    assert kept.startswith(f"shardwise-{port}=")
+    return kept
+
+
 SOCKET = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "x" * 24}
 
 
@@ -109,7 +118,7 @@ SOCKET = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Versio
 def test_who_gets_in(address: tuple[str, int], path: str, headers: dict[str, str], status: int) -> None:
     connection = http.client.HTTPConnection(*address, timeout=30)
     if "Cookie" in headers:
-        headers = {**headers, "Cookie": f"shardwise-{address[1]}={TOKEN}"}
+        headers = {**headers, "Cookie": cookie(*address)}
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     text = answer.read().decode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hmac
 import os
 import shlex
 import socket
@@ -78,19 +79,29 @@ class Gate:
         """Told apart by port, as browsers do not."""
         return f"shardwise-{urlsplit(self.shown).port}"
 
+    @property
+    def pass_of_browser(self) -> str:
+        """What the cookie holds. Servers at other ports of this machine get it too, so it is not the token, which may
+        open more than this page."""
+        return hmac.digest(self.secret.encode(), self.shown.encode(), "sha256").hex()
+
+    def knows(self, asked: str | None, kept: str | None) -> bool:
+        """Whether a request shows the token in its address, else the cookie of one that did."""
+        return is_same(self.secret, asked) if asked else is_same(self.pass_of_browser, kept or "")
+
     async def pass_on(self, request: web.Request, handler: Any) -> web.StreamResponse:
         if not may_speak(request.host, request.headers.get("Origin"), self.names):
             raise web.HTTPForbidden(text="This page may not speak to Shardwise.")
         asked = request.query.get("token")
-        shown = asked or request.cookies.get(self.cookie)
-        if not shown or not is_same(self.secret, shown):
-            if shown and not await self.guesses.wrong(request.remote or ""):
+        kept = request.cookies.get(self.cookie)
+        if not self.knows(asked, kept):
+            if (asked or kept) and not await self.guesses.wrong(request.remote or ""):
                 raise web.HTTPTooManyRequests(text="Too many wrong tokens.", headers={"Retry-After": "2"})
             raise web.HTTPForbidden(text="Open the link that 'shardwise web' printed: it holds the token.")
         if asked and request.path == "/":
             # The token does not stay in the address, where it would be seen and kept in the history.
             answer = web.HTTPSeeOther("/")
-            answer.set_cookie(self.cookie, self.secret, httponly=True, samesite="Strict", path="/")
+            answer.set_cookie(self.cookie, self.pass_of_browser, httponly=True, samesite="Strict", path="/")
             raise answer
         if request.path != "/ws":
             return await handler(request)
