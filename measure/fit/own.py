@@ -102,24 +102,28 @@ def fitted(runs: Iterable[MeasuredRun]) -> list[FamilyFit]:
     families share what their owner's software does to a step."""
     with shipped_factors():
         timed = timed_runs(cases_of(runs))
-        start = shipped(timed)
-        values, misses = moved(timed, start), held_back(timed, start)
-        families: dict[str, list[TimedRun]] = defaultdict(list)
-        for run in timed:
-            families[run.job.machine.accelerator.family].append(run)
-        return [
-            FamilyFit(
-                family=family,
-                runs=len(members),
-                frameworks=dict(Counter(run.job.framework.name for run in members)),
-                models=frozenset(run.job.architecture.id for run in members),
-                values=values,
-                before=fmean(abs(missed(run, start)) for run in members),
-                after=_mean(misses, family),
-                spread=spreads(members, [miss for miss in misses if _machine(miss[0])[1] == family]),
-            )
-            for family, members in sorted(families.items())
-        ]
+        return family_fits(timed, shipped(timed))
+
+
+def family_fits(timed: Sequence[TimedRun], start: Values) -> list[FamilyFit]:
+    """Those of runs from the factors that stand for all of them."""
+    values, misses = moved(timed, start), held_back(timed, start)
+    families: dict[str, list[TimedRun]] = defaultdict(list)
+    for run in timed:
+        families[run.job.machine.accelerator.family].append(run)
+    return [
+        FamilyFit(
+            family=family,
+            runs=len(members),
+            frameworks=dict(Counter(run.job.framework.name for run in members)),
+            models=frozenset(run.job.architecture.id for run in members),
+            values=values,
+            before=fmean(abs(missed(run, start)) for run in members),
+            after=_mean(misses, family),
+            spread=spreads(members, [miss for miss in misses if _machine(miss[0])[1] == family]),
+        )
+        for family, members in sorted(families.items())
+    ]
 
 
 def _mean(misses: Sequence[tuple[TimedRun, float]], family: str) -> float | None:

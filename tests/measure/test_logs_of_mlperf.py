@@ -69,6 +69,11 @@ def test_losses_with_their_times_alone_say_the_time_of_a_step() -> None:
     assert any("between the lines" in line for line in run.findings)
 
 
+def test_the_day_is_that_of_the_events() -> None:
+    at = 1759734660357.0
+    assert read_text(log(beginning("x") + losses(at, range(80, 800, 80), 2000.0))).date == "2025-10-06"
+
+
 def test_a_case_s_name_is_no_device() -> None:
     run = read_text(log(beginning("1xC885A_M8") + losses(0.0, range(80, 800, 80), 2000.0)))
     assert run.planned("cluster.accelerator") is None
