@@ -2,7 +2,7 @@
 
 Of each large source 60 runs are taken, the shipped factors are fitted again without the whole source, and then a local
 calibration to 5 of the 60 at a time, which counts where those of the 5 that are left out of it are estimated better
-with it, as `shardwise measure fit` has it. Told is in how many of 20 draws the mean error of the others, as far as they
+by it, as `shardwise measure fit` has it. Told is in how many of 20 draws the mean error of the others, as far as they
 are on devices of the same families, at least halves, as they are and on a cluster that is slower than all that was
 measured (every step takes 1.3 times as long), and how many of them the intervals hold (in five draws; 80 % are meant).
 First told is what calibrations to 50 of the 60 leave: what no number of runs takes away, as it differs from run to run.

@@ -117,7 +117,7 @@ class Scan:
 
     @property
     def thinned(self) -> bool:
-        return any(kept.every > 1 for kept in self.kept.values())
+        return any(kept.every > 1 and kept.rows for kept in self.kept.values())
 
 
 def scanned(stream: BinaryIO) -> Scan:

@@ -18,7 +18,9 @@ class FamilyCalibration(Result):
     error_before: float = Field(description="Mean error of the shipped factors on these runs, as a fraction.")
     error_after: float | None = Field(description="Of runs that were left out of the fit; null for one run alone.")
     step: float = Field(description="What a whole step takes here, as a multiple of what is shipped.")
-    helps: bool = Field(description="Whether it counts: those that were left out are estimated better.")
+    helps: bool = Field(
+        description="Whether it counts: those of all families that were left out are estimated better by a tenth."
+    )
 
 
 class LocalCalibration(Result):

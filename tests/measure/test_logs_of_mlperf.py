@@ -40,7 +40,7 @@ def losses(start_ms: float, samples: Iterable[int], ms_per_step: float) -> list[
 def test_steps_that_count_samples_stand_beside_blocks() -> None:
     """A rate whose `step` is the samples of the block that ends then, and losses that count samples."""
     events = beginning("1xXE9680x8H200-SXM-141GB")
-    for number in range(3):
+    for number in range(9):
         begin, start_ms = 384 * number, 170_000.0 * number
         events.append((start_ms, "block_start", None, {"samples_count": begin}))
         events += losses(start_ms, range(begin + 80, begin + 384, 80), 3000.0)
@@ -49,9 +49,10 @@ def test_steps_that_count_samples_stand_beside_blocks() -> None:
         events.append((end_ms + 1.0, "block_stop", None, {"samples_count": end}))
     run = read_text(log(events))
     assert run.figures["step_s"] == pytest.approx(3.0, rel=1e-3)
-    assert max(run.series.step) == 384 * 3 // 8
-    assert len([loss for loss in run.series.loss if loss]) == 12
+    assert max(run.series.step) == 384 * 9 // 8
+    assert len([loss for loss in run.series.loss if loss]) == 36
     assert not run.findings
+    assert not run.note
     assert run.planned("model") == "meta-llama/Llama-2-70b-hf"
     assert run.planned("workload.seq_len") == 8192
     assert (run.planned("workload.method"), run.planned("workload.lora")) == ("lora", {"rank": 16})
