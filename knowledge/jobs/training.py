@@ -116,7 +116,9 @@ def _profile(plan: Plan, optimizer: OptimizerFacts, cluster: Machine) -> Framewo
     training = plan.training
     rack = cluster.fast_domain > cluster.per_node
     low = training.precision in _LOW
-    profile = framework(training.framework, training.software_version, rack, low, _shards_more(plan))
+    # Some have another implementation where gradients or weights are asked to be sharded.
+    sharded = (plan.layout.zero_stage or 0) >= 2
+    profile = framework(training.framework, training.software_version, rack, low, sharded)
     profile = summing(holding(profile, training.weights), training.gradients)
     return by_block(profile) if optimizer.one_block and training.method == "full" else profile
 
@@ -142,15 +144,12 @@ def _sharding(plan: Plan, count: int, choice: tuple[str, str] | None) -> tuple[P
     lacks_cp, lacks_tp = (few or (layout.cp or 1) > 1) and not limits.cp, (layout.tp or 1) > 1 and not limits.tp
     asked = choice is not None and choice[0] == other
     away = {*(layout.offload or "none").split("+")} - {"none"} - {*limits.offloads}
-    if not (asked or away or lacks_cp or lacks_tp or _shards_more(plan)):
+    stage = layout.zero_stage
+    shards = stage is not None and stage not in limits.zero_stages and stage in framework(other).limits.zero_stages
+    if not (asked or away or lacks_cp or lacks_tp or shards):
         return plan, []
     why = f"{training.framework} shards weights and splits sequences through it"
     return plan.patch({"workload.framework": other}), [Assumption("workload.framework", other, why)]
-
-
-def _shards_more(plan: Plan) -> bool:
-    """Whether gradients or weights are asked to be sharded, which some frameworks do with another implementation."""
-    return (plan.layout.zero_stage or 0) >= 2
 
 
 def _calibrated(

@@ -17,6 +17,7 @@ from knowledge.offers import check_offered, movable_to, other_choices
 from planner.results import Assumption
 from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL, Concession
 from planner.training.lightest import Lightest, lightest_of, may_fit, usual_names
+from planner.training.programs import has_program
 
 
 @dataclass
@@ -63,11 +64,12 @@ class Way:
 
 
 def names_of(plan: Plan, framework: str) -> list[str]:
-    """The frameworks that a plan can be moved to, this one first; where it names one, what that shards weights
-    through."""
+    """The frameworks that a plan can be moved to, this one first, those with launch files before those without; where
+    it names one, what that shards weights through."""
     first = job_of(plan)
     if plan.training.framework == "auto":
-        return list(dict.fromkeys([framework, *movable_to(first)]))
+        names = dict.fromkeys([framework, *movable_to(first)])
+        return sorted(names, key=lambda name: not has_program(plan, name))
     return list(dict.fromkeys([framework, first.framework.name, *(name for name, _ in other_choices(plan, first))]))
 
 
@@ -85,7 +87,8 @@ def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], 
     """What each rung changes, and the frameworks to try with it. Usual ones go down what leaves the states as they are
     before others are tried: a loss by chunks is given up sooner than what people run. A framework that a rung drops is
     tried again where states change."""
-    every, usual, steps = names_of(plan, framework), usual_names(plan), rungs(plan)
+    every, steps = names_of(plan, framework), rungs(plan)
+    usual = [name for name in usual_names(plan) if plan.training.framework != "auto" or has_program(plan, name)]
     for names in ([name for name in every if name in usual], [name for name in every if name not in usual]):
         for rung in steps:
             if not rung.changes_states:

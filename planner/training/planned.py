@@ -40,12 +40,14 @@ from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
 from planner.training.lightest import Lightest, lightest, usual_names
+from planner.training.programs import has_program
 
 # The first ZeRO stage that shards more than optimizer states.
 _SHARDS = 2
 # The usual framework is left for one that is so many times as fast: that is another kind of run, not a matter of taste.
 _FAR = 2.0
 _SEARCHED = "the best of the layouts searched"
+_STARTED = "launch files have this run with it"
 
 
 @dataclass(frozen=True)
@@ -312,17 +314,35 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
             best = other
     if left_open and best and best.fits_on_device and not every_framework:
         best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
+        best = _with_program(plan, best)
     return best, refusal
 
 
+def _with_program(plan: Plan, best: Planned) -> Planned:
+    """`best`, or where no launch files have its framework with the plan's model, stage and method, what fits on the
+    devices of a framework with which there are some: the usual ones first."""
+    if has_program(plan, best.job.framework.name):
+        return best
+    machine = best.job.machine
+    others = [*choices(plan, machine.accelerator, machine.count), *((name, _STARTED) for name in movable_to(best.job))]
+    for name, why in others:
+        if has_program(plan, name):
+            with suppress(PlanError):
+                other = _choose(job_of(plan, (name, why)), offload=False)
+                if other.fits_on_device:
+                    return other
+    return best
+
+
 def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[tuple[Job, Layouts]]:
-    """The plan on those frameworks of its choices that were timed, have the model, and are far faster than the `usual`
-    one, which takes `seconds` a step, each with its fastest layout; none on a device that nobody timed."""
+    """The plan on those frameworks of its choices that were timed, have the model and launch files, and are far faster
+    than the `usual` one, which takes `seconds` a step, each with its fastest layout; none on a device nobody timed."""
     if plan.goal.objective == "memory" or not usual.calibration.device_measured:
         return
     for choice in choices(plan, usual.machine.accelerator, usual.machine.count)[1:]:
         name, _ = choice
-        if name == usual.framework.name or timed_framework(name)[0] != name or name not in movable_to(usual):
+        known = timed_framework(name)[0] == name and name in movable_to(usual) and has_program(plan, name)
+        if name == usual.framework.name or not known:
             continue
         with suppress(PlanError):
             job = job_of(plan, choice)
@@ -392,8 +412,10 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
     if plan.goal.objective != "memory":
         job = job_of(plan)
         check_offered(job)
-        if (layout := fastest(job, offload=False)) is not None:
-            if plan.training.framework == "auto":
+        left_open = plan.training.framework == "auto"
+        started = not left_open or has_program(plan, job.framework.name)
+        if started and (layout := fastest(job, offload=False)) is not None:
+            if left_open:
                 seconds = float(step_time(job, layout).seconds[0])
                 return next(_far_ahead(plan, job, seconds), (job, layout))
             return job, layout

@@ -211,22 +211,21 @@ def framework_choices(plan: Plan, accelerator: Accelerator, count: int) -> list[
     if megatron == "megatron-bridge" and training.stage not in ("pretrain", "sft"):
         megatron = "nemo-rl"  # it trains on preferences and rewards with Megatron-Bridge
     few = training.global_batch is not None and training.global_batch < count
-    if split or (few and (sharded or training.stage != "pretrain")):
+    pretrains = training.stage == "pretrain"
+    # Megatron-LM's own script takes models of which Megatron-Bridge has no recipe.
+    whole = [megatron, *(["megatron-lm"] if pretrains and megatron == "megatron-bridge" else []), "fsdp2"]
+    if split or (few and (sharded or not pretrains)):
         first = [] if few else _splitting_sequences(plan)
         why = f"{training.global_batch} sequences on {count} devices have to be split themselves"
         if split:
             why = "it joins sharded weights with the other parallelism that is asked for"
         if split and not sharded:
             why = "tensor, pipeline, context or expert parallelism is asked for"
-        names = ["torchtitan", "fsdp2"] if sharded else [megatron, "fsdp2"]
-        if sharded and training.stage != "pretrain":
-            names.reverse()
-        return [*first, *((name, why) for name in names)]
-    if training.stage == "pretrain" and not sharded:
-        return [
-            (megatron, "pretraining on several devices usually runs on it"),
-            ("fsdp2", "it pretrains without Megatron"),
-        ]
+        sharders = ["torchtitan", "fsdp2"] if pretrains else ["fsdp2", "torchtitan"]
+        return [*first, *((name, why) for name in (sharders if sharded else whole))]
+    if pretrains and not sharded:
+        usually = "pretraining on several devices usually runs on it"
+        return [(name, "it pretrains without Megatron" if name == "fsdp2" else usually) for name in whole]
     usual = _fine_tuning(training)
     if training.method in ("full", "lora", "dora") and not sharded and len(usual) == 1:
         return [*usual, (megatron, "it can split layers and tensors over devices, and comes out ahead here")]
