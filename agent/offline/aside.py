@@ -15,6 +15,7 @@ from agent.offline.form import Reading
 from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
+from estimator.money.ownership import HOURS_PER_YEAR
 from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
 from pages.blocks import offered
@@ -60,20 +61,18 @@ def answer(
             questions = [str(need) for need in reading.needs] or [f"{argument}: which {argument} is it?"]
             return _asked(reading, questions, topic)
         before, shown = topic.get("last") or (None, {})
+        if before == reading.tool and not reading.own.get(things):
+            reading = replace(reading, pricing={**shown.get("pricing", {}), **reading.pricing})
         paid = {str(name): _paid_for(reading, name, shown) for name in names}
+        providers = _providers(reading)
         facts = [
             [reading.tool, {argument: name} | paid[str(name)] | where]
             for name in names
             for where in _places(reading, paid[str(name)])
         ]
-        providers = [
-            *reading.own.get("providers", []),
-            *reading.pricing.get("providers", []),
-            *reading.values("provider"),
-        ]
         spoken = [name for name in shown.get(things, ()) if before == reading.tool and name not in names] + names
         topic |= {
-            "last": [reading.tool, {things: spoken, "paid_for": paid}],
+            "last": [reading.tool, {things: spoken, "paid_for": paid, "pricing": reading.pricing}],
             "spoken": {**topic.get("spoken", {}), argument: spoken},
         }
         work = {
@@ -98,6 +97,11 @@ def answer(
     return turn.plan, topic | {"turn": asdict(TurnWork(**common(turn, start, reading), **work))}
 
 
+def _providers(reading: Reading) -> list[Any]:
+    told = (reading.own.get("providers", []), reading.pricing.get("providers", []), reading.values("provider"))
+    return [name for names in told for name in names]
+
+
 def _of_devices(reading: Reading) -> list[str]:
     """The figures that were named; who speaks of buying asks what that costs, or from how many hours of use it pays."""
     named = reading.figures
@@ -111,9 +115,14 @@ def _paid_for(reading: Reading, name: object, shown: Mapping[str, Any]) -> dict[
     before as it was asked then, as far as nothing else is said."""
     told = reading.own.get("paid_for", {}).get(str(name), {}) | reading.own.get("of_these", {})
     where = {argument: value for argument, value in reading.pricing.items() if argument in _WHERE}
-    if not told and not where:
+    if not told and not reading.pricing:
         return {}
-    told = {**shown.get("paid_for", {}).get(str(name), {}), **told}
+    before = shown.get("paid_for", {}).get(str(name), {})
+    match told, before:
+        case {"hours": hours, **rest}, {"hours_per_year": each} if "hours_per_year" not in rest:
+            # 'And over 3 years?' of hardware that works 60 % of the time.
+            told = {**told, "hours": hours * each / HOURS_PER_YEAR}
+    told = {**before, **told}
     return {**told, **where} if told else {}
 
 

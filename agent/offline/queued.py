@@ -3,7 +3,7 @@ such a queue afterwards: 'swap the order', 'B is urgent', 'side by side, 8 cards
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -14,6 +14,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Reading
 from agent.offline.language.calendar import moment
 from agent.offline.language.mentions import Mentions, mentions
+from agent.offline.language.rows import Row
 from agent.offline.patching import Before, patched
 from planner.asked.portfolio import PortfolioRequest, PortfolioRun
 from planner.partial import get
@@ -26,6 +27,8 @@ _LENGTHS = ("dataset_tokens", "dataset_samples", "steps")
 _LONGEST_NAME = 70
 # From this share on the words are surely about a queue.
 _SURE = 0.5
+_FEWEST_TOKENS = 1e6
+_SHORTEST_FAMILY = 4
 _SIGNS = (",", ";", "\n", ".", "、", "，", "。", "；")
 
 Read = Callable[[str], Reading]
@@ -54,7 +57,8 @@ def in_a_row(reading: Reading, read: Read, turn: Turn, catalogue: Catalogue) -> 
     if len(runs) < 2 or device is None or count is None:
         return replace(reading, tool="estimate_training") if reading.tool == _TOOL else reading
     most = max([count, *(run.devices or 0 for run in runs)])
-    return _asked(reading, PortfolioRequest.model_validate({"accelerator": device, "count": most, "runs": runs}))
+    queue = PortfolioRequest.model_validate({"accelerator": device, "count": most, "runs": runs})
+    return _asked(reading, _with_terms(queue, reading, heard, turn.now))
 
 
 def _asked(reading: Reading, queue: PortfolioRequest) -> Reading:
@@ -102,7 +106,8 @@ def _runs(
             return []
         beside = row or any(start <= heard.tokens[at].start < end for at in heard.does("run_beside"))
         after = [run.name for run in runs[-1:]] if not beside else runs[-1].after if runs else []
-        run = _run(_name(str(model), runs), model, after, reading, catalogue)
+        stages = [str(stage).upper() for stage in reading.values("stage")]
+        run = _run(_name(str(model), stages[-1:], runs), model, after, reading, catalogue)
         rest = any(start <= heard.tokens[at].start < end for at in heard.does("run_rest"))
         if rest and count and runs and runs[-1].devices:
             run = run.model_copy(update={"devices": count - runs[-1].devices, "after": runs[-1].after})
@@ -121,7 +126,7 @@ def _length(reading: Reading) -> bool:
 def _with_tokens(part: str, catalogue: Catalogue) -> str:
     """A part whose last large number has no unit, as one of tokens, as those before it: 'then B on 500M'."""
     heard = mentions(part, catalogue)
-    large = [row for row in heard.rows if row.bare and row.amounts[-1].scale and row.amounts[-1].value >= 1e6]
+    large = [row for row in heard.rows if row.bare and _is_of_data(row)]
     if not large:
         return part
     end = heard.tokens[large[-1].end - 1].end
@@ -136,10 +141,35 @@ def _parts(heard: Mentions) -> Iterator[tuple[int, int]]:
         between = range(first.end, second.start)
         if any(heard.tokens[at].start in cuts for at in between):
             continue
-        joints = [at for at in between if heard.tokens[at].text in _SIGNS or heard.found.does(at, "and")]
+        joints = [at for at in between if _joins(heard, at)]
         cuts |= {heard.tokens[at].start for at in joints[-1:]}
-    bounds = [0, *sorted(cuts - {0}), len(heard.text)]
-    yield from pairwise(bounds)
+    cuts |= {cut for part in pairwise(_bounds(heard, cuts)) for cut in _between_lengths(heard, *part)}
+    yield from pairwise(_bounds(heard, cuts))
+
+
+def _bounds(heard: Mentions, cuts: Set[int]) -> list[int]:
+    return [0, *sorted(cuts - {0}), len(heard.text)]
+
+
+def _between_lengths(heard: Mentions, start: int, end: int) -> list[int]:
+    """Where a part that says how long two runs are is cut: 'DPO with 60M tokens, and separately a LoRA of B on
+    200M'."""
+    rows = [row for row in heard.rows if start <= heard.tokens[row.start].start < end and _is_of_data(row)]
+    firsts = (
+        next((at for at in range(first.end, second.start) if _joins(heard, at)), None)
+        for first, second in pairwise(rows)
+    )
+    return [heard.tokens[at].start for at in firsts if at is not None]
+
+
+def _joins(heard: Mentions, at: int) -> bool:
+    return heard.tokens[at].text in _SIGNS or heard.found.does(at, "and") is not None
+
+
+def _is_of_data(row: Row) -> bool:
+    """Whether a number may be one of tokens to train on."""
+    last = row.amounts[-1]
+    return (row.bare or last.unit("tokens") is not None) and bool(last.scale) and last.value >= _FEWEST_TOKENS
 
 
 def _run(name: str, model: Any, after: list[str], reading: Reading, catalogue: Catalogue) -> PortfolioRun:
@@ -156,8 +186,10 @@ def _run(name: str, model: Any, after: list[str], reading: Reading, catalogue: C
     )
 
 
-def _name(model: str, runs: Sequence[PortfolioRun]) -> str:
+def _name(model: str, stage: Sequence[str], runs: Sequence[PortfolioRun]) -> str:
+    """The model's, with the stage behind it where another run is called so."""
     name = model.rpartition("/")[2][:_LONGEST_NAME]
+    name = " ".join([name, *stage]) if any(run.name == name for run in runs) else name
     again = sum(run.name == name or run.name.startswith(f"{name} (") for run in runs)
     return f"{name} ({again + 1})" if again else name
 
@@ -220,10 +252,12 @@ def _meant(heard: Mentions, runs: Sequence[PortfolioRun]) -> PortfolioRun | None
     text = "".join(token.text.lower() if not token.space else f" {token.text.lower()}" for token in heard.tokens)
     words = {word for part in text.split() for word in (part, part.strip(".,;:!?'\""))}
 
+    families = {word for word in words if word.isalpha() and len(word) >= _SHORTEST_FAMILY}
+
     def common(run: PortfolioRun) -> int:
         kind = (get(run.plan, "workload.stage"), get(run.plan, "workload.method"))
         own = {*run.name.lower().replace("-", " ").split(), run.name.lower(), *(str(each) for each in kind if each)}
-        return len(own & words)
+        return sum(part in words or any(part.startswith(word) for word in families) for part in own)
 
     best = max(runs, key=common, default=None)
     if best is None or not common(best) or sum(common(run) == common(best) for run in runs) > 1:

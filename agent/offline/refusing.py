@@ -17,7 +17,7 @@ from planner.requests import ALL_PATHS
 # What is taken in the place of a value that is refused, where the field's default is that value or leaves it to a
 # search; {field: {refused: instead}}.
 _INSTEAD: Mapping[str, Mapping[Any, Any]] = {
-    "method": {"full": "lora"},
+    "method": {"full": "lora", "qlora": "lora"},
     "precision": {"bf16": "fp16"},
     "zero_stage": {3: 2, 2: 1, 1: 0, 0: 1},
     "recompute": {"none": "selective", "selective": "none", "full": "selective"},

@@ -1,44 +1,70 @@
-"""What is taken back in the same breath, and what programs print when they fail: neither is read as the plan."""
+"""What is said twice: corrections take the later number, and a number that says otherwise without one is told."""
 
-from __future__ import annotations
-
-from typing import Any
+from itertools import product
 
 import pytest
-from conversations import begun
 
+from agent.offline import language
+from agent.offline.catalogue import known
+from tests.agent.scoring import NOON
 
-@pytest.mark.parametrize(
-    ("text", "path", "value"),
-    [
-        ("llama 3.1 70b lora on 16 h100, I mean 32 h100", "cluster.count", 32),
-        ("qwen2.5-7b... sorry, i meant qwen2.5 32b, on 4 h100", "model", "Qwen/Qwen2.5-32B"),
-        ("full ft of llama 3.1 8b, wait, lora r=8 on a 4090", "workload.method", "lora"),
-        ("llama 3.1 8b on 8 h100 at 4k ctx. scratch that, 8k ctx", "workload.seq_len", 8192),
-    ],
+_CORRECTIONS = (
+    "no make that",
+    ", make that",
+    ", no,",
+    ". no wait",
+    ", sorry,",
+    " - i mean",
+    ", or rather",
+    ", actually",
 )
-def test_what_is_said_after_a_correction_stands(text: str, path: str, value: Any) -> None:
-    found = begun(text).changes
-    assert found[path] == value
-    assert {"model", "cluster.accelerator"} <= set(found)
+_FIELDS = {
+    "global_batch": ("gbs", 512, 256),
+    "seq_len": ("seq len", 4096, 8192),
+    "lora_rank": ("rank", 16, 64),
+    "epochs": ("epochs", 2, 3),
+    "tp": ("tp", 8, 4),
+}
 
 
-@pytest.mark.parametrize("text", ["do you know what I mean?", "sorry", "tell me what i meant by that"])
-def test_words_that_correct_nothing_are_left(text: str) -> None:
-    assert begun(text).changes == {}
+def _values(text: str, name: str) -> tuple[list[object], list[str]]:
+    reading = language.read(text, known(), {}, {}, NOON)
+    return [edit.value for edit in reading.edits if edit.field == name], reading.unread
 
 
-TRACE = """Traceback (most recent call last):
-  File "train.py", line 12, in <module>
-torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 3 has a total capacity of 79.10 GiB
-2026-01-02 10:11:12 INFO step 30 loss 2.1
-Qwen2.5-7B full finetune, 4 x A100 80GB, seq 8192"""
+@pytest.mark.parametrize(("name", "words"), [*product(_FIELDS, _CORRECTIONS)])
+def test_a_correction_takes_the_later_number(name: str, words: str) -> None:
+    said, wrong, right = _FIELDS[name]
+    for again in (f"{said} ", ""):
+        values, unread = _values(f"lora of llama 3.1 8b on 8 h100, {said} {wrong}{words} {again}{right}", name)
+        assert values == [right], (words, again)
+        assert str(right) not in unread
 
 
-def test_a_trace_is_no_plan_but_says_that_memory_ran_out() -> None:
-    found = begun(TRACE)
-    assert "fit" in found.topic["intents"]
-    assert found.changes == {
-        "model": "Qwen/Qwen2.5-7B", "workload.stage": "sft", "workload.method": "full", "workload.seq_len": 8192,
-        "cluster.accelerator": "a100-sxm-80gb", "cluster.count": 4,
-    }  # fmt: skip
+@pytest.mark.parametrize("name", _FIELDS)
+def test_a_number_that_says_otherwise_is_told(name: str) -> None:
+    said, first, second = _FIELDS[name]
+    values, unread = _values(f"lora of llama 3.1 8b, {said} {first}, on 8 h100 with {said} {second}", name)
+    assert values == [first]
+    assert unread == [str(second)]
+
+
+@pytest.mark.parametrize("before", ["for 200 users", "at 4k", "llama 70b", "2 epochs", "at 50 req/s"])
+def test_devices_behind_a_colon_are_counted(before: str) -> None:
+    reading = language.read(f"llama 70b {before}: 4 h100 or 2 h200?", known(), {}, {}, NOON)
+    counts = [[edit.value for edit in option if edit.field == "count"] for option in reading.options]
+    assert counts == [[4], [2]]
+    assert not reading.unread
+
+
+@pytest.mark.parametrize("machine", ["a DGX Station", "a mac studio", "an HGX", "a box"])
+def test_devices_of_a_machine_are_those_that_are_counted_in_it(machine: str) -> None:
+    reading = language.read(f"lora of mistral 7b on {machine} with 4 V100 32GB", known(), {}, {}, NOON)
+    said = {edit.field: edit.value for edit in reading.edits}
+    assert (said["accelerator"], said["count"]) == ("v100-sxm-32gb", 4)
+
+
+@pytest.mark.parametrize("strategy", ["data", "model", "pipeline", "hybrid"])
+def test_a_run_that_is_to_be_spread_in_a_named_way_is(strategy: str) -> None:
+    reading = language.read(f"train llama-3.1-8b on 8 h100 with {strategy} parallelism", known(), {}, {}, NOON)
+    assert (reading.tool, reading.own) == ("apply_strategies", {"strategies": [strategy]})

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.offline.language.lexicon import Quantity
+from agent.offline.language.lexicon import Phrase, Quantity
 from agent.offline.language.measures import (
     COUNTED,
     DAY_S,
@@ -330,15 +330,17 @@ def of_a_field(heard: Found, at: int, value: float) -> bool:
         # 'Price out 32 H100': the 'out' of tokens is a small word. 'No recompute 16 H100': a value is said without it.
         if glued or not (word.get("stop") or word.all("value"))
         for sense in word.all("field")
-        # '128k ctx 512 H100' has its length.
-        if not (heard.lexicon.quantities[sense.name].length and _is_in_thousands(heard, start))
+        if not _has_its_number(heard, start, word)
     )
 
 
-def _is_in_thousands(heard: Found, at: int) -> bool:
-    """Whether a number in thousands of no other field stands right before a token: '128k ctx'."""
-    scaled = at > 1 and heard.text[at - 2].kind == "number" and heard.text[at - 1].norm in ("k", "ki")
-    return scaled and not heard.fields_before(at - 2)
+def _has_its_number(heard: Found, at: int, word: Phrase) -> bool:
+    """Whether a number of no other field stands right before the word of a unit at a token, or one in thousands before
+    any: '200 users: 8 H100', '128k ctx 512 H100'."""
+    scaled = at > 0 and heard.text[at - 1].norm in ("k", "ki")
+    at -= 1 + scaled
+    counted = at >= 0 and heard.text[at].kind == "number" and not heard.fields_before(at)
+    return counted and (scaled or bool(word.all("unit")))
 
 
 def _is_usual(quantity: Quantity, value: float) -> bool:

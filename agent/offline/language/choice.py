@@ -27,7 +27,7 @@ from agent.offline.language.own.limits import (
 from agent.offline.language.own.measured import RATES, is_judged, measured
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
-from agent.offline.language.own.searches import asks_how_accurate, explained
+from agent.offline.language.own.searches import asks_how_accurate, explained, strategies_named
 from agent.offline.language.own.tool import is_outside
 from agent.offline.language.own.weighed import weighed
 from agent.offline.language.reading.observed import is_observed
@@ -122,10 +122,21 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "explain"
     if asks_what_fits(page):
         return "find_limit"
+    if known and _is_by_a_strategy(page):
+        return "apply_strategies"
     if known and page.devices and asks_sizes(page):
         return "best_serving" if page.mode == SERVING else "best_parallelism"
     outright = known and not page.plan and (asked_outright(page) or (page.devices and asks_most(page)))
     return "find_limit" if outright or asks_how_many_of_them(page) else None
+
+
+def _is_by_a_strategy(page: Page) -> bool:
+    """Whether a run is told to be spread in a way that has a name, and nothing better is asked for: 'train it with
+    pipeline parallelism'."""
+    counted = any(device.count or device.nodes for device in page.devices) or get(page.plan, "cluster.count")
+    weighed = {"best", "faster", "cheaper"} & set(page.read.asked("focus")) or "better" in page.read.asked("wish")
+    told = bool(counted and strategies_named(page)) and page.mode != SERVING
+    return told and not (weighed or page.read.does("or", "versus", "compare", "why") or asks_which(page.read.found))
 
 
 def _is_of_what_was(page: Page) -> bool:
@@ -208,6 +219,9 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
 def _instead_of_a_limit(page: Page) -> str | None:
     """The tool of what seems to ask for a limit, and is about a fact of a model, or about what has none of its own."""
     goal = limit_goal(page)
+    if page.marks and not (goal or "most" in page.read.asked("focus")):
+        # 'A bigger micro batch' is no question for the biggest.
+        return _estimate(page)
     if goal in ("context", "seq_len") and _is_of_a_model_alone(page):
         # 'What is the longest context of Qwen3-8B?'
         return "describe_model"
@@ -232,11 +246,11 @@ def _instead_of_a_search(page: Page, before: str | None) -> str | None:
     if fixed and not ({"best", "cheaper"} & set(focus) or asks_which(page.read.found)):
         # 'And if I rent four of them?'
         return _estimate(page)
-    told = page.devices or page.values("deadline_h") or page.values("budget_usd")
+    told = page.devices or page.values("budget_usd")
     chosen = "rent" in page.read.asked("wish") or asks_which(page.read.found)
-    counts = limit_goal(page) == "devices" and "size" in focus and not chosen
+    counts = limit_goal(page) in ("devices", None) and "size" in focus and not chosen
     if before in _OF_ONE_RUN and device and counts and not told:
-        # 'How many GPUs do I need?' is asked of those of the run.
+        # 'How many GPUs do I need?', also to be done in time, is asked of those of the run.
         return "find_limit"
     if before in _OF_ONE_RUN and device and _is_of_what_there_is(page):
         # 'Is it under 400 bucks?'

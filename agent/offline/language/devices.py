@@ -70,7 +70,7 @@ def _counts_machines(heard: Found, amount: Amount) -> bool:
     """Whether a number may be one of machines: it is no size, counts nothing else ('16 generations'), and is of no
     field that is named before it ('batch size 8 4x4090')."""
     counted = all(unit.name in ("nodes", "devices") for unit in amount.units)
-    return counted and not (amount.is_size or of_a_field(heard, amount.start, amount.value))
+    return counted and not (amount.is_size or amount.scale or of_a_field(heard, amount.start, amount.value))
 
 
 def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], int | None]:

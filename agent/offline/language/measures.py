@@ -134,7 +134,7 @@ class Found:
     def before(self, at: int) -> list[tuple[int, Phrase]]:
         """The words right before a token, an equals sign, colon or hyphen apart, that may name its field: 'rank 16',
         'seq=2048', 'zero-2'. The 'b' of 'llama-3.1-70b 512 h100' and of '13b 8 a100' names none."""
-        if at in self.behind_names or self._ends_a_size(at):
+        if at in self.behind_names or self._ends_a_size(at - (at > 0 and self.text[at - 1].text == ":")):
             return []
         hyphened = at > 0 and self.text[at - 1].text in "-_" and not (self.text[at].space or self.text[at - 1].space)
         end = at - 1 if at > 0 and (hyphened or self.text[at - 1].text in "=:") else at
@@ -149,7 +149,7 @@ class Found:
     def _ends_a_size(self, at: int) -> bool:
         """Whether a scale that is written to its number stands before a token: '13b 8 a100'."""
         glued = 1 < at < len(self.text) and not self.text[at - 1].space and self.text[at - 2].kind == "number"
-        return glued and self.text[at].space and self.sense(at - 1, "scale") is not None
+        return glued and (self.text[at].space or self.text[at].text == ":") and self.sense(at - 1, "scale") is not None
 
     def field(self, at: int) -> bool:
         """Whether the longest form at a token names a field, a value or an operator."""

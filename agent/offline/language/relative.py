@@ -230,6 +230,7 @@ def _way(read: Mentions, at: int, *ways: str) -> str | None:
 def factors(page: Page) -> list[Edit]:
     """'Double the batch', 'half as many GPUs', 'twice that', 'another box'."""
     edits: list[Edit] = []
+    guessed: str | None = None
     for mark in page.marks:
         wanted = _figure_wanted(page, mark)
         if not (wanted and asks_which(page.read.found)) and not mark.fields and _of_a_figure(page, mark):
@@ -245,6 +246,9 @@ def factors(page: Page) -> list[Edit]:
         )
         meant = mark.field or next((name for name in mark.fields if _of_kind(page, name)), None)
         target = meant or (edits[-1].field if corrected else _target(page, mark, others))
+        if target is None and edits and guessed:
+            # 'A longer context, say four times that'
+            target, corrected = guessed, True
         span = page.read.span(mark.start, mark.end)
         if (share := _share_of(page, mark)) and share != target:
             edits.append(Edit(share, "set", mark.factor, span))
@@ -256,6 +260,7 @@ def factors(page: Page) -> list[Edit]:
         elif corrected or not any(edit.field == target for edit in edits):
             edits = [edit for edit in edits if not (corrected and edit.field == target)]
             edits.append(Edit(target, *_operation(target, mark), span, _guessed(page, mark)))
+            guessed = target if mark.fields else None
     return edits or another(page)
 
 

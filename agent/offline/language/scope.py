@@ -419,7 +419,7 @@ def _against(found: Found, first: Thing, second: Thing, compares: bool) -> bool:
     for at in between:
         if found.text[at].ends_sentence and found.text[at].text != "\n":
             return False
-        against = bool(found.does(at, "or")) or (
+        against = bool(found.does(at, "or") and not found.does(at, "correct")) or (
             bool(found.does(at, "versus"))
             and not (first.key.startswith("number") and "than" in [one.norm for one in found.text[at : at + 3]])
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon
@@ -12,6 +13,10 @@ from agent.offline.language.names.known import Known, Name, known_names
 from agent.offline.language.names.models import model_at, of_a_fine_tune
 from agent.offline.language.names.places import instance_at, paths_in, place_at, provider_at, saved_in
 from agent.offline.language.tokens import Glyphs
+from knowledge.machines.catalogue import find_accelerator
+
+# How far behind a machine its devices begin.
+_NEAR = 4
 
 
 def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name]:
@@ -28,7 +33,20 @@ def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name
             at = name.end
         else:
             at += 1
-    return sorted(_with_hosts(found, text), key=lambda name: name.start)
+    return _without_machines(sorted(_with_hosts(found, text), key=lambda name: name.start), text)
+
+
+def _without_machines(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
+    """The names, with machines whose devices are counted right behind as machines alone: 'a DGX Station with 4
+    V100'."""
+    housing = [
+        machine
+        for machine, device in pairwise(found)
+        if machine.kind == device.kind == "accelerator"
+        and text[machine.end].norm in lexicon().holding
+        and any(token.kind == "number" for token in text[machine.end + 1 : min(device.start, machine.end + _NEAR)])
+    ]
+    return [replace(name, kind="machine") if name in housing else name for name in found]
 
 
 def _with_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
@@ -38,6 +56,7 @@ def _with_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
         for name in found
         if name.kind == "accelerator"
         and any(token.norm in lexicon().processors for token in text[name.start : name.end])
+        and not (name.id and find_accelerator(name.id).value.personal)
     ]
     cards = any(name.kind in ("accelerator", "instance") and name not in hosts for name in found)
     return [replace(name, kind="host", problem=None) if cards and name in hosts else name for name in found]

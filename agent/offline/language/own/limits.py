@@ -54,7 +54,7 @@ def _goal_before(page: Page) -> str | None:
 def goal_of_the_last(page: Page) -> str | None:
     """The goal that is what was changed last: 'micro-batch 4', 'what's the max then?'"""
     name = field_in(page.topic, "recent") if page.plan else None
-    return name if name in _SIZES else None
+    return name if name in (*_SIZES, "model") else None
 
 
 def has_model(page: Page) -> bool:

@@ -133,12 +133,14 @@ _HOUR_S, _OF_THIRTY_DAYS_H = 3600, 720.0
 def hardware_facts(page: Page, reading: Reading) -> dict[str, Any]:
     """Devices that are asked about, and how many of them are paid for how long where it is asked what they cost."""
     use, priced = _use(page), {"cost", "cheaper"} & {*page.read.asked("focus")} or _seeks_the_cheapest(page)
+    priced = priced or "buying" in page.read.asked("topic")
     paid: dict[str, dict[str, float]] = {}
+    nodes, each = (int(page.values(name)[-1]) if page.values(name) else 0 for name in ("nodes", "per_node"))
     for device in (device for device in page.devices if device.name.id):
         name = str(device.name.id)
         # 'What does a DGX B200 cost?' is asked of all that is in it.
-        machines = device.nodes or int(is_machine(page.read, device.name))
-        number = device.count or machines * (device.per_node or page.catalogue.per_node(name)) or 1
+        machines = device.nodes or nodes or int(is_machine(page.read, device.name))
+        number = device.count or machines * (device.per_node or each or page.catalogue.per_node(name)) or 1
         if use or (priced and number > 1):
             paid[name] = {"count": number, **use}
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
@@ -225,6 +227,10 @@ def hardware_search(page: Page, reading: Reading) -> dict[str, Any]:
         own["vendors"] = list(dict.fromkeys(vendors))
     kept = [str(name.id) for name in page.read.of("provider") if name.start not in page.refused.things]
     left = [str(name.id) for name in page.read.of("provider") if name.start in page.refused.things]
+    match page.last:
+        case "recommend_cluster", {"providers": [*before]} if kept and page.read.does("plus"):
+            # 'And Azure as well'
+            kept = [*before, *kept]
     if kept:
         own["providers"] = list(dict.fromkeys(kept))
     elif _to_buy(page):
@@ -277,13 +283,14 @@ def _devices(page: Page) -> dict[str, Any]:
 
 
 def _several(page: Page) -> dict[str, Any]:
-    """Models and devices, where several are named: a table is of all of them."""
+    """Models, devices and precisions, where several are named: a table is of all of them."""
     own: dict[str, Any] = {}
     for name, field in (("models", "model"), ("accelerators", "accelerator")):
         values = list(dict.fromkeys(edit.value for edit in page.named if edit.field == field))
         if len(values) > 1:
             own[name] = values
-    return own
+    precisions = [value for name, values in several_values(page) for value in values if name == "precision"]
+    return own | ({"precisions": precisions} if precisions else {})
 
 
 def serving_search(page: Page, reading: Reading) -> dict[str, Any]:

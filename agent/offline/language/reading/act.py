@@ -64,6 +64,7 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         page.taken |= {page.read.tokens[at].start for at in range(*ranked[1:])}
     if place is None and not page.read.names:
         place = _of_a_vendor(page)
+        place = _by_a_word(page) if place is None else place
     if page.read.does("turn_on", "turn_off"):
         place = _switched(page, bool(page.read.does("turn_on")))
     for at in page.read.does("take", "turn_on")[:1]:
@@ -171,6 +172,18 @@ def _of_a_vendor(page: Page) -> int | None:
     makers = [find_accelerator(device).value.vendor.lower() if device else "" for device in devices]
     places = [place for place, maker in enumerate(makers) if maker in named]
     return places[0] if len(places) == 1 and len(devices) > 1 else None
+
+
+def _by_a_word(page: Page) -> int | None:
+    """The one of what was offered that is called by a part of its name that no other has: 'I'll take the pro'."""
+    parts = [{part for value in offer.values() for part in str(value).lower().split("-")} for offer in page.offers]
+    tokens, leads = page.read.tokens, page.read.found.lexicon.articles | page.read.found.lexicon.pointing
+    for at in range(1, len(tokens)):
+        closes = at + 1 == len(tokens) or tokens[at + 1].kind == "sign" or tokens[at + 1].norm == "one"
+        places = [place for place, words in enumerate(parts) if tokens[at].norm in words]
+        if closes and tokens[at - 1].norm in leads and len(places) == 1 < len(parts):
+            return places[0]
+    return None
 
 
 def _is_aside(page: Page, at: int) -> bool:

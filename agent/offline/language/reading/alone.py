@@ -47,7 +47,7 @@ def of_the_last(
         filled = [replace(size, field="dataset_tokens") if size in sizes else size for size in filled]
     for row in left if plan else ():
         last = row.amounts[-1]
-        name = None if not row.bare else _brought_back(read, row, plan, topic.get("plans") or ())
+        name = None if not row.bare else _brought_back(read, row, plan, topic)
         if name:
             filled = [*filled, Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0)]
             left = [one for one in left if one is not row]
@@ -62,7 +62,7 @@ def of_the_last(
         if len(bare) != 1:
             continue
         row = bare[0]
-        name = _brought_back(read, row, plan, topic.get("plans") or ())
+        name = _brought_back(read, row, plan, topic)
         part = _thought(read, row, sentence)
         beside = [number for number in unsure if number.row.start in part]
         if name is None and not any((one.cost < _UNSURE or one.name) and one.field != "seen" for one in beside):
@@ -108,6 +108,26 @@ def put_instead(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[
             value = value_of(lexicon().quantities[number.field], row.amounts[-1], row.amounts[-1])
             instead = Filled(number.field, (value,), row, number.cost)
             return [*(other for other in filled if other.row is not row), instead], left
+    return filled, left
+
+
+def corrected(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
+    """A number alone behind a correction as what the number before it fills: 'gbs 512, make that 256', 'no, 256'."""
+    unsure = [number.row for number in filled if number.cost >= _UNSURE and not number.name]
+    ends = {read.found.does(at, "correct") for at in read.does("correct")}
+    for row in [*left, *unsure]:
+        last = row.amounts[-1]
+        bare = len(row.amounts) == 1 and not (last.units or last.names or last.per)
+        before = [number for number in filled if number.row.end <= row.start - 1 and number.row not in unsure]
+        if not (bare and before and ends & {row.start, row.start - 1}):
+            continue
+        wrong = max(before, key=lambda number: number.row.start)
+        quantity = lexicon().quantities[wrong.field]
+        if strange(quantity, row) > _UNUSUAL:
+            continue
+        right = Filled(wrong.field, (value_of(quantity, last, last),), row, 1.0)
+        filled = [*(number for number in filled if number is not wrong and number.row is not row), right]
+        left = [other for other in left if other is not row]
     return filled, left
 
 
@@ -170,6 +190,9 @@ def _stands_for(
     if recent and not (few and get(plan, "cluster.count")):
         return None
     name = (None if recent else _nearest(plan, row)) or "count"
+    if name == "count" and row.amounts[-1].scale:
+        # 'The Spark then, at 8k'
+        name = _length(plan)
     return name if strange(quantities[name], row) <= _UNUSUAL else None
 
 
@@ -207,8 +230,11 @@ def _thought(read: Mentions, row: Row, sentence: range) -> range:
     return range(first, min((at for at in commas if at >= row.end), default=sentence.stop))
 
 
-def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> str | None:
-    """The field that had a number in an earlier plan and has another now: 'back to 4'."""
+def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
+    """The field that had a number in an earlier plan, or in the one beside which another is supposed, and has another
+    now: 'back to 4'."""
+    plans, supposed = map(topic.get, ("plans", "supposed"))
+    plans, plan = ([*(plans or ()), plan], supposed) if supposed else (plans or (), plan)
     # 'Back to 4', 'back to the full 512'
     onto = [
         at
@@ -240,8 +266,12 @@ def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
     best = min(near, default=(math.inf, ""))
     if best[0] > _FAR and value >= _LENGTHS and value % _LENGTHS == 0:
         # 'Does that change the picture at 8192?'
-        return "max_context" if is_serving(plan) else "seq_len"
+        return _length(plan)
     return best[1] or None
+
+
+def _length(plan: Mapping[str, Any]) -> str:
+    return "max_context" if is_serving(plan) else "seq_len"
 
 
 def value_alone(page: Page) -> list[Edit]:

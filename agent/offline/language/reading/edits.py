@@ -34,6 +34,8 @@ _OF_ONE_RUN = ("deadline_h", "budget_usd", "micro_batch", "global_batch", "batch
                "request_rate", "token_rate", "load")  # fmt: skip
 # Of which only one is meant: 'full would be nice, but LoRA will do'.
 _CHOICES = ("method", "framework", "engine")
+_OF_A_RUN = ("estimate_training", "estimate_inference", "check_fit", "estimate_cost", "find_limit", "best_serving",
+             "best_parallelism", "recommend_cluster", "size_serving", "advise")  # fmt: skip
 _OF_FILES = ("write_configs", "render_configs")
 _SCHEDULERS = ("slurm", "kubernetes", "skypilot", "parallelcluster", "dstack", "xpk", "torchx")
 _DEVICES = ("accelerator", "count", "nodes", "per_node")
@@ -100,7 +102,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     # What the question itself says goes before what is told beside it.
     told = {page.read.tokens[at].start for at in page.read.telling}
     edits = sorted(edits, key=lambda edit: edit.span[0] in told) if told else edits
-    return _once(edits, _first(page, "correct", "swap"), _first(page, "contrast")), options
+    return _settled(page, edits, tool), options
 
 
 def _of_jobs(page: Page) -> list[Filled]:
@@ -149,7 +151,9 @@ def _of_memory(page: Page, edits: list[Edit]) -> list[Edit]:
         if any(end == row.start for _, end, _ in page.read.limits):
             # 'Nothing with less than 48 GB'
             continue
-        alone = len(page.read.tokens) <= _FEW_WORDS or page.read.found.has_unit(row.end, "devices")
+        words = page.read.found.lexicon
+        which = row.end < len(page.read.tokens) and page.read.tokens[row.end].norm in words.of_that_size
+        alone = which or len(page.read.tokens) <= _FEW_WORDS or page.read.found.has_unit(row.end, "devices")
         if not (alone and amount.unit("bytes") and amount.value == amount.digits == int(amount.digits)):
             continue
         named = device.rpartition("-")[0] if device.endswith("gb") else device
@@ -334,3 +338,19 @@ def _once(edits: Sequence[Edit], corrected: int | None, turned: int | None) -> l
         elif any(place is not None and place < edit.span[0] for place in (after, corrected)):
             found[found.index(same)] = edit
     return found
+
+
+def _settled(page: Page, edits: Sequence[Edit], tool: str | None) -> list[Edit]:
+    """Each field set once; what numbers of a run say otherwise is lost."""
+    kept = _once(edits, _first(page, "correct", "swap"), _first(page, "contrast"))
+    page.lost += _contradicted(page, edits, kept) if tool in _OF_A_RUN else []
+    return kept
+
+
+def _contradicted(page: Page, edits: Sequence[Edit], kept: Sequence[Edit]) -> list[tuple[int, int]]:
+    """The tokens of numbers that say otherwise what another number says: 'seq 4k, 8 H100, seq 8k'."""
+    rows = {page.read.span(number.row.start, number.row.end): number.row for number in page.filled}
+    first = {edit.field: edit for edit in kept if edit.op == "set" and edit.span in rows and edit.field != "model"}
+    again = [edit for edit in edits if edit.op == "set" and edit.span in rows and edit.field in first]
+    left = [edit for edit in again if edit.span > first[edit.field].span and edit.value != first[edit.field].value]
+    return [(row.start, row.end) for row in (rows[edit.span] for edit in left)]

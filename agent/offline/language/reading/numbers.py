@@ -199,7 +199,7 @@ def _is_of_credits(page: Page, start: int) -> bool:
     amounts = [number.row for number in page.filled if number.field == "credits_usd"]
     between = page.read.tokens[max((row.end for row in amounts if row.end <= start), default=0) : start]
     beside = bool(amounts) and len(between) <= _BESIDE and not any(token.ends_clause for token in between)
-    return beside or page.read.found.sense(start, "expires") is not None
+    return beside or any(page.read.found.sense(at, "expires") for at in range(max(start - 1, 0), start + 1))
 
 
 def _in_window(page: Page, free: Window, edits: list[tuple[int, list[Edit]]]) -> list[tuple[int, list[Edit]]]:

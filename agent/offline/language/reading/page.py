@@ -21,7 +21,7 @@ from agent.offline.language.labelled import all_of_them, called
 from agent.offline.language.measures import DAY_S, MONEY, Amount
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
-from agent.offline.language.reading.alone import echoed, of_the_last, put_instead
+from agent.offline.language.reading.alone import corrected, echoed, of_the_last, put_instead
 from agent.offline.language.reading.mode import comes_in, is_asked_by_many, mode_of, per_second
 from agent.offline.language.reading.named_files import NamedFiles
 from agent.offline.language.reading.observed import has_sense, is_observed, senses_at
@@ -219,13 +219,14 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = _priced(read, filled, left, topic)
-    filled, left = put_instead(read, filled, left)
+    filled, left = corrected(read, *put_instead(read, filled, left))
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
     first = Assigned(filled, left)
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
+    filled = [_as_group(read, number) for number in filled] if _generates(read, plan) else filled
     filled = [_as_busy(number) for number in _as_prices(read, filled)]
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
@@ -528,8 +529,25 @@ def _is_that_fails(read: Mentions, number: Filled) -> bool:
     return of_one and any(read.found.sense(at, "fails") for at in range(number.row.end, number.row.end + 2))
 
 
+def _is_for_rollouts(read: Mentions, number: Filled) -> bool:
+    """Whether a number is of what generates, not of what is generated: 'put 12 on rollouts'."""
+    end = number.row.end
+    apart = number.field == "group_size" and number.name is not None and number.name[0] == end + 1
+    return apart and (read.found.sense(end, "over") is not None or read.tokens[end].norm in read.found.lexicon.placing)
+
+
 # Why a number that seems to be a limit or a count is none.
-_OF_NO_LIMIT = (_is_that_fails, _has_lasted, _broke_off, _is_told, _recurs, _is_all_of, _is_billed, _is_of_others)
+_OF_NO_LIMIT = (
+    _is_for_rollouts,
+    _is_that_fails,
+    _has_lasted,
+    _broke_off,
+    _is_told,
+    _recurs,
+    _is_all_of,
+    _is_billed,
+    _is_of_others,
+)
 
 
 def _are_apart(read: Mentions, first: Amount, last: Amount) -> bool:
@@ -559,11 +577,22 @@ def _in_and_out(read: Mentions, rows: Sequence[Row]) -> tuple[list[Filled], list
     return found, rest
 
 
+def _as_group(read: Mentions, number: Filled) -> Filled:
+    """Samples of each prompt, where samples are generated: '16 samples each'."""
+    end = number.row.end
+    each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
+    return replace(number, field="group_size") if each and number.field == "dataset_samples" else number
+
+
+def _generates(read: Mentions, plan: Mapping[str, Any]) -> bool:
+    """Whether a run generates what it learns from."""
+    stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
+    return _is_of_rl(plan) or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
+
+
 def _likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
     """What makes a field less (or more) likely than its words say."""
-    stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
-    rl = _is_of_rl(plan) or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
-    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if rl else 2.5)
+    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if _generates(read, plan) else 2.5)
     samples = (plan.get("workload") or {}).get("dataset_samples")
     counted = any(row.amounts[-1].unit("samples", "requests") for row in read.rows)
     if not (samples or counted or any(sense.name == "samples" for sense in read.senses() if sense.kind == "unit")):

@@ -15,12 +15,18 @@ from agent.offline.language.reading.numbers import AS_OTHERS
 from agent.offline.language.reading.page import SAME_MEMORY, Page
 from agent.offline.language.rows import Row
 from agent.offline.language.scope import FACTORS
+from planner.asked.facts import HardwareQuestion
 from planner.partial import get
 from planner.requests import ALL_PATHS
 
 # Limits of a deployment, and the tools that look for one within them.
 _LIMITS = {"usd_per_million", "e2e_limit_s"}
 _LIMITING = ("size_serving", "best_serving", "find_limit", "estimate_inference", "estimate_cost", "check_fit", None)
+# Terms that devices by themselves are priced on.
+_OF_DEVICES_ALONE = {*HardwareQuestion.model_fields, "utilisation"}
+# How long hardware is paid for.
+_MACHINES = ("count", "nodes", "per_node")
+_SPANS = ("deadline_h", "years")
 _OF_FACTS = ("describe_hardware", "describe_model")
 _LATIN = ("word", "number")
 _MARKS = " ,;:.!?'\"()，。？！；：、"
@@ -58,9 +64,13 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
     spans = sorted({edit.span for edits in (reading.edits, *reading.options) for edit in edits})
     firsts, reached = [first for first, _ in spans], [0, *accumulate((last for _, last in spans), max)]
     limited = reading.own if reading.tool in _LIMITING else {*reading.own} - _LIMITS
-    made = {*limited, *reading.pricing, *(name for name in ("model_size", "active_size") if page.read.of("model"))}
+    named = page.read.of("model") or any(edit.field == "model" for edit in reading.edits)
+    paid_by = {*reading.pricing} & _OF_DEVICES_ALONE if reading.tool in _OF_FACTS else {*reading.pricing}
+    made = {*limited, *paid_by, *(("model_size", "active_size") if named else ())}
     sizes = {size for device in {*_devices_meant(page)} if (size := page.catalogue.memory_gb(device))}
     own = [*_listed(reading.own.values())]
+    paid = [*reading.own.get("paid_for", {}).values(), reading.own.get("of_these", {})]
+    paid_hours, counted = (any(name in each for each in paid) for name in ("hours", "count"))
     found: list[str] = []
     for one in page.filled:
         if one.row in page.left:
@@ -71,6 +81,7 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
         used = used or one.field in made
         used = used or reached[bisect_right(firsts, start)] >= end
         used = used or (one.field not in _LIMITS and any(value in own for value in one.values))
+        used = used or (one.field in _SPANS and paid_hours) or (one.field in _MACHINES and counted)
         if one.field == "vram":
             used = used or any(abs(one.values[0] / size - 1) < SAME_MEMORY for size in sizes)
         if not used:
