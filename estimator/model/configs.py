@@ -13,7 +13,7 @@
     gated_norm_rank      width of the gate behind norms of attention and experts (A.X-K2)
     attn_res_block_size  layers whose sums later ones attend to (Kimi K3);  scaled_residual: scales and biases of sums
     cca_time0, cca_time1 convolutions of queries and keys;  router_hidden_size: the router is an MLP (ZAYA)
-    swa_*                head counts and widths of sliding layers, where they differ
+    swa_*                head counts and widths of sliding layers, where they differ;  share_q_dim: rank of queries
     sliding_window       with layer_types, or sliding_window_pattern N (every Nth layer is full; 0 = all slide)
     num_experts, num_experts_per_tok, moe_intermediate_size, n_shared_experts (in units of moe_intermediate_size),
     shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,

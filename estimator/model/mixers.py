@@ -35,7 +35,8 @@ def attention(fields: Fields, window: int | None, sliding: bool = False, borrows
     A layer that `borrows_cache` has no k_proj, v_proj and k_norm (Gemma 4's shared layers).
 
     Layers of a sliding kind may have their own head counts (`swa_*` fields), full layers of such models too
-    (`global_head_dim`, `num_global_key_value_heads`). `attention_k_eq_v` full layers have no v_proj.
+    (`global_head_dim`, `num_global_key_value_heads`). `attention_k_eq_v` full layers have no v_proj. Queries of
+    `share_q_dim` go through that width and a norm (multi-matrix factorization attention, arXiv 2412.19255).
     """
     hidden = whole(fields, "hidden_size")
     heads = whole(fields, "num_attention_heads")
@@ -73,12 +74,14 @@ def attention(fields: Fields, window: int | None, sliding: bool = False, borrows
         del matrices[1:3]
     elif shares_kv:
         del matrices[2]
+    matrices[:1], of_queries = _queries(fields, hidden, matrices[0])
     if flag(fields, "attention_head_gate"):
         matrices.append(_matrix("g_proj", hidden, heads, "attention", "column"))
     qk_norm = word(fields, "qk_norm", "none", QK_NORMS)
     vectors = _norm_vectors(qk_norm, head_dim, heads, 0 if borrows_cache else kv_heads)
     if flag(fields, "attention_sinks") and (sliding or flag(fields, "full_attention_sinks", True)):
         vectors += heads
+    vectors += of_queries
     added, more = _beside_heads(fields, heads, kv_heads, head_dim, window if sliding else None)
     matrices, vectors = matrices + added, vectors + more
     facts = {
@@ -86,6 +89,15 @@ def attention(fields: Fields, window: int | None, sliding: bool = False, borrows
         "window": window, "qk_norm": qk_norm != "none",
     }  # fmt: skip
     return Mixed(tuple(matrices), vectors, facts)
+
+
+def _queries(fields: Fields, hidden: int, whole_matrix: WeightMatrix) -> tuple[list[WeightMatrix], int]:
+    """The projections of queries, and parameters of the norm between them: one matrix, or two of rank `share_q_dim`."""
+    rank = count(fields, "share_q_dim")
+    if not rank:
+        return [whole_matrix], 0
+    down = _matrix("q_a_proj", hidden, rank, "attention", "none")
+    return [down, _matrix("q_b_proj", rank, whole_matrix.outputs, "attention", "column")], rank
 
 
 def _norm_vectors(qk_norm: str, head_dim: int, heads: int, kv_heads: int) -> int:

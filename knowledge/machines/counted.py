@@ -40,6 +40,8 @@ _SPELLED = re.compile(
 )
 _WORDY = re.compile(r"[\s-][a-z]{3}|[a-z]{3}[\s-]|[-_]\d+x|\dx\d")
 """What names with words of shops have, and those of clouds' machines."""
+_GRES = re.compile(r"(?i)(?:gres/)?gpu:([a-z][\w.-]*?)(?::(\d{1,3}))?")
+"""Devices as Slurm counts them: gpu:h100:8 (gres.conf)."""
 _STRANGE = 0.15
 """What words that no device has cost a name's score."""
 _BOX = re.compile(r"\b(?:dgx(?![\s-]station)|hgx)\b")
@@ -61,6 +63,8 @@ def find_devices(text: str) -> NamedDevices:
     text = unicodedata.normalize("NFKC", text)
     if match := re.match(r"(?i)\s*gpu[\s_]+(\d+x[\s_].*)", text):  # Lambda's instances: gpu_8x_h100_sxm5
         text = match[1].replace("_", " ")
+    if match := _GRES.fullmatch(text.strip()):
+        text = " ".join(filter(None, (match[2] and f"{match[2]}x", match[1])))
     try:
         return _of_machines(find_accelerator(text), text, [], False)
     except PlanError as error:

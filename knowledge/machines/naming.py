@@ -14,7 +14,8 @@ def accelerator_form(name: str) -> Form:
 
 def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
-    text = re.sub(r"\bi?mac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", name.casefold())
+    text = re.sub(r"\((?:r|tm)\)", " ", name.casefold())  # as processors call themselves: Intel(R) Xeon(R)
+    text = re.sub(r"\bi?mac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
     text = _CORES.sub(" ", text)
     text = _VGPU.sub(r"\1 \2gb", text)
@@ -44,7 +45,8 @@ _ACCELERATOR_NOISE = frozenset({
     "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
     "superchip", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
     "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
-    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum",
+    "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum", "generation", "cloud",
+    "tenstorrent", "groq", "sambanova", "with", "unified", "memory", "vram", "ram",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

@@ -86,6 +86,8 @@ def _series(text: str, provider: str) -> Match[str] | None:
         and text != instance
     ]
     if len({row["accelerator"] for row in sizes}) != 1:
+        sizes = [row for row in sizes if row["instance"].startswith(f"{text}-high")]  # Google's A4X beside its A4X Max
+    if len({row["accelerator"] for row in sizes}) != 1:
         return None
     counts = {int(row["count_per_node"]) for row in sizes}
     sentence = f"{text} of {sizes[0]['provider']} has {sizes[0]['accelerator']}"
@@ -125,7 +127,7 @@ def _begins(parts: list[str], instance: list[str]) -> bool:
 
 
 def _shortens(part: str, own: str) -> bool:
-    return part == own or (part.isalpha() and len(part) > 3 and own.startswith(part))
+    return own in (part, f"{part}gpu") or (part.isalpha() and len(part) > 3 and own.startswith(part))
 
 
 def _covers(parts: list[str], instance: list[str]) -> bool:

@@ -447,8 +447,7 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 weight_format=row["format"] or base.weight_format,
                 context=int(row["context"]) if row["context"] else base.context,
                 license=row["license"] or base.license,
-                gated=base.gated if is_its_makers else None,  # another's copy has a gate of its own, or none
-                gate_source=base.gate_source if is_its_makers else "",
+                **_gate(row["name"], base if is_its_makers else None),  # another's copy has a gate of its own, or none
                 source=row["source"],
                 as_of=row["date"],
                 aliases=tuple(filter(None, (row["aliases"] or "").split(";"))),
@@ -522,7 +521,28 @@ def _followed_config(place: str, folder: Path) -> dict[str, Any]:
     return read_config(path)
 
 
+@cache
+def _publishers() -> dict[str, dict[str, str]]:
+    return {row["publisher"].casefold(): row for row in rows("publishers.csv")}
+
+
+def _gate(id: str, known: ModelFacts | None) -> dict[str, Any]:
+    """Whether the download of a model is gated and who says so: as of what is known of it, or of all that its owner
+    publishes."""
+    if known is not None and known.gated is not None:
+        return {"gated": known.gated, "gate_source": known.gate_source}
+    rule = _publishers().get(id.partition("/")[0].casefold())
+    if rule is None:
+        return {"gated": None, "gate_source": ""}
+    return {"gated": rule["gated"] == "yes", "gate_source": f"what {rule['publisher']} publishes: {rule['source']}"}
+
+
 def _facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
+    facts = _row_facts(row, head)
+    return replace(facts, **_gate(facts.id, facts))
+
+
+def _row_facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
     gated = row.get("gated")
     return ModelFacts(
         id=row["id"],

@@ -165,7 +165,7 @@ ACCELERATORS_SAID = {
 }
 ACCELERATORS_AMBIGUOUS = ["v100", "trainium", "v100 sxm", "xeon", "rtx 6000", "super"]
 ACCELERATORS_UNKNOWN = [
-    "4065", "5095", "4070 ultra", "2075 super", "a100x", "h100 40gb", "h300", "a1000", "8xh100", "80gb", "gpu", "",
+    "4065", "5095", "4070 ultra", "2075 super", "a100z", "h100 40gb", "h300", "a1100", "8xh100", "80gb", "gpu", "",
     "??",
 ]  # fmt: skip
 
