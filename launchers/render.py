@@ -16,7 +16,7 @@ from launchers.launch.of_plan import launch_of
 from launchers.needs import checkpoint_needs
 from launchers.pieces import File, Piece, Rendered, Start
 from launchers.predictions import ServingPrediction, TrainingPrediction
-from launchers.rules import check
+from launchers.rules import briefly, check
 from launchers.shell.quoting import NODE_RANK
 from launchers.site import Site
 from launchers.targets import TARGETS
@@ -87,7 +87,7 @@ def unsaid(plan: Plan) -> str | None:
     try:
         render(plan, [usual_program(plan)])
     except PlanError as refused:
-        return f"{refused.field.rpartition('.')[2]}: {refused.problem}"
+        return briefly(refused.problem)
     return None
 
 

@@ -20,6 +20,8 @@ from launchers.launch.training import TrainingLaunch
 from launchers.tables import table
 from launchers.targets import TARGETS
 
+_OFFER = "; these can: "
+
 
 def check(launch: Launch, target: str) -> None:
     """Raises PlanError with the first reason why `target` cannot carry the plan."""
@@ -56,9 +58,16 @@ def _check_features(kind: str, target: str, refusals: Mapping[str, Any], known: 
         ):
             named = f"{feature['name']} ({known[feature['field']]})"
             can = ", ".join(targets_that_say(feature["name"], kind))
-            offer = f"; these can: {can}" if can else f": {feature['why']}" if "why" in feature else ""
+            offer = f"{_OFFER}{can}" if can else f": {feature['why']}" if "why" in feature else ""
             problem = f"{target} files cannot express {named}{offer}"
             raise PlanError(feature["field"], problem, feature.get("valid", ()))
+
+
+def briefly(problem: str) -> str:
+    """Why files cannot say something, with the first of the programs whose files can, and how many others there are."""
+    why, offer, names = problem.partition(_OFFER)
+    first, *others = names.split(", ")
+    return f"{why}; {first}{f' and {len(others)} others' if others else ''} can" if offer else why
 
 
 def targets_that_say(feature: str, kind: str) -> list[str]:

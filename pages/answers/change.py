@@ -15,7 +15,7 @@ from pages.answers.plan import (
     model_words,
     replica_words,
 )
-from pages.blocks import Block, Foremost, Prose, capitalised
+from pages.blocks import BEFORE, CHANGED, Block, Foremost, Prose, capitalised
 from pages.results.fields import field_name
 from planner.money.results import CostEstimate
 from planner.results import TrainingEstimate
@@ -164,7 +164,7 @@ def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Bloc
         head = [Foremost(f"{text}: {_then(old[speed], now.figures[speed])}.", beware=not faster)]
     rows = [_then(old[key], now.figures[key]) for key in keys]
     other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in names]
-    texts = [f"{title}: {'; '.join(told)}." for title, told in (("Before → now", rows), ("Changed", other)) if told]
+    texts = [f"{title}: {'; '.join(told)}." for title, told in ((BEFORE, rows), (CHANGED, other)) if told]
     return [*head, *([Prose(" ".join(texts))] if texts and (other or head) else [])]
 
 

@@ -12,7 +12,7 @@ from pages.answers.serving import CALLED, LATENCIES, SERVED
 from pages.blocks import Aside, Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
-from planner.serving.patience import beside, opening
+from planner.serving.patience import beside, taken
 from planner.serving.results import BestServing, MlperfProjection, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
@@ -48,7 +48,12 @@ def best(search: BestServing, why: bool, asked: Sequence[str] = ()) -> list[Bloc
     # What binds it is told last, unless it is what was asked.
     binds = [text for text in search.why if text.startswith(_BINDS)] if "why" in asked and not more else []
     return [
-        verdict(" ".join([*binds, head]), bool(not more), search.warnings, f"{more}." if more else ""),
+        verdict(
+            " ".join([*binds, head]),
+            not more,
+            search.warnings,
+            " ".join(filter(None, (f"{more}." if more else "", taken(search.assumptions)))),
+        ),
         Prose(" ".join(text for text in beside(search.why, search.assumptions) if text not in binds)),
         *(ranked(rows[:_MOST_ROWS], search.goal) if len(rows) > 1 else []),
         *(neighbours(search, _MOST_REASONS) if why else []),
@@ -62,12 +67,10 @@ def _best(search: BestServing, model: str, asked: Sequence[str]) -> str:
     aim, where = _AIMS.get(search.goal, search.goal), f"{figures.whole(best.devices)} x {best.accelerator}"
     names = (CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked))
     wished = [told.pop(name) for name in dict.fromkeys(names) if name in told]
+    others = ", ".join(told.values())
     if not wished:
-        opened = opening(search.assumptions)
-        first = aim if opened else capitalised(aim)
-        return f"{opened}{first} for {model} on {where}: {best.summary}, with {', '.join(told.values())}."
-    others = f"; {', '.join(told.values())}" if told else ""
-    return f"{opening(search.assumptions)}{', '.join(wished)}: {model} on {where} with {best.summary}, {aim}{others}."
+        return f"{capitalised(aim)} for {model} on {where}: {best.summary}, with {others}."
+    return f"{', '.join(wished)}: {model} on {where} with {best.summary}, {aim}{f'; {others}' if others else ''}."
 
 
 def _reached(search: BestServing) -> dict[str, str]:
@@ -89,9 +92,9 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
     price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
-    first = opening(sized.assumptions)
+    first = ""
     if month_usd is not None and one.usd_per_hour is not None:
-        first, price = f"{first}{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
+        first, price = f"{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
     head = (
         f"{first}{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: "
         f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
@@ -99,7 +102,7 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
     full = f"It is {figures.percent(one.utilisation)} used, limited by {_limit(one.limited_by)}."
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
     table = sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else []
-    return [verdict(head, True, sized.warnings), *table, Aside(full)]
+    return [verdict(head, True, sized.warnings, taken(sized.assumptions)), *table, Aside(full)]
 
 
 def _limit(name: str) -> str:

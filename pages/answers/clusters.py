@@ -177,7 +177,7 @@ def _with_twice(row: LooserLimit) -> str:
     costs = f" for {figures.usd(row.usd)}" if row.usd is not None else ""
     takes = f" in {figures.hours(row.hours)}" if row.hours is not None else ""
     return (
-        f"Most depends on the {name} ({write(twice / 2.0)}): with {write(twice)}, "
+        f"The {name} of {write(twice / 2.0)} decides: with {write(twice)}, "
         f"{row.count} x {row.accelerator}{from_whom(row.provider)}{takes}{costs}."
     )
 

@@ -127,13 +127,17 @@ def cheaper_first(cost: CostEstimate) -> str:
     return f"{CHEAPER}: {_way(rows[0])} instead of {figures.usd(cost.usd)}."
 
 
+# What is cheaper by less is as good as tied.
+_TIED = 0.03
+
+
 def cheaper_tokens(cost: CostEstimate, search: BestServing) -> str:
     """'Cheaper: PP 2, fp8, trtllm, 219 in flight: $0.42 per million output tokens instead of $1.46.' on the same
     devices."""
     now, least = cost.usd_per_million_output_tokens, search.best.usd_per_million_output_tokens
     if now is None or least is None:
         return ""
-    if not search.best.fits or figures.usd(least) == figures.usd(now) or least > now:
+    if not search.best.fits or least > (1.0 - _TIED) * now:
         return f"Nothing cheaper than {figures.usd(now)} per million output tokens was found on these devices."
     instead = f"{figures.usd(least)} per million output tokens instead of {figures.usd(now)}"
     return f"{CHEAPER}: {search.best.summary}, {instead}."

@@ -6,7 +6,7 @@ from estimator.plan.schema import Training
 from knowledge import figures
 from pages.answers import lead
 from pages.answers.plan import complete, hardware_words, layout_words, run_words
-from pages.blocks import Block, Headline, Prose, Table
+from pages.blocks import Block, Headline, Prose, Table, capitalised
 from pages.results.choice import neighbours, ranked
 from pages.results.estimate import improvements, where_time_goes
 from planner.results import BestParallelism, Roofline, RunLength, TrainingEstimate
@@ -20,6 +20,8 @@ _MOST_REJECTED, _MOST_REJECTED_ASKED = 3, 6
 def best(search: BestParallelism) -> Headline:
     """The best layout in a sentence."""
     plan = complete(search.plan)
+    if not search.feasible:
+        return Headline("No layout fits.", False, f"{capitalised(run_words(plan))} on {hardware_words(plan)}.")
     head = f"{search.best.summary} is the best layout for {run_words(plan)} on {hardware_words(plan)}."
     return Headline(head, True, " ".join(f"{text}." for text in search.warnings[:2]), beware=bool(search.warnings))
 

@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from pages.blocks import NEXT, READ_AS, UNREAD
+from pages.blocks import BEFORE, CHANGED, NEXT, READ_AS, UNREAD
 from pages.rendering import fold
 from pages.rendering.prose import FENCE, split_blocks
 
@@ -20,6 +20,7 @@ _LEAST_ROWS, _LEAST_COLUMNS, _GAP = 2, 3, 2
 _TITLE = re.compile(r"(#+ .+|\*\*[^*\n]+\*\*)")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9“*`])")
 _CLAUSE = re.compile(r"(?<=;) ")
+_COUNT = re.compile(r"\|\s*([\d,]+)\s*\|")
 _MARKUP = re.compile(r"\*\*|`|\\(?=[^\w\s])")
 
 
@@ -32,19 +33,41 @@ def held(answer: str) -> str:
         return answer
     pairs = [_one_line(block) if block.startswith(READ_AS) else (block, "") for block in blocks]
     room = LINES - sum(_lines(block) for block, _ in pairs if _stays(block))
-    kept: list[str] = []
-    moved: list[str] = []
-    for place, (block, left) in enumerate(pairs):
-        fits = _stays(block) or _lines(block) <= room
-        first, rest = (block, left) if fits else _cut(block, room, parts.details)
-        if not first and (place == 0 or fold.tone_of(block) or not any(map(_says, kept))):
-            # A verdict, and what hurts, stay.
-            first, rest = block, ""
-        room -= 0 if _stays(block) else _lines(first)
-        kept.append(first)
-        moved.append(rest)
-    behind = "\n\n".join(filter(None, [*moved, parts.details]))
+    # A verdict has room first, but leaves some to what a follow-up changed; all else comes as it stands.
+    order = sorted(range(len(blocks)), key=lambda place: (not _is_verdict(blocks, place), not _changes(blocks[place])))
+    changes = sum(_lines(block) for block in blocks if _changes(block))
+    for place in (place for place in order if not _stays(blocks[place])):
+        block, verdict = blocks[place], _is_verdict(blocks, place)
+        most = room - changes if verdict else room
+        if _lines(block) > most:
+            pairs[place] = _cut_verdict(block, most, parts.details) if verdict else _cut(block, room, parts.details)
+        room -= _lines(pairs[place][0])
+    if not any(_says(block) for block, _ in pairs if block):
+        place = next(place for place, block in enumerate(blocks) if _says(block))
+        pairs[place] = blocks[place], ""
+    behind = "\n\n".join(filter(None, [*(rest for _, rest in pairs), parts.details]))
+    kept = [first for first, _ in pairs]
     return "\n\n".join(filter(None, [*kept, fold.written(behind) if behind else ""]))
+
+
+def _is_verdict(blocks: Sequence[str], place: int) -> bool:
+    return not _stays(blocks[place]) and (place == 0 or bool(fold.tone_of(blocks[place])))
+
+
+def _changes(block: str) -> bool:
+    return block.startswith((BEFORE, CHANGED))
+
+
+def _cut_verdict(block: str, room: int, details: str) -> tuple[str, str]:
+    """The verdict itself, in bold, is left whole, and what is told with it as far as there is room."""
+    if not fold.tone_of(block):
+        first, rest = _cut(block, room, details)
+        return (first, rest) if first else (block, "")
+    mark, bold, more = [*block.split("**", 2), "", ""][:3]
+    if not more.strip():
+        return block, ""
+    whole, told = f"{mark}**{bold}**", more.strip()
+    return _beginning(whole, " ", _SENTENCE.split(told), " ", room) or (whole, told)
 
 
 def _one_line(readings: str) -> tuple[str, str]:
@@ -93,6 +116,16 @@ def _taken(rows: Sequence[str]) -> tuple[int, int]:
     """Lines that the head of a table takes, and each of its rows: where it is too wide they are broken."""
     each = 1 + (_width(rows[1:]) > WIDTH)
     return max(each, 1 + (_width(rows) > WIDTH)), each
+
+
+def _first_places(lines: Sequence[str], most: int) -> list[int]:
+    """Of the rows below the head and its rule, those in bold before others; of a range both its ends, and what is
+    evenly between."""
+    starts = [_COUNT.match(line) for line in lines[2:]]
+    values = [int(start[1].replace(",", "")) for start in starts if start]
+    if len(values) == len(starts) > most > 1 and values == sorted(set(values)):
+        return [2 + round((len(values) - 1) * step / (most - 1)) for step in range(most)]
+    return sorted(range(2, len(lines)), key=lambda place: "**" not in lines[place])[:most]
 
 
 def _narrow(rows: Sequence[str]) -> list[str]:
@@ -151,7 +184,7 @@ def _fewer_rows(block: str, room: int, details: str) -> tuple[str, str]:
     head, each = _taken([line for line in lines if re.search(r"\w", line)])
     most = (room - head) // each
     left = [line.split("|")[1].strip() for line in lines[2:]]
-    places = sorted(range(2, len(lines)), key=lambda place: "**" not in lines[place])[: max(most, 0)]
+    places = _first_places(lines, max(most, 0))
     rest = "" if lines == whole and all(name in details for name in left) else block
     # Below the head there is a rule.
     return ("\n".join(lines[place] for place in (0, 1, *sorted(places))) if most >= _LEAST_ROWS else "", rest)

@@ -16,7 +16,7 @@ from pages.results.limits import in_doubt, untold
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
-from planner.serving.patience import beside, opening
+from planner.serving.patience import beside, taken
 from planner.serving.results import BestServing, MlperfProjection, ServingChoice, ServingSize, SizedServing
 
 LAYOUTS: list[Column] = [
@@ -77,12 +77,16 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
     if isinstance(result, BestParallelism):
         best = result.best
         speed = f"{rate(best.tokens_per_s)} tokens/s, MFU {figures.shown('mfu', best.mfu)}"
+        if not result.feasible:
+            least = f"Least memory: {best.summary} with {best.framework}, {figures.gib(best.per_device_bytes)} each."
+            return Headline("No layout fits.", False, least)
         told = f"{best.summary} with {best.framework}: {speed}."
         return in_doubt(told, True, untold(result))
-    misses = "" if result.meets_slo is not False else "; no deployment meets the latency limits"
-    speed = f"{rate(result.best.output_tokens_per_s)} output tokens/s"
-    sentence = f"{opening(result.assumptions)}{result.best.summary}: {speed}{misses}."
-    return in_doubt(sentence, result.meets_slo is not False, untold(result))
+    told = f"{result.best.summary}: {rate(result.best.output_tokens_per_s)} output tokens/s."
+    if not result.best.fits or result.meets_slo is False:
+        why = "No deployment meets the latency limits." if result.best.fits else "No deployment fits."
+        return Headline(why, False, " ".join(filter(None, (f"The closest: {told}", taken(result.assumptions)))))
+    return in_doubt(told, True, untold(result), taken(result.assumptions))
 
 
 def limit(result: Limit) -> list[Block]:
@@ -115,10 +119,10 @@ def size(result: SizedServing) -> list[Block]:
         price = f", {usd(best.usd_per_hour)} per hour" if best.usd_per_hour is not None else ""
         replicas = f"{best.replicas} replica{'s' if best.replicas != 1 else ''}"
         size_words = f"{best.devices} x {best.accelerator} in {replicas}{price}: {best.summary}."
-        sentence = f"{opening(result.assumptions)}{size_words}"
+        sentence = size_words
     offers: list[Column] = ["provider", "instance", "usd_per_hour", ("price of", dated)]
     return [
-        in_doubt(sentence, bool(best), untold(result)),
+        in_doubt(sentence, bool(best), untold(result), taken(result.assumptions)),
         *plan_figures(result.plan),
         *notes("Why", beside(result.why, result.assumptions)),
         *sizes(result.sizes),

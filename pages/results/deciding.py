@@ -12,21 +12,23 @@ from planner.result import Decisive
 
 # What a field is called, and its value.
 _SUBJECTS: dict[str, tuple[str, str]] = {
-    "workload.framework": ("the framework", "{}"),
-    "workload.seq_len": ("the sequence length", "{} tokens"),
-    "workload.global_batch": ("the global batch", "{} sequences"),
-    "workload.method": ("the method", "{} fine-tuning"),
+    "workload.framework": ("framework", "{}"),
+    "workload.seq_len": ("sequence length", "{} tokens"),
+    "workload.global_batch": ("global batch", "{} sequences"),
+    "workload.method": ("method", "{} fine-tuning"),
     "workload.compile": ("torch.compile", "{}"),
-    "workload.attention": ("the attention kernel", "{}"),
-    "cluster.interconnect": ("the network between nodes", "{}"),
-    "workload.concurrency": ("the load", "{} clients at once"),
-    "workload.input_len": ("the length of prompts", "{} tokens"),
-    "workload.output_len": ("the length of answers", "{} tokens"),
-    "workload.weight_dtype": ("the format of the weights", "{}"),
-    "workload.kv_dtype": ("the format of the KV cache", "{}"),
+    "workload.attention": ("attention kernel", "{}"),
+    "cluster.interconnect": ("network between nodes", "{}"),
+    "workload.concurrency": ("load", "{} clients at once"),
+    "workload.input_len": ("prompt length", "{} tokens"),
+    "workload.output_len": ("answer length", "{} tokens"),
+    "workload.weight_dtype": ("weight format", "{}"),
+    "workload.kv_dtype": ("KV cache format", "{}"),
     "workload.prefix_hit": ("prefix caching", "{}"),
-    "workload.engine": ("the engine", "{}"),
+    "workload.engine": ("engine", "{}"),
 }
+DECIDES = "Key assumption"
+"""How a lead begins to say it."""
 _METHODS = {"lora": "LoRA", "full": "full"}
 # What people are free to choose; the rest is what they know of their work.
 CHOICES = ("workload.framework", "workload.compile", "workload.attention", "workload.method", "workload.engine",
@@ -58,16 +60,20 @@ def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = T
     if not rows:
         return []
     row, figure = rows[0], "per_device_bytes" if of_memory or not fits else None
-    subject, _ = _SUBJECTS[row.field]
     value, other = _value(row.field, row.value), _value(row.field, row.other)
-    assumed = f" ({value} assumed)" if value else ""
+    assumed = f" ({value})" if value else ""
     other = f"it {other}" if isinstance(row.other, bool) else other
-    told = f"Most depends on {subject}{assumed}: with {other}, {_effect(row, fits, of_memory)}."
+    told = f"{DECIDES}: {_subject(row)}{assumed}; with {other}, {_effect(row, fits, of_memory)}."
     much = [each for each in rows[1:] if each.fits != fits or abs(each.change(figure or each.figure)) >= _MUCH]
     if much:
-        others = [f"{_SUBJECTS[each.field][0]} ({_briefly(each, fits, figure or each.figure)})" for each in much]
-        told += f" Then on {', '.join(others[:-1])}{' and ' * (len(others) > 1)}{others[-1]}."
+        others = [f"{_subject(each)} ({_briefly(each, fits, figure or each.figure)})" for each in much]
+        told += f" Then {', '.join(others[:-1])}{' and ' * (len(others) > 1)}{others[-1]}."
     return [Prose(told)]
+
+
+def _subject(row: Decisive) -> str:
+    """'sequence length'."""
+    return _SUBJECTS[row.field][0]
 
 
 def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
@@ -75,7 +81,7 @@ def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
     if not rows:
         return []
     told = [
-        [_SUBJECTS[row.field][0].removeprefix("the "), _value(row.field, row.value) or figures.NONE,
+        [_subject(row), _value(row.field, row.value) or figures.NONE,
          _value(row.field, row.other), _effect(row, fits), flags({row.field: row.other})]
         for row in rows
     ]  # fmt: skip

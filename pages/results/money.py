@@ -147,11 +147,11 @@ def beside_api(api: ApiComparison) -> str:
     own, volume = _own_month(api), _million(tokens)
     if api.asked_output_tokens_per_month is not None:
         asked = _million(api.asked_output_tokens_per_month)
-        over = f"{shown('usd_per_month', api.api_usd_per_month)} over an API ({price})"
+        over = f"{shown('usd_per_month', api.api_usd_per_month)} a month over an API ({price})"
         even = f"from {volume} on, {percent(load)} of the most that they generate" if load <= 1.0 else "at no load"
         if tokens > api.asked_output_tokens_per_month:
-            return f"An API is cheaper for {asked}: {over}, {own}. Machines of your own are cheaper {even}."
-        return f"Machines of your own are cheaper for {asked}: {own}, {over}. They are cheaper {even}."
+            return f"An API is cheaper for {asked}: {over} against {own}. Machines of your own are cheaper {even}."
+        return f"Machines of your own are cheaper for {asked}: {own} against {over}. They are cheaper {even}."
     if load > 1.0:
         return f"An API is cheaper at any load: {price}, less than this deployment kept busy."
     return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {own}."

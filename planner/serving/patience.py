@@ -63,10 +63,10 @@ def told(assumed: Assumed) -> list[str]:
     return [f"No limit on {named} was named; taken: {' and '.join(limits)}."] if limits else []
 
 
-def opening(assumptions: Iterable[Assumption]) -> str:
-    """The same as the beginning of an answer; empty where limits were named, or none was needed."""
+def taken(assumptions: Iterable[Assumption]) -> str:
+    """The same beside a verdict that it decides; empty where limits were named, or none was needed."""
     limits = [_SHORT[field] for field, *_ in kept(assumptions)]
-    return f"With {' and '.join(limits)} (assumed): " if limits else ""
+    return f"Assumed limits: {' and '.join(limits)}." if limits else ""
 
 
 def beside(why: Iterable[str], assumptions: Iterable[Assumption]) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from estimator.plan.schema import Plan
-from knowledge.figures import label
 from knowledge.offers import is_unstarted, movable_to, runs_on
 from launchers.choice import frameworks_started
 from launchers.render import unsaid
+from launchers.rules import briefly
 from planner.fields import value_at
 from planner.training.planned import Planned
 from planner.training.programs import refused
@@ -28,8 +28,7 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
         others = (name for name in names if refused(plan.patch({"workload.framework": name}), stated) is None)
         if other := next(others, None):
             return [f"no launch files for this run with {planned.job.framework.name}; with {other} there are"]
-    what = f"such a run on {device.name}: {label(first.field)}: {first.problem}"
-    return [f"Shardwise writes no launch files for {what}"]
+    return [f"Shardwise writes no launch files for such a run on {device.name}: {briefly(first.problem)}"]
 
 
 def unwritten(asked: Plan, planned: Planned) -> list[str]:
@@ -38,4 +37,4 @@ def unwritten(asked: Plan, planned: Planned) -> list[str]:
     if nothing or is_unstarted(planned.job.framework.name):
         return nothing
     why = unsaid(planned.settled_plan)
-    return [f"no launch files say this layout; those that are written have the nearest ({why})"] if why else []
+    return [f"no launch files say this layout; those written have the nearest one, as {why}"] if why else []

@@ -80,7 +80,7 @@ def test_the_best_way_is_chosen_and_then_estimated() -> None:
     )
     for done in (best, engines, devices):
         assert names(done) == ["best_serving", "estimate_inference"]
-        assert "the most tokens/s per device for Llama-3.1-8B" in done["answer"]
+        assert "The most tokens/s per device for Llama-3.1-8B" in done["answer"]
         assert done["ungrounded"] == []
     assert arguments(engines)["engines"] == ["vllm", "sglang"]
     assert arguments(devices)["accelerators"] == ["h100-sxm", "l40s"]
@@ -95,7 +95,7 @@ def test_a_load_is_sized_asked_again_and_then_tried_on_a_number() -> None:
     )
     assert names(sized) == names(more) == ["size_serving", "estimate_inference"]
     assert "can serve Llama-3.1-8B with 20 requests/s" in sized["answer"]
-    assert "With 20 tokens/s for each user and 2 s to the first token (assumed): " in sized["answer"]
+    assert "Assumed limits: 20 tokens/s for each user and 2 s to the first token." in sized["answer"]
     assert arguments(more)["request_rate"] == 60.0
     assert arguments(more, 1)["count"] >= arguments(sized, 1)["count"]
     assert names(eight)[0] == "estimate_inference"
@@ -298,7 +298,7 @@ def test_the_prompt_names_what_estimates_and_searches_deployments() -> None:
 def test_a_follow_up_about_the_same_deployment_tells_what_is_asked_now() -> None:
     first, paid, faster = turns("serve llama 3.1 8b on 1 h100 with 64 users", "what does it cost?", "make it faster")
     leads = [folded(turn["answer"]).lead for turn in (first, paid, faster)]
-    assert "Most depends" in leads[0]
-    assert not any(words in leads[1] for words in ("Most depends", "Bottleneck"))
+    assert "Key assumption" in leads[0]
+    assert not any(words in leads[1] for words in ("Key assumption", "Bottleneck"))
     assert "| Change |" in leads[2]
     assert leads[2].count("What would make it faster") == 1

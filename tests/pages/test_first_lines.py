@@ -60,10 +60,17 @@ def test_what_gives_way_is_what_stands_last() -> None:
     assert parts.details.startswith("Paragraph 7.")
 
 
-def test_a_verdict_is_never_cut() -> None:
-    verdict = "⚠ **It fits.** " + " ".join(["A warning that matters."] * 30)
-    parts = fold.folded(held(f"{verdict}\n\nMore."))
-    assert (parts.lead, parts.details) == (verdict, "More.")
+def test_a_verdict_is_never_cut_and_what_is_told_with_it_has_the_lines_that_are_left() -> None:
+    bold = "⚠ **" + " ".join(["It fits with a doubt."] * 30) + "**"
+    parts = fold.folded(held(f"{bold} A warning.\n\nMore."))
+    assert (parts.lead, parts.details) == (bold, "A warning.\n\nMore.")
+    told = " ".join(f"A warning that matters, number {number}." for number in range(30))
+    changed = "Before → now: 3 → 4 hours. Changed: method full → LoRA."
+    parts = fold.folded(held(f"⚠ **It fits.** {told}\n\n{changed}\n\nMore."))
+    assert len(_shown(parts.lead)) == LINES
+    assert parts.lead.startswith("⚠ **It fits.** A warning that matters, number 0.")
+    assert parts.lead.endswith(changed)
+    assert "number 29." in parts.details
 
 
 def test_of_a_table_the_best_row_stays() -> None:
@@ -73,6 +80,16 @@ def test_of_a_table_the_best_row_stays() -> None:
     assert "| **best** |" in parts.lead
     assert "row8" not in parts.lead
     assert "row8" in parts.details
+
+
+def test_of_a_range_both_ends_stay() -> None:
+    rows = [f"| {2**power:,} | {power} s |" for power in range(12)]
+    table = "\n".join(["| Devices | Step |", "| ---: | ---: |", *rows])
+    parts = fold.folded(held(f"**2,048 devices are the fastest.**\n\n{table}"))
+    assert rows[0] in parts.lead
+    assert rows[-1] in parts.lead
+    assert rows[5] in parts.details
+    assert len(_shown(parts.lead)) <= LINES
 
 
 def test_what_was_not_read_is_no_answer() -> None:
