@@ -23,4 +23,4 @@ def test_renting_or_buying_is_answered_by_the_hours_of_use() -> None:
     assert [call["name"] for call in answer["tool_calls"]] == ["describe_hardware"]
     facts = describe_hardware(HardwareQuestion(accelerator="b200-sxm"))
     owned = next(row for row in facts.break_even if row.what == "owned")
-    assert f"{owned.hours_per_year:,.0f} hours a year" in folded(answer["answer"]).lead
+    assert f"{owned.hours_per_year:,.0f} hours of use a year" in folded(answer["answer"]).lead

@@ -28,7 +28,7 @@ TYPED: dict[str, set[str]] = {
     "fit --meth": {"--method"},
     "fit --method q": {"qlora"},
     "fit --model llama-3.1-40": {"meta-llama/Llama-3.1-405B"},
-    "fit llama-3.1-405b H100-s": {"h100-sxm", "h100-sxm-96gb-hbm2e"},
+    "fit llama-3.1-405b H100-s": {"h100-sxm", "h100-sxm-64gb", "h100-sxm-96gb-hbm2e"},
     "fit llama-3.1-405b 8xgh200-9": {"8xgh200-96gb"},
     "limit llama-3.1-8b h100 seq": {"seq_len"},
     "configs --targets deeps": {"deepspeed"},

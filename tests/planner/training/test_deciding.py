@@ -127,7 +127,7 @@ def test_whatever_moves_an_answer_by_15_percent_is_in_its_first_lines(arguments:
     result = TrainingEstimate.model_validate(estimate("estimate_training", asked))
     (block,) = sentence(result.decides, (), result.memory.fits)
     assert isinstance(block, Prose)
-    words = {"framework": "the framework", "method": "the method", "compile": "torch.compile", "attention": "attention"}
+    words = {"framework": "framework", "method": "method (", "compile": "torch.compile", "attention": "attention"}
     words |= {"seq_len": "sequence length", "global_batch": "global batch"}
     for place, row in enumerate(result.decides):
         much = not row.fits or abs(row.change(row.figure)) >= 0.15

@@ -162,6 +162,9 @@ def walked(tree: Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
         short = text[last].kind == "word" and len(text[last].norm) <= 2
         if at > start and token.space and short and token.kind == "number" and len(text[last].norm) == 1:
             return
+        if token.norm == "x" and at > start and (token.space or _counts_behind(text, at)):
+            # 'A100 x 8' and 'a100x8' count cards that are no A100X.
+            return
         plural = token.norm == "s" and not token.space
         found = tree.next.get(token.norm) or (
             tree.next.get(token.norm.removesuffix("s")) if at > start and token.kind == "word" else None
@@ -175,6 +178,11 @@ def walked(tree: Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
         tree, last, at = found, at, at + 1
         if tree.leaf:
             yield at, tree.leaf
+
+
+def _counts_behind(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a number is written to a token."""
+    return at + 1 < len(text) and text[at + 1].kind == "number" and not text[at + 1].space
 
 
 def said_of(whole: str, text: Sequence[Glyphs], start: int, end: int) -> str:
