@@ -65,7 +65,8 @@ def test_a_machine_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHARDWISE_CONFIG", str(tmp_path / "config"))
     path = f"{python_of('train').parent}:{os.environ['PATH']}"
-    timing = parsed(HardwareTiming, {"seconds": 5, "device": "cpu", "processes": 2, "keep": True})
+    # The time is of PyTorch's three starts, too.
+    timing = parsed(HardwareTiming, {"seconds": 40, "device": "cpu", "processes": 2, "keep": True})
     told = measure_hardware(timing, "run", environment={**os.environ, "PATH": path})
     assert {row.part for row in told.best} >= {"matmul", "memory", "attention", "disk", "collective"}
     assert all(row.rate > 0 for row in told.rates)
