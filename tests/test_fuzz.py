@@ -36,7 +36,7 @@ ODD = st.one_of(
 # What is usual of a run, so that most calls come as far as an answer.
 WHAT: dict[str, list[Any]] = {
     "model": ["llama-3.1-8b", "gpt2", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b"],
-    "accelerator": ["h100", "a100", "mi300x", "rtx 4090", "l4", "b200"], "count": [1, 2, 8, 16, 64, 7],
+    "accelerator": ["h100", "a100", "mi300x", "rtx 4090", "l4", "b200"], "count": [1, 2, 7, 8, 12, 16, 64],
 }  # fmt: skip
 TRAINING: dict[str, list[Any]] = {
     "seq_len": [1, 512, 4096, 131072], "micro_batch": [1, 2, 64], "global_batch": [64, 128, 4096],

@@ -80,7 +80,8 @@ class Group:
         split = np.flatnonzero((domain % np.maximum(np.arange(domain + 1), 1) != 0)[block])
         if not len(split):
             return inside
-        inside[split] = np.gcd(self.size[split].astype(np.int64), np.maximum(domain // self.stride[split], 1))
+        room = np.maximum(domain // self.stride[split], 1).astype(np.int64)
+        inside[split] = np.gcd(self.size[split].astype(np.int64), room)
         return inside
 
     @cached_property

@@ -103,6 +103,18 @@ def test_flat_and_nested_arguments_say_the_same() -> None:
     assert call("estimate_inference", {"plan": nested | named})["latency"] == estimate()["latency"]
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    model=st.sampled_from(["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "google/gemma-2-9b"]),
+    accelerator=st.sampled_from(["h100-sxm", "l40s", "gb200-nvl72", "mi300x"]),
+    count=st.integers(1, 160),
+)
+def test_any_number_of_devices_serves(model: str, accelerator: str, count: int) -> None:
+    """Also numbers that are no whole nodes, whose groups lie in two of them."""
+    found = call("estimate_inference", {"model": model, "accelerator": accelerator, "count": count})
+    assert found["throughput"]["output_tokens_per_s"] > 0
+
+
 @settings(max_examples=examples(12), deadline=None)
 @given(
     model=st.sampled_from(["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "google/gemma-2-9b"]),
