@@ -84,6 +84,10 @@ class Page:
                 assert "error" not in told, told
                 return told["result"]
 
+    async def value(self, expression: str) -> Any:
+        given = await self.ask("Runtime.evaluate", expression=expression)
+        return given["result"].get("value") or ""
+
     async def hear(self, within_s: float) -> dict[str, Any]:
         told = json.loads(await asyncio.wait_for(self.connection.recv(), within_s))
         if told.get("method") == "Network.webSocketFrameReceived":
@@ -170,13 +174,29 @@ async def test_the_page_shows_the_app_and_answers(chromium: str, served: str, tm
         await page.until("GiB", _ANSWER_S)
 
 
+async def test_the_token_stays_with_the_tab_and_its_port(chromium: str, served: str, tmp_path: Path) -> None:
+    async with opened(chromium, served, tmp_path) as page:
+        await page.until("What do you want to train", _READY_S)
+        assert await page.value("location.hash + document.cookie") == ""
+        await page.ask("Page.reload")
+        page.drawn = ""
+        await page.until("What do you want to train", _READY_S)
+        await page.ask("Page.navigate", url=served.partition("#")[0].replace("127.0.0.1", "localhost"))
+        for _ in range(100):
+            if "shardwise web" in await page.value("document.getElementById('why')?.textContent"):
+                break
+            await asyncio.sleep(0.1)
+        else:
+            raise AssertionError("the page does not say how it is opened")
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null"])
 async def test_other_pages_get_no_socket(served: str, origin: str) -> None:
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidStatus
 
     with pytest.raises(InvalidStatus):
-        async with connect(served.partition("/?")[0].replace("http", "ws") + "/ws", origin=origin):  # pyright: ignore[reportArgumentType]
+        async with connect(served.replace("http", "ws").replace("/#", "/ws/"), origin=origin):  # pyright: ignore[reportArgumentType]
             pass
 
 

@@ -1,15 +1,14 @@
 """`shardwise web`: the same app in a browser, each tab with an app of its own.
 
-Whoever opens the page acts as the person who started it: sessions, scenarios and files are theirs. So it opens by a
-link that holds a token, and stays open to that browser by a cookie; it is served to this machine alone unless that is
-asked for, and only pages of its own may speak to it.
+Whoever opens the app acts as the person who started it: sessions, scenarios and files are theirs. So it opens by a
+link that holds a token, which the page keeps where pages of other ports do not come to, as they do to cookies; it is
+served to this machine alone unless that is asked for, and only pages of its own may speak to it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import hmac
 import os
 import shlex
 import socket
@@ -17,7 +16,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from textual_serve.server import Server
@@ -28,8 +27,9 @@ from server.http.token import Guesses, is_same, token
 
 # The page that holds the app: ours, as the one of textual-serve loads a font from a third party.
 PAGE = Path(__file__).parents[1] / "web_page"
+SOCKET = "/ws"
 _EVERYWHERE = ("0.0.0.0", "::")
-# A page at another port of this machine is of the same site to a browser, which would send it the cookie in a frame.
+# In a frame of another page the clicks would be the person's.
 _HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     secret, _ = token(arguments.token_file)
     if not 1 <= arguments.tabs <= 1000:
         raise PlanError("--tabs", f"{arguments.tabs} is no number of tabs", ["1 to 1000"])
-    _serve(arguments.host, arguments.port, _command(arguments), Gate(shown, names, secret, arguments.tabs))
+    _serve(arguments.host, arguments.port, _command(arguments), shown, Gate(names, secret, arguments.tabs))
     return 0
 
 
@@ -67,44 +67,24 @@ def _command(arguments: argparse.Namespace) -> str:
 class Gate:
     """Who gets in: by the names that the server goes by, with the token, and while there is room for another tab."""
 
-    shown: str
     names: set[str]
     secret: str
     most_tabs: int
     open_tabs: int = 0
     guesses: Guesses = field(default_factory=Guesses)
 
-    @property
-    def cookie(self) -> str:
-        """Told apart by port, as browsers do not."""
-        return f"shardwise-{urlsplit(self.shown).port}"
-
-    @property
-    def pass_of_browser(self) -> str:
-        """What the cookie holds. Servers at other ports of this machine get it too, so it is not the token, which may
-        open more than this page."""
-        return hmac.digest(self.secret.encode(), self.shown.encode(), "sha256").hex()
-
-    def knows(self, asked: str | None, kept: str | None) -> bool:
-        """Whether a request shows the token in its address, else the cookie of one that did."""
-        return is_same(self.secret, asked) if asked else is_same(self.pass_of_browser, kept or "")
-
     async def pass_on(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """The page itself holds nothing of anybody's, and a file to download has an address that nobody guesses; the
+        app needs the token."""
         if not may_speak(request.host, request.headers.get("Origin"), self.names):
             raise web.HTTPForbidden(text="This page may not speak to Shardwise.")
-        asked = request.query.get("token")
-        kept = request.cookies.get(self.cookie)
-        if not self.knows(asked, kept):
-            if (asked or kept) and not await self.guesses.wrong(request.remote or ""):
+        if not request.path.startswith(SOCKET):
+            return await handler(request)
+        shown = request.match_info.get("token")
+        if not shown or not is_same(self.secret, shown):
+            if shown and not await self.guesses.wrong(request.remote or ""):
                 raise web.HTTPTooManyRequests(text="Too many wrong tokens.", headers={"Retry-After": "2"})
             raise web.HTTPForbidden(text="Open the link that 'shardwise web' printed: it holds the token.")
-        if asked and request.path == "/":
-            # The token does not stay in the address, where it would be seen and kept in the history.
-            answer = web.HTTPSeeOther("/")
-            answer.set_cookie(self.cookie, self.pass_of_browser, httponly=True, samesite="Strict", path="/")
-            raise answer
-        if request.path != "/ws":
-            return await handler(request)
         if self.open_tabs >= self.most_tabs:
             raise web.HTTPServiceUnavailable(text=f"{self.most_tabs} tabs are open; close one, or start with --tabs.")
         if not web.WebSocketResponse().can_prepare(request):
@@ -116,7 +96,7 @@ class Gate:
             self.open_tabs -= 1
 
 
-def _serve(host: str, port: int, command: str, gate: Gate) -> None:
+def _serve(host: str, port: int, command: str, shown: str, gate: Gate) -> None:
     try:
         # The server's own words of a port in use are a traceback.
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
@@ -132,6 +112,7 @@ def _serve(host: str, port: int, command: str, gate: Gate) -> None:
     class Ours(Server):
         async def _make_app(self) -> web.Application:
             app = await super()._make_app()
+            app.add_routes([web.get(f"{SOCKET}/{{token}}", self.handle_websocket)])
             app.middlewares.append(ours)
             app.on_response_prepare.append(_dress)
             return app
@@ -140,11 +121,12 @@ def _serve(host: str, port: int, command: str, gate: Gate) -> None:
             """Its log would hold what is typed."""
 
         async def on_startup(self, app: web.Application) -> None:
-            link = f"{gate.shown}/?token={gate.secret}"
+            # Behind '#' it is sent to nobody, and the page takes it out of the address.
+            link = f"{shown}/#{quote(gate.secret, safe='')}"
             print(f"shardwise: the app is at {link} (Ctrl+C ends it)", file=sys.stderr, flush=True)
 
     asyncio.set_event_loop(asyncio.new_event_loop())
-    Ours(command, host, port, title="Shardwise", public_url=gate.shown, templates_path=PAGE).serve()
+    Ours(command, host, port, title="Shardwise", public_url=shown, templates_path=PAGE).serve()
 
 
 async def _dress(_: web.Request, answer: web.StreamResponse) -> None:
