@@ -167,7 +167,8 @@ def fsdp(keys: Keys, findings: Findings, version: int | None = None) -> None:
     offload, checkpoints = take("offload_params"), take("activation_checkpointing")
     config = any(True for _ in keys.below("fsdp_config")) or any((reshard, strategy, offload, checkpoints))
     parts = words.value if words and isinstance(words.value, list) else str(words.value).split() if words else []
-    if not parts and not config and version_item is None:
+    if not parts and (words is not None or (not config and version_item is None)):
+        # Where `fsdp` itself is there and empty, its settings change nothing (transformers training_args.py).
         return
     origin = version_item or words or reshard or strategy or offload or checkpoints
     if origin is None:

@@ -176,14 +176,29 @@ def _memory(keys: Keys, findings: Findings) -> None:
         findings.put("workload.moe_capacity", True, factor)
 
 
+# Configs that MaxText comes with and that say nothing of a size or a batch (src/maxtext/configs).
+_SHIPPED = ("base.yml", "sft.yml", "gpu_smoke_test.yml")
+
+
 def read_command(start: Program, setting: ScriptSetting) -> str | None:
+    module = str(start.name.value).rpartition(".")[2]
+    if not re.search(r"train|sft|\.py$|^py$", module):
+        setting.findings.idle.append(f"{start.name.origin}: {module} is no training of MaxText's")
+        return None
+    if "sft" in module:
+        setting.findings.imply("workload.stage", "sft", start.name)
+    elif re.search(r"(^|_)(rl|grpo|dpo|distill)", module):
+        setting.findings.block("workload.stage", start.name, "is no stage of MaxText's that is read here")
     config = next((word for word in start.words if word.text.endswith(CONFIGS)), None)
     if config is not None and base_name(config.text) in setting.documents:
         over_config(config, start, setting)
         return None
     # base.yml, or another that is not given; the words say the rest.
     if config is not None and base_name(config.text) != "base.yml":
-        named_document(config.text, Item(setting.file, "command", config.text, config.line), setting)
+        named = Item(setting.file, "command", config.text, config.line)
+        named_document(config.text, named, setting)
+        if base_name(config.text) not in _SHIPPED:
+            setting.findings.block("workload", named, "is the config that the words stand on, and is not given")
     read(from_words(setting.file, start.words), setting.findings)
     return "MaxText command"
 

@@ -59,8 +59,7 @@ def over_config(config: Word, start: Program, setting: ScriptSetting) -> None:
         return
     keys, _ = options(setting.file, overrides(document, [word for word in start.words if word is not config]))
     for override in keys.items.values():
-        if override.key in document or start.kind == "llamafactory":
-            document.put(override.key, override.value, override.line)
+        document.put(override.key, override.value, override.line)
 
 
 def model_word(rest: Sequence[Word], setting: ScriptSetting) -> Item | None:

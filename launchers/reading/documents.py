@@ -19,6 +19,8 @@ _MOST_VALUES = 20_000
 _DEEPEST = 40
 _OPEN = 200
 _MERGE = "tag:yaml.org,2002:merge"
+# A variable of Jinja, of what somebody fills in before the run: it is as unknown as one of a shell.
+_FILLED_IN = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,13 @@ def _loader(name: str, text: str) -> Iterator[Any]:
         raise PlanError("files", f"{name} is not readable YAML: brackets are nested {_OPEN} deep and more")
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = yaml.SafeLoader(_FILLED_IN.sub(r"${\1}", text))
         yield loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, PlanError):
             raise
         if re.search(r"\{\{[^{}]*\}\}", text):
-            raise PlanError("files", f"{name} is a template; give what it makes (helm template)") from None
+            raise PlanError("files", f"{name} is a template; give what it makes (of a chart: helm template)") from None
         raise PlanError("files", f"{name} is not readable YAML: {_short(error)}") from None
     finally:
         if loader is not None:

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 
 from launchers.shell.lexer import UNKNOWN, Lexer, Token, TokenPart
-from launchers.shell.texts import cut, number, sliced
+from launchers.shell.texts import cut, number, sliced, swapped
 
 _LONGEST = 100_000
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -182,13 +182,18 @@ class Expansion(ABC):
         return [" ".join(values)]
 
     def _changed(self, text: str) -> list[str]:
-        """What bash makes of a variable: its length, one of its words, the other word where it is set (:+), or what is
-        left without a beginning or an end (#, ##, %, %%)."""
+        """What bash makes of a variable: its length, one of its words, the other word where it is set (:+), what is
+        left without a beginning or an end (#, ##, %, %%), or the text with one put in another's place (/, //)."""
         if part := re.fullmatch(rf"({NAME})?(?(1)\[)[@*](?(1)\]):([0-9]{{1,4}})(?::([0-9]{{1,4}}))?", text):
             # Without a name those that the script is given, of which the first is itself.
             values = self.variables.get(part[1] or "@", [] if part[1] is None else None)
             begin = int(part[2]) - (part[1] is None)
             return [UNKNOWN] if values is None else sliced(values, begin, part[3])
+        if swap := re.fullmatch(rf"({NAME})/(/?)((?:[^/\\]|\\.)+)(?:/(.*))?", text, re.DOTALL):
+            values = self.variables.get(swap[1])
+            if values is None or any(UNKNOWN in value for value in values):
+                return [UNKNOWN]
+            return [swapped(value, swap[3], swap[4] or "", every=bool(swap[2])) for value in values]
         match = re.fullmatch(rf"(#?)({NAME})(?:\[([@*]|[0-9]{{1,4}})\])?(?:(:?\+|##?|%%?)(.*))?", text, re.DOTALL)
         if not match:
             return [UNKNOWN]

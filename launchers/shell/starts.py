@@ -107,8 +107,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
                 return serving
             if rest and rest[0].text.rpartition("/")[2] == "run_train.sh" and set(environment) & set(_TITAN):
                 return [_run_train(rest, environment, setting)]
-            _refer_script(rest, environment, setting)
-            return []
+            return _given_on(rest, environment, setting)
         elif name == "srun":
             words = after_srun(words[1:], setting)
         elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
@@ -185,7 +184,10 @@ def _command_text(words: Sequence[Word]) -> int | None:
 
 def _contained(words: list[Word]) -> list[Word]:
     """What a container is told to run: a program, its image's own, or a command of one's own after an image."""
-    place = next((at for at, word in enumerate(words) if _is_program(word.text) and at), None)
+    # Behind an option stands its value, as in --name vllm.
+    values = {at + 1 for at, word in enumerate(words) if re.match(r"--?[a-z][a-z-]*$", word.text)}
+    values -= {at + 1 for at, word in enumerate(words) if word.text == "--entrypoint"}
+    place = next((at for at, word in enumerate(words) if _is_program(word.text) and at and at not in values), None)
     image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
     if place is not None:
         return _entered(words, place)
@@ -193,6 +195,9 @@ def _contained(words: list[Word]) -> list[Word]:
         begins, chosen = image_command(words[image].text, [word.text for word in words[image + 1 :]])
         return [*(Word(text, words[image].line) for text in begins), *words[image + 1 + chosen :]]
     own = next((at for at, word in enumerate(words) if re.search(r"\.sif$|^docker://", word.text)), None)
+    if own is None:
+        # An image by a path of one's own, and a script in it.
+        own = next((at - 1 for at, word in enumerate(words) if at and word.text.endswith((".sh", ".bash"))), None)
     return words[own + 1 :] if own is not None else []
 
 
@@ -247,6 +252,19 @@ def _refer_script(words: Sequence[Word], environment: Mapping[str, Word], settin
         setting.findings.refers.setdefault(path, f"{item.origin}: what it starts")
         variables = {name: word.text for name, word in environment.items() if word.known}
         setting.handed.setdefault(path.rpartition("/")[2], variables)
+
+
+def _given_on(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
+    """What a script starts: where it is not given, the source that stands behind it (launch.sh train.py --lr 1)."""
+    name = words[0].text.rpartition("/")[2] if words else ""
+    known = any(path.rpartition("/")[2] == name for path in setting.scripts)
+    if known or len(words) < 2 or not words[1].text.endswith(".py"):
+        _refer_script(words, environment, setting)
+        return []
+    setting.findings.warn(
+        f"{setting.file}:{words[0].line} {name}: is not given, and taken to run {words[1].text.rpartition('/')[2]}"
+    )
+    return _script(words[1], list(words[2:]), environment, setting)
 
 
 def _serving(words: Sequence[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
@@ -316,8 +334,13 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     has = {word.text.partition("=")[0] for word in rest}
     if kind := next((kind for kind, needed in _BY_WORDS.items() if needed <= has), None):
         return [Program(kind, rest, item, environment)]
+    # Forks of Megatron have underscores (epfLLM Megatron-LLM); micro_batch_size alone is in scripts of one's own, too.
     dashed = {name.replace("_", "-") for name in has}
-    if dashed & {"--tensor-model-parallel-size", "--micro-batch-size"} or {"--num-layers", "--hidden-size"} <= dashed:
+    if (
+        "--micro-batch-size" in has
+        or "--tensor-model-parallel-size" in dashed
+        or {"--num-layers", "--hidden-size"} <= dashed
+    ):
         return [Program("megatron", rest, item, environment)]
     stem = re.sub(r"\.py$", "", text.rpartition("/")[2])
     if "open_instruct/" in text:

@@ -34,8 +34,15 @@ def cut(value: str, mark: str, pattern: str) -> str:
     return value[len(gone) :] if mark[0] == "#" else value[: len(value) - len(gone)]
 
 
+def swapped(value: str, pattern: str, put: str, every: bool) -> str:
+    """With `put` in the place of a text, the first or every one; of patterns nothing is known."""
+    if re.search(r"[\[\]*?#%$`\\\"']", pattern + put):
+        return UNKNOWN
+    return value.replace(pattern, put, -1 if every else 1)
+
+
 def told(words: Sequence[str]) -> str:
-    """What seq, echo, printf and basename print of known words; of all other commands nothing is known."""
+    """What seq, echo, printf, which and basename print of known words; of all other commands nothing is known."""
     name, *rest = words or [""]
     if name == "seq":
         return _sequence(rest)
@@ -45,6 +52,9 @@ def told(words: Sequence[str]) -> str:
         return " ".join(rest[1:] if rest[:1] in (["-n"], ["-e"]) else rest)
     if name == "printf" and len(rest) > 1 and rest[0] in ("%s", "%s\\n", "%d", "%d\\n"):
         return ("\n" if rest[0].endswith("n") else "").join(rest[1:])
+    if name == "which" or (name == "command" and rest[:1] == ["-v"]):
+        # Where a program is: its own name says as much.
+        return rest[-1] if rest else UNKNOWN
     if name == "basename" and 0 < len(rest) < 3:
         return rest[0].rstrip("/").rpartition("/")[2].removesuffix(rest[1] if len(rest) > 1 else "")
     return UNKNOWN

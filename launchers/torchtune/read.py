@@ -52,7 +52,9 @@ def read(keys: Keys, findings: Findings, recipe: Item | None = None) -> None:
     _model(keys, findings, builder)
     _stage(keys, findings, recipe)
     _method(keys, findings, builder)
-    findings.whole("workload.seq_len", keys.take("tokenizer.max_seq_len"))
+    # Before torchtune 0.3 the data set cut its rows itself.
+    for key in ("tokenizer.max_seq_len", "dataset.max_seq_len"):
+        findings.whole("workload.seq_len", keys.take(key))
     findings.whole("workload.micro_batch", keys.take("batch_size"))
     findings.whole("accumulation", keys.take("gradient_accumulation_steps"))
     findings.default("accumulation", 1, "gradient_accumulation_steps is 1 unless given")

@@ -32,7 +32,7 @@ def read(keys: Keys, findings: Findings) -> None:
             continue
         own = words["adapters"] if re.search(r"lora|peft|adapter", section) else words["names"]
         known = own.get(leaf, words["names"].get(leaf, leaf))
-        if leaf in ("name", "id") and re.search(r"(^|\.)model$", section):
+        if leaf in ("name", "id", "name_or_path") and re.search(r"(^|\.)model$", section):
             known = "model_name_or_path"
         if known in flat.items and flat.look(known) != item.value:
             findings.leave(item, f"another section says {known}")

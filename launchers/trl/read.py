@@ -115,6 +115,11 @@ def _stage(keys: Keys, findings: Findings, script: Item | None, is_trl: bool, ow
             findings.imply("workload.stage", *named)
         elif own is not None and _is_named(own, _OF_NO_STAGE):
             findings.block("workload.stage", own, "trains what no stage of a Plan is, by its name")
+        elif "max_completion_length" in keys:
+            item = keys.items["max_completion_length"]
+            findings.block(
+                "workload.stage", item, "is of GRPO, RLOO and others; give stage, or the command that runs it"
+            )
         else:
             findings.default("workload.stage", "sft", "nothing in the file is of another stage")
         return
@@ -177,6 +182,11 @@ def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool
         for name in ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_task_type"):
             if (item := keys.take(name)) is not None:
                 findings.leave(item, "has no effect without use_peft")
+        if packs := next((item for item in (four, eight) if is_set(item)), None):
+            why = (
+                "packs weights, which do not train by themselves, and nothing says adapters (use_peft; --method qlora)"
+            )
+            findings.block("workload.method", packs, why)
         findings.default("workload.method", "full", "use_peft is not set")
         return
     if is_set(eight) and eight:

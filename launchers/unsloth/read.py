@@ -17,7 +17,7 @@ from launchers.python.loops import gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
 from launchers.python.values import BF16, SPREAD, arguments_of, called, taken
-from launchers.reading.commands import base_name
+from launchers.reading.commands import base_name, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
 from launchers.shell.options import options, plain
@@ -138,6 +138,10 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     if kind is None and _ROWS_OF_A_DEVICE in keys:
         # What parses the Trainer's arguments is imported.
         return trl.COMMANDS["trainer"](start, setting)
+    config = next((word for word in rest if base_name(word.text) in setting.documents), None)
+    if kind is None and config is not None:
+        # A program of one's own that starts another one on its config.
+        over_config(config, start, setting)
     return kind
 
 

@@ -213,16 +213,16 @@ def _room(whole: Mapping[str, Any]) -> str:
 
 
 def _has_room(whole: Mapping[str, Any]) -> bool:
-    """Whether it fits where rows are short."""
-    return _with_short_rows(whole).fits is True
+    """Whether it may fit where rows are short."""
+    figures = _with_short_rows(whole)
+    return (figures.low_bytes or 0.0) <= (figures.capacity_bytes or math.inf)
 
 
 def _never_fits(rows: Sequence[Either], whole: Mapping[str, Any]) -> bool:
     """Whether short rows are over at the least that they take, where the length of rows is all that is open."""
     if any(row.field != "workload.seq_len" for row in rows):
         return False
-    figures = _with_short_rows(whole)
-    return (figures.low_bytes or 0.0) > (figures.capacity_bytes or math.inf)
+    return not _has_room(whole)
 
 
 def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
