@@ -21,6 +21,8 @@ _OF_20B = 50277
 _VOCABULARY_SIZES = (32000, 262144)
 _ROWS = ("train_batch_size", "train_micro_batch_size_per_gpu")
 _ON_ENGINE = ("te_mha", "te_layernorm_mlp", "te_columnparallel", "te_rowparallel")
+# Of its sinusoidal and relative positions nothing is kept that weighs.
+_POSITIONS = {"learned": "learned", "alibi": "alibi", "none": "none"}
 _GATED = ("swiglu", "geglu", "reglu", "liglu", "bilinear")
 # Layers of an attention_config that are attention (neox_args.py ATTENTION_TYPE_CHOICES).
 _ATTENTION = {"global", "local", "flash", "sparse_fixed", "sparse_variable", "bigbird", "bslongformer"}
@@ -135,7 +137,7 @@ def _fields(keys: Keys, depth: int, hidden: int, heads: int) -> dict[str, Any]:
         "mlp_bias": not is_llama and keys.look("use_bias_in_mlp") is not False,
         "attention_bias": has_bias,
         "attention_qkv_bias": has_bias,
-        "position_embedding": "learned" if keys.look("pos_emb") in (None, "learned") else "rope",
+        "position_embedding": _POSITIONS.get(keys.look("pos_emb") or "learned", "rope"),
         "tie_word_embeddings": not is_set(keys.items.get("no_weight_tying")),
     }
 

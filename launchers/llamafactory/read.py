@@ -74,6 +74,9 @@ def read(keys: Keys, findings: Findings) -> None:
     findings.truth("workload.packing", packing)
     pretrains = findings.values.get("workload.stage") == "pretrain"
     findings.default("workload.packing", pretrains, "packing is on for pretraining and off for the rest unless given")
+    if is_set(unsloth := keys.items.get("use_unsloth")) and unsloth and any(True for _ in keys.below("deepspeed")):
+        # hparams/parser.py: "Unsloth is incompatible with DeepSpeed ZeRO-3."
+        findings.block("layout.zero_stage", unsloth, "does not start with ZeRO-3; leave one of the two away")
     hf.deepspeed(keys, findings)
     hf.fsdp(keys, findings)
     # Of 360-LLaMA-Factory, a fork (README.md, sequence_parallel_size).

@@ -398,7 +398,7 @@ def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Map
         "mlp_bias": biased,
         "attention_bias": biased,
         "attention_qkv_bias": biased or switches.get("add_qkv_bias", False),
-        "position_embedding": "learned" if kind == "learned_absolute" else "rope",
+        "position_embedding": {"learned_absolute": "learned", "alibi": "alibi", "none": "none"}.get(str(kind), "rope"),
         "tie_word_embeddings": not switches.get("untie_embeddings_and_output_weights", False),
     }
     if switches.get("qk_layernorm"):

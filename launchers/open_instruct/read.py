@@ -21,6 +21,11 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     if stage in ("grpo", "ppo"):
         findings.put("workload.stage", stage, start.name)
         _reinforced(keys, findings)
+    elif stage is None and not any(name in keys for name in ("learning_rate", "per_device_train_batch_size")):
+        findings.idle.append(f"{start.name.origin}: {start.name.value} trains nothing, by its words")
+    elif stage is None and "do_train" in keys:
+        # Its first trainer, which was the Trainer's.
+        return trl.read_trainer(start, setting)
     elif stage is None:
         findings.block("workload.stage", start.name, "is no trainer of open-instruct that is known here")
         leave_rest(keys, findings, "open_instruct", "trl", "hf")

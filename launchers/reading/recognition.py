@@ -16,6 +16,7 @@ WHAT_HELPS = (
 )
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".sbatch", ".slurm", ".bash", ".pbs")
+_VALUES = re.compile(r"values([.-].*)?\.ya?ml$")
 _COMMAND = re.compile(
     r"([A-Z_][A-Z0-9_]*=\S* +)*"
     r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set|"
@@ -57,7 +58,11 @@ def config(name: str, text: str) -> tuple[Format, Keys] | None:
         best, form = max(scores, key=lambda row: row[0])
         if best > 0:
             return form, keys
-        errors.append(PlanError("files", f"{name} is of no format that is read here", WHAT_HELPS))
+        if _VALUES.match(name) or "image.repository" in keys:
+            why = "holds the values of a Helm chart; give what the chart makes of them (helm template)"
+            errors.append(PlanError("files", f"{name} {why}"))
+        else:
+            errors.append(PlanError("files", f"{name} is of no format that is read here", WHAT_HELPS))
         break
     if name.endswith(_CONFIGS):
         raise errors[-1]

@@ -108,6 +108,10 @@ class _Reader(Expansion):
         self.cases: list[OpenCase] = []
         self.tested = False
         """Whether the statement decides about the next one."""
+        self.joined = ""
+        """What joins it to the one before it: && or ||."""
+        self.condition: str | None = None
+        """The keyword whose condition is being read."""
 
     @property
     def _conditional_outside(self) -> bool:
@@ -178,7 +182,10 @@ class _Reader(Expansion):
                 if not self._chooses(statement, token.operator):
                     self._statement(statement)
                     self._chooses(None, token.operator)
-                self.after_test = self.tested
+                self.after_test, self.joined = self.tested, token.operator
+                if self.condition and token.operator in ("(", ")"):
+                    # Tests in brackets.
+                    self.branches[-1], self.condition = None, None
                 if token.operator not in ("|", "|&"):
                     self.piped, self.piped_from = None, set()
                 statement = []
@@ -230,13 +237,18 @@ class _Reader(Expansion):
         rest = self._after_keywords(tokens)
         if rest is None:
             return
+        if rest and self.condition and self.joined in ("&&", "||"):
+            self.branches[-1] = self._joined_test(self.branches[-1], tokens)
         if not rest or rest[0].plain in ("[", "[["):
-            if self.tested and self.branches:
-                # A condition of several tests.
-                self.branches[-1] = None
             return
         if not self._skipped:
             self._command(rest)
+
+    def _joined_test(self, before: bool | None, tokens: list[Token]) -> bool | None:
+        """What a condition of several tests comes to, `before` being that of those before this one."""
+        if before is None or before is (self.joined == "||"):
+            return before
+        return self._test(tokens) if self.condition in ("if", "elif") else None
 
     def _after_keywords(self, tokens: list[Token]) -> list[Token] | None:
         """Opens and closes branches by the keywords that a statement begins with; what comes after them, None after the
@@ -256,9 +268,12 @@ class _Reader(Expansion):
                 before = self.branches[-1]
                 self.branches[-1] = None if before is None else not before
                 if word == "elif":
+                    self.condition = word
                     self.branches[-1] = self._test(tokens[1:]) if before is False else None if before is None else False
             elif word not in _MIDDLE:
                 break
+            elif word in ("then", "do"):
+                self.condition = None
             tokens = tokens[1:]
         return tokens
 
@@ -273,6 +288,7 @@ class _Reader(Expansion):
 
     def _open(self, word: str, tokens: list[Token]) -> None:
         taken = self._test(tokens[1:]) if word in ("if", "while") and not self._skipped else None
+        self.condition = word if word in ("if", "while", "until") else None
         if word == "while":
             # One that goes through the script's own arguments has none to go through.
             taken = False if taken is False or (len(tokens) > 1 and tokens[1].plain == "getopts") else None

@@ -110,7 +110,7 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
             return _given_on(rest, environment, setting)
         elif name == "srun":
             words = after_srun(words[1:], setting)
-        elif name in ("apptainer", "singularity", "docker", "podman", "enroot"):
+        elif re.fullmatch(r"(apptainer|singularity|docker|podman|enroot)(_wrapper)?", name):
             inside = _contained(words)
             environment |= _handed_in(words[: len(words) - len(inside)], setting)
             words = inside

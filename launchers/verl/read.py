@@ -206,9 +206,14 @@ def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
     else:
         findings.whole("workload.micro_batch", micro)
     keys.take("data.train_batch_size")
+    hybrid, share = keys.take("actor_rollout_ref.hybrid_engine"), keys.take(f"{_ROLLOUT}.gpu_memory_utilization")
+    if hybrid is not None and as_truth(hybrid.value) is False:
+        # Its asynchronous trainers (rollout.nnodes): trainer.nnodes are those that train.
+        findings.put("workload.rollout", "separate", hybrid)
+        return
     if not findings.has("workload.rollout"):
         findings.put("workload.rollout", "colocated", Item(keys.file, _ROLLOUT, "an engine on the same devices"))
-    findings.number("workload.engine_share", keys.take(f"{_ROLLOUT}.gpu_memory_utilization"))
+    findings.number("workload.engine_share", share)
 
 
 def _replicas(keys: Keys) -> int | None:

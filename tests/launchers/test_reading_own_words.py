@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from estimator.errors import PlanError
 from launchers.reading.sets import read
 from planner.files.importing import imported
 
@@ -112,3 +113,67 @@ def test_settings_of_fsdp_change_nothing_where_it_is_off():
     text = "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 1\nfsdp: {}\nfsdp_config:\n  xla: false\n"
     assert "layout.zero_stage" not in read({"a.yaml": text.format("[]")}).blocked
     assert read({"a.yaml": text.format("full_shard")}).plan["layout"]["zero_stage"] == 3
+
+
+@pytest.mark.parametrize(
+    ("condition", "taken"),
+    [
+        ('[[ "$A" == x ]] || [[ "$B" == y ]]', True),
+        ('[[ "$A" == y ]] || [[ "$B" == y ]]', True),
+        ('[[ "$A" == y ]] || [[ "$B" == x ]]', False),
+        ('[[ "$A" == x ]] && [[ "$B" == x ]]', False),
+        ('[[ "$A" == x ]] && [ $B = y ]', True),
+        ('[[ "$A" == x ]] && [ $C = y ]', None),
+        ('[[ "$A" == x ]] && ! [[ "$B" == y ]]', None),
+        ('[[ "$A" == x ]] && ([[ "$B" == x ]] || [[ "$B" == z ]])', None),
+        ('[[ "$A" == x ]] && grep -q a b', None),
+    ],
+)
+def test_conditions_of_several_tests_are_decided(condition: str, taken: bool | None):
+    text = f"A=x\nB=y\nN=8\nif {condition}; then\n  N=9\nfi\ntorchrun pretrain_gpt.py {_MEGATRON} --train-iters $N\n"
+    assert read({"a.sh": text}).plan["workload"].get("steps") == {True: 9, False: 8, None: None}[taken]
+
+
+def test_engines_beside_verls_training_are_on_devices_of_their_own():
+    words = (
+        "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.actor.ppo_mini_batch_size=32 trainer.nnodes=2 "
+        "trainer.n_gpus_per_node=8 actor_rollout_ref.rollout.n=8 algorithm.adv_estimator=grpo"
+    )
+    asynchronous = "actor_rollout_ref.hybrid_engine=False rollout.nnodes=2 rollout.n_gpus_per_node=8"
+    for more, rollout in ("", "colocated"), (asynchronous, "separate"):
+        found = read({"a.sh": f"python -m verl.trainer.main_ppo {words} {more}\n"})
+        assert (found.plan["workload"]["rollout"], found.plan["cluster"]["count"]) == (rollout, 16)
+
+
+@pytest.mark.parametrize(("kind", "precision"), [('"type": "bfloat16", ', "bf16"), ("", "fp16")])
+def test_the_half_of_gpt_neox_is_the_type_that_it_names(kind: str, precision: str):
+    text = '"num-layers": 12, "hidden-size": 768, "num-attention-heads": 12, "seq-length": 2048, "pos-emb": "alibi"'
+    config = f'{{{text}, "train_micro_batch_size_per_gpu": 4, "fp16": {{{kind}"enabled": true}}}}'
+    found = read({"small.yml": config})
+    assert found.plan["workload"]["precision"] == precision
+    assert found.plan["model"]["position_embedding"] == "alibi"
+
+
+def test_unsloth_under_deepspeed_is_asked_about():
+    config = "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: full\ndeepspeed: ds_z3.json\n"
+    zero = {"ds_z3.json": '{"zero_optimization": {"stage": 3}}'}
+    assert "layout.zero_stage" not in read({"a.yaml": config, **zero}).blocked
+    assert "layout.zero_stage" in read({"a.yaml": f"{config}use_unsloth: true\n", **zero}).blocked
+
+
+def test_merging_after_a_training_of_open_instruct_is_no_training():
+    train = (
+        "accelerate launch open_instruct/dpo_tune.py --model_name_or_path Qwen/Qwen3-8B --use_lora --use_qlora "
+        "--learning_rate 1e-4 --max_seq_length 1024 --per_device_train_batch_size 1\n"
+    )
+    merge = "python open_instruct/merge_lora.py --base_model_name_or_path Qwen/Qwen3-8B --qlora\n"
+    found = read({"a.sh": train + merge})
+    assert found.plan["workload"]["method"] == "qlora"
+    assert "workload.stage" not in found.blocked
+
+
+@pytest.mark.parametrize(("name", "text"), [("values-a.yaml", "vllm:\n  model: x\n"),
+                                            ("a.yaml", "image:\n  repository: vllm/vllm-openai\n")])  # fmt: skip
+def test_values_of_a_chart_say_what_to_give(name: str, text: str):
+    with pytest.raises(PlanError, match="helm template"):
+        imported({name: text}, {})
