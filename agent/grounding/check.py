@@ -15,6 +15,8 @@ from agent.grounding.figures import Figure, figures_in
 from agent.grounding.origins import origins, parts
 
 _ROW = re.compile(r"^\|\s*(?P<name>[A-Za-z][\w &-]*)\|[^\n]*\|$", re.MULTILINE)
+# 'Half the memory' is a part and a multiple of what it is compared with.
+_ALSO = {"fraction": ("ratio",), "ratio": ("fraction",)}
 
 
 def ungrounded(text: str, results: Iterable[Mapping[str, Any]], words: Iterable[str]) -> list[Figure]:
@@ -73,7 +75,7 @@ def _has_origin(figure: Figure, known: Mapping[str, list[float]]) -> bool:
         # A count is exact: rounding is allowed only where digits were visibly dropped (1.2M, 8.03 billion, 12,000).
         exact = figure.value == int(figure.value) and figure.slack == 0.5
         tolerance = 1e-6 if exact and figure.value < 1000 else tolerance
-    if _among(known.get(figure.kind, ()), figure.value, tolerance):
+    if any(_among(known.get(kind, ()), figure.value, tolerance) for kind in (figure.kind, *_ALSO.get(figure.kind, ()))):
         return True
     if figure.kind == "count" and figure.value < 1 and _among(known.get("fraction", ()), figure.value, figure.slack):
         return True

@@ -11,18 +11,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.grounding.multiples import is_multiple
 from agent.grounding.spelled import Spelled, spelled, spelled_elsewhere
 from agent.grounding.tongues import in_english
-from agent.grounding.units import SCALE, SCALES, UNIT, UNITS
+from agent.grounding.units import FILLER, MEASURES, MONEY, SCALE, SCALES, TIMES, UNIT, UNITS
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 # A letter that would go on with a unit; Chinese and Japanese write none between words.
 _LETTER = r"[^\W\u3040-\u30ff\u4e00-\u9fff]"
 _TAIL = (
-    rf"(?:[\s-]?(?:(?P<unit>{UNIT})(?!{_LETTER}|/)|(?P<scale>{SCALE})"
+    rf"(?:{FILLER}[\s-]?(?:(?P<unit>{UNIT})(?!{_LETTER}|/)|(?P<scale>{SCALE})"
     rf"(?!{_LETTER})(?:\s?(?P<unit2>{UNIT})(?!{_LETTER}|/))?))?"
 )
-_FIGURE = re.compile(rf"(?P<money>\$\s?)?(?P<number>{_NUMBER}){_TAIL}", re.IGNORECASE)
+_FIGURE = re.compile(rf"(?P<money>[$€£¥]\s?)?(?P<number>{_NUMBER}){_TAIL}", re.IGNORECASE)
 # '58.0–66.3 GiB', '65.2 of 79.1 GiB': the first has the unit of the second.
 _RANGE = re.compile(
     rf"(?P<first>{_NUMBER})(?=\s?(?:–|-|/|to|(?:out )?of|bis|von|à|sur|a|de)\s?(?:{_NUMBER})\s?"
@@ -32,7 +33,7 @@ _RANGE = re.compile(
 # '61.2 GiB (58.0–66.3)': both ends have the unit of the figure before.
 _INTERVAL = re.compile(rf"\((?P<low>\$?(?:{_NUMBER}))\s?–\s?(?P<high>{_NUMBER})\)")
 # Words that start with a letter take the digits joined to them along: names, versions, ZeRO-3, fp8, file names.
-_NAME = re.compile(r"(?<![\w$])[A-Za-z_][\w]*(?:[-./_:+][\w]+)*")
+_NAME = re.compile(r"(?<![\w$€£¥])[A-Za-z_][\w]*(?:[-./_:+][\w]+)*")
 # A word without digits, and a number joined to it that a unit or a decimal point tells from the end of a name.
 _GLUED = re.compile(
     rf"(?:(?:[A-Za-z_]+[-./_:+])*[A-Za-z_]+?[-_.:+]?)(?P<figure>{_NUMBER})(?P<unit>{UNIT})?\Z", re.IGNORECASE
@@ -80,7 +81,7 @@ def figures_in(text: str) -> Iterator[Figure]:
         if start > 0 and blanked[start - 1] in "._" and not match["money"]:
             continue
         if match.start() not in ends:
-            last = _unit(match) or ranges.get(start)
+            last = _unit(match) or ranges.get(start) or (TIMES if is_multiple(printed, start, match.end()) else None)
         yield _figure(match, last, printed)
 
 
@@ -104,22 +105,20 @@ def _is_measured(glued: re.Match[str]) -> bool:
 
 
 def _in_words(word: Spelled, printed: str) -> Figure:
-    kind, factor = UNITS[word.unit.lower()] if word.unit else ("count", 1.0)
-    if word.share:
-        kind, factor = "fraction", 1.0
+    kind, factor = MEASURES[word.unit.lower()] if word.unit else ("count", 1.0)
     return Figure(
         printed[word.start : word.end].strip(), kind, word.value * factor, word.slack * factor, word.start, word.end
     )
 
 
 def _unit(match: re.Match[str]) -> str | None:
-    return "usd" if match["money"] else match["unit"] or match["unit2"]
+    return MONEY[match["money"].strip()] if match["money"] else match["unit"] or match["unit2"]
 
 
 def _figure(match: re.Match[str], unit: str | None, printed: str) -> Figure:
     digits = match["number"].replace(",", "")
     scale = SCALES[match["scale"].lower()] if match["scale"] else 1.0
-    kind, factor = UNITS[unit.lower()] if unit else ("count", 1.0)
+    kind, factor = MEASURES[unit.lower()] if unit else ("count", 1.0)
     step = 10.0 ** -len(digits.partition(".")[2].partition("e")[0]) if "." in digits else _whole_step(digits)
     factor *= scale
     value, text = min(float(digits), _LARGEST) * factor, printed[match.start() : match.end()].strip()

@@ -11,12 +11,14 @@ from typing import Any
 
 from agent.grounding.figures import bounded, figures_in
 from agent.grounding.spelled import spelled
+from agent.grounding.units import UNITS
 from knowledge.figures import length_in_tokens
 from pages.results.limits import HELD
 
 # Kinds: bytes, seconds, usd, fraction, rate (1/s), bytes_per_s, count (anything without a unit), and single units by
 # name.
 _HOUR_S, _DAY_S = 3600.0, 86400.0
+_SPANS = {name: UNITS[name][1] for name in ("minutes", "days", "months", "years")}
 # Parts of results that no answer tells figures of: they would lend theirs to wrong ones.
 _NEVER_TOLD = frozenset({"plots", "pareto"})
 _RATES = ("tokens_per_s", "samples_per_s", "replica_limit")
@@ -42,6 +44,7 @@ _NEIGHBOURS = ("before", "after")
 _APART = ("tokens_per_s", "step_s", "usd", "usd_per_million_tokens", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
 # Parts of memory whose share of what clients take is told beside what is kept free for them.
 _OF_CLIENTS = {"kv_cache": ("clients_cache_bytes", "clients_bytes")}
+_RATIOS = frozenset({"ratio", "slowdown", "speedup", "speedup_low", "speedup_high"})
 _SHARES = frozenset({"gain", "efficiency", "scaling_efficiency", "reserved_discount", "utilisation"})
 _OWN_UNITS = {
     **dict.fromkeys(("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"), ("kwh", 1.0)),
@@ -78,7 +81,7 @@ def in_text(text: str) -> tuple[Origin, ...]:
     figures = (Origin(figure.kind, figure.value) for figure in figures_in(text))
     bare = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
     # A small number in words counts things here, as whoever says "two nodes" may be told of 2.
-    small = (Origin("count", each.value) for each in spelled(text, 0.0) if not each.unit and not each.share)
+    small = (Origin("count", each.value) for each in spelled(text, 0.0) if not each.unit)
     return (*figures, *small, *(Origin("count", float(number.replace(",", ""))) for number in bare))
 
 
@@ -162,11 +165,8 @@ def _size_or_time(value: float, key: str, path: tuple[str, ...]) -> Sequence[Ori
         return [Origin("device_hours", value), Origin("count", value)]
     if "hours" in key or key.endswith("_h"):
         return [Origin("seconds", value * _HOUR_S), Origin("count", value)]
-    if key.endswith("_days"):
-        return [Origin("seconds", value * _DAY_S), Origin("count", value)]
-    if key.endswith("_minutes"):
-        return [Origin("seconds", value * 60.0), Origin("count", value)]
-    return ()
+    span = next((span for name, span in _SPANS.items() if name in key.split("_")), None)
+    return () if span is None else [Origin("seconds", value * span), Origin("count", value)]
 
 
 def _share_or_own_unit(value: float, key: str, path: tuple[str, ...]) -> Sequence[Origin]:
@@ -178,15 +178,24 @@ def _share_or_own_unit(value: float, key: str, path: tuple[str, ...]) -> Sequenc
     if key in ("mfu", "hfu", "spread"):
         return [Origin("fraction", value)]
     if key in _SHARES or key.startswith(("mfu_", "measured_mfu_")):
-        return [Origin("fraction", value), Origin("count", value)]
-    if key in ("ratio", "slowdown"):
-        return [Origin("fraction", abs(value - 1)), Origin("count", value)]
+        return [
+            Origin("fraction", value),
+            Origin("count", value),
+            *([Origin("ratio", 1 + value)] if key == "gain" else []),
+        ]
+    if key in _RATIOS:
+        return _apart_by(value)
     if "tflops" in key or "peak_tflops" in path:
         return [Origin("tflops", value), Origin("count", value)]
     if key not in _OWN_UNITS:
         return ()
     unit, size = _OWN_UNITS[key]
     return [Origin(unit, value * size)]
+
+
+def _apart_by(ratio: float) -> Sequence[Origin]:
+    """What a figure is to another, however it is said: 1.5 x, 50 % more, as a number alone."""
+    return [Origin("ratio", ratio), Origin("fraction", abs(ratio - 1)), Origin("count", ratio)]
 
 
 def _plain(value: float) -> Sequence[Origin]:
@@ -241,11 +250,10 @@ def _listed(result: Mapping[str, Any]) -> Iterator[Origin]:
                 yield from (Origin("count", float(true)), Origin("count", float(len(rows) - true)))
             for value, limit in ([row.get(name) for name in _LIMITED] for row in rows):
                 if value and limit:
-                    yield from (Origin("count", value / limit), Origin("fraction", abs(value / limit - 1)))
+                    yield from _apart_by(value / limit)
             for before, after in ([row.get(name) or {} for name in _NEIGHBOURS] for row in rows):
                 ratios = [after[name] / before[name] for name in after if after[name] and before.get(name)]
-                yield from (Origin("fraction", abs(ratio - 1)) for ratio in ratios)
-                yield from (Origin("count", ratio) for ratio in ratios)
+                yield from (origin for ratio in ratios for origin in _apart_by(ratio))
 
 
 def _apart(result: Mapping[str, Any]) -> Iterator[Origin]:
@@ -256,7 +264,7 @@ def _apart(result: Mapping[str, Any]) -> Iterator[Origin]:
             values = [value for row in listed if isinstance(value := row.get(name), int | float) and value]
             ratios = {value / base for value in values for base in (values[0], min(values)) if value != base}
             for ratio in ratios:
-                yield from (Origin("count", ratio), Origin("fraction", abs(ratio - 1)))
+                yield from _apart_by(ratio)
 
 
 def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:
@@ -273,7 +281,7 @@ def _between(results: list[Mapping[str, Any]]) -> Iterator[Origin]:
             for other in values:
                 if first != other and other:
                     yield from _number(abs(first - other), path)
-                    yield from (Origin("count", first / other), Origin("fraction", abs(first / other - 1)))
+                    yield from _apart_by(first / other)
 
 
 def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:

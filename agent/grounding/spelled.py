@@ -1,4 +1,4 @@
-"""Numbers written in words: "forty-two gigabytes", "two and a half days", "a third of the memory", "1/2 day"."""
+"""Numbers written in words: "forty-two gigabytes", "two and a half days", "a third of the memory", "twice as fast"."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.grounding import tongues
-from agent.grounding.units import UNIT
+from agent.grounding import multiples, tongues
+from agent.grounding.units import FILLER, SHARE, TIMES, UNIT, UNITS
 
 _ONES = {
     "zero": 0.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "eight": 8.0,
@@ -24,6 +24,14 @@ _SIGNS = {"½": 1 / 2, "¼": 1 / 4, "¾": 3 / 4, "⅓": 1 / 3, "⅔": 2 / 3}
 _DOZEN = 12.0
 # Smaller ones count things in ordinary prose ("one of the two"); with a unit every number is a figure.
 _LEAST_COUNT = 11.0
+# Of what is planned each number is a figure, but for what was spoken of before ('the two nodes').
+_COUNTED = re.compile(
+    r"\s+(?:\w+\s+)?(?:gpu|card|device|accelerator|node|machine|server|host|replica|instance|epoch|step|user|client|"
+    r"request)s\b",
+    re.IGNORECASE,
+)
+_DEFINITE = re.compile(r"\b(?:the|these|those|both|first|last|next|other|between)\s+\Z", re.IGNORECASE)
+_NEAR = 12
 
 _ONE = "|".join([*_ONES, *_TENS, *_MANY, "dozen"])
 _FIRST = "|".join([*_ONES, *_TENS, "dozen"])
@@ -33,14 +41,20 @@ _WHOLE = (
     rf"(?:(?:[\s-]+(?:and\s+)?)(?:{_ONE}))*(?:\s+point(?:\s+(?:{_ONE}))+)?"
 )
 _SHARE = rf"(?:(?:an?|one|two|three|four)[\s-]+)?(?:{_PART})s?\b|[{''.join(_SIGNS)}]|\d{{1,3}}/\d{{1,3}}(?![\d/])"
-_AFTER_REST, _AFTER_SHARE, _AFTER_NUMBER = (
-    rf"[\s-]*(?P<unit_{name}>{UNIT})(?![\w/])" for name in ("rest", "share", "number")
+_AFTER_REST, _AFTER_SHARE, _AFTER_MANY, _AFTER_NUMBER = (
+    rf"{FILLER}[\s-]*(?P<unit_{name}>{UNIT})(?![\w/])" for name in ("rest", "share", "many", "number")
 )
+_SPANS = "|".join(unit for unit, (kind, size) in UNITS.items() if kind == "seconds" and size >= 60 and unit.isascii())
 _SPELLED = re.compile(
     rf"(?<![\w/.-])(?:"
     rf"(?P<whole>{_WHOLE}|\d{{1,4}})\s*(?:and\s+)?(?:an?\s+)?"
-    rf"(?P<rest>half|quarter|third|\d/\d|[{''.join(_SIGNS)}])(?![\w-]){_AFTER_REST}"
-    rf"|(?P<share>{_SHARE})(?:(?:\s+of)?\s+an?|\s+of)?{_AFTER_SHARE}"
+    rf"(?P<rest>half|quarter|third|\d/\d|[{''.join(_SIGNS)}])(?![\w-])(?:{_AFTER_REST}|(?P<rest_times>\s+times{multiples.THAN}))"
+    rf"|(?P<times>{multiples.times_as(_WHOLE)})|(?P<adverb>{multiples.ADVERB})|(?P<verb>{multiples.VERB})"
+    rf"|(?P<magnitude>(?:(?:an?|one|two|three|four)\s+)?{multiples.MAGNITUDE})"
+    rf"|(?P<share_of_many>{_SHARE})\s+an?\s+(?P<many>{'|'.join([*_MANY, 'dozen'])})\b(?:{_AFTER_MANY})?"
+    rf"|(?P<share>{_SHARE})(?:(?:\s+of)?\s+an?\b|\s+of)?{_AFTER_SHARE}"
+    rf"|(?P<less>{multiples.less_by(_SHARE)})"
+    rf"|(?P<some>{_FIRST})\s+(?:in|of|out\s+of)\s+(?P<all>{_FIRST})\b(?![\s-]+(?:{_ONE}|{UNIT})\b)"
     rf"|(?P<of>{_SHARE})\s+(?=of\b(?!\s+(?:the\s+)?(?:year|month|\d{{4}})))"
     rf"|an?\s+(?P<with_half>{UNIT})\s+and\s+a\s+half\b"
     rf"|(?P<number>{_WHOLE})(?![\w])(?:{_AFTER_NUMBER})?"
@@ -48,61 +62,100 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 
+# 'It takes a week', which a sum a week is not.
+_ARTICLE = re.compile(
+    rf"\b(?:in|about|around|roughly|nearly|almost|exactly|approximately|takes?|took|needs?|lasts?|is|be|only|just)\s+"
+    rf"(?P<article>an?\s+(?P<span>{_SPANS}))(?![\w/-]|\s+(?:and|or)\b)",
+    re.IGNORECASE,
+)
 
 # In the other languages a number in words is a figure where a unit stands behind it.
 _BEHIND = rf"(?:{UNIT})(?![A-Za-zÀ-ɏ/])"
 _ELSEWHERE = re.compile(
-    rf"(?<![\w/.-])(?:(?P<number>{tongues.NUMBER}|{tongues.HALF})[\s-]{{0,3}}(?P<unit>{_BEHIND})|(?P<share>{tongues.SHARE})\b)"
-    rf"|(?P<han_share>{tongues.HAN_SHARE})|(?<!\d)(?P<han>{tongues.HAN})\s?(?P<han_unit>{_BEHIND})",
+    rf"(?<![\w/.-])(?:(?P<number>{tongues.NUMBER}|{tongues.HALF})"
+    rf"(?:[\s-]{{0,3}}(?P<unit>{_BEHIND})|(?P<times>{tongues.TIMES}))"
+    rf"|(?P<share>{tongues.SHARE})\b|(?P<multiple>{'|'.join(tongues.MULTIPLES)})\b)"
+    rf"|(?P<han_share>{tongues.HAN_SHARE})|(?<!\d)(?P<han>{tongues.HAN})\s?(?:(?P<han_unit>{_BEHIND})|(?P<han_times>倍))",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """`value` in `unit` (None: a count, or with `share` a part of a whole); `slack` is what such words leave open."""
+    """`value` in `unit`, one of units.MEASURES (None: a count); `slack` is what such words leave open."""
 
     text: str
     value: float
     slack: float
     unit: str | None
-    share: bool
     start: int
     end: int
 
 
 def spelled(text: str, least: float = _LEAST_COUNT) -> Iterator[Spelled]:
-    """Numbers in words; those that stand without a unit from `least` on."""
+    """Numbers in words; those that stand without a unit and count nothing of a plan from `least` on."""
     for match in _SPELLED.finditer(text):
-        value, slack, unit, share = _read(match)
-        if unit is None and not share and value < least:
+        value, slack, unit = _read(match)
+        if unit is None and value < least and not (value > 1 and _counts(text, match)):
             continue
-        yield Spelled(match[0].strip(), value, slack, unit, share, match.start(), match.end())
+        yield Spelled(match[0].strip(), value, slack, unit, match.start(), match.end())
+    for match in _ARTICLE.finditer(text):
+        yield Spelled(match["article"], 1.0, 0.5, match["span"], match.start("article"), match.end())
+
+
+def _counts(text: str, match: re.Match[str]) -> bool:
+    start = match.start()
+    return bool(_COUNTED.match(text, match.end()) and not _DEFINITE.search(text[max(0, start - _NEAR) : start]))
 
 
 def spelled_elsewhere(text: str) -> Iterator[Spelled]:
-    """Numbers in words of other languages, with a unit or as parts of a whole."""
+    """Numbers in words of other languages, with a unit, as parts of a whole or as multiples."""
     for match in _ELSEWHERE.finditer(text):
         part, words = match.group("share") or match.group("han_share"), match.group("number")
-        unit = match.group("unit") or match.group("han_unit")
-        value = tongues.share(part) if part else tongues.number(words) if words else tongues.han(match["han"])
+        times = match.group("times") or match.group("multiple") or match.group("han_times")
+        unit = SHARE if part else TIMES if times else match.group("unit") or match.group("han_unit")
+        if part:
+            value = tongues.share(part)
+        elif word := match.group("multiple"):
+            value = tongues.MULTIPLES[word.lower()]
+        else:
+            value = tongues.number(words) if words else tongues.han(match["han"])
         # 'einen Tag', '一天': an article rather than a number.
         if part or value != 1.0:
-            slack = 0.05 if part else 0.25 * value if value < 2 else 0.5
-            yield Spelled(match[0].strip(), value, slack, unit, bool(part), match.start(), match.end())
+            slack = 0.05 if part else 0.25 * value if value < 2 or times else 0.5
+            yield Spelled(match[0].strip(), value, slack, unit, match.start(), match.end())
 
 
-def _read(match: re.Match[str]) -> tuple[float, float, str | None, bool]:
-    unit = match["unit_rest"] or match["unit_share"] or match["with_half"] or match["unit_number"]
+def _read(match: re.Match[str]) -> tuple[float, float, str | None]:
+    """(value, slack, unit) of what was matched."""
+    unit = next(filter(None, match.group("unit_rest", "unit_share", "with_half", "unit_many", "unit_number")), None)
     if match["with_half"]:
-        return 1.5, 0.25, unit, False
+        return 1.5, 0.25, unit
     if match["whole"]:
-        return _whole(match["whole"]) + _part(match["rest"]), 0.125, unit, False
-    if part := match.group("share") or match.group("of"):
+        return _whole(match["whole"]) + _part(match["rest"]), 0.125, TIMES if match["rest_times"] else unit
+    if match["many"]:
+        value = _part(match["share_of_many"]) * _whole(match["many"])
+        return value, 0.25 * value, unit
+    if times := _times(match):
+        return times, 0.5 * times if match["magnitude"] else 0.125 * times, TIMES
+    if match["some"]:
+        some, whole = _whole(match["some"]), _whole(match["all"])
+        return (some / whole, 0.05, SHARE) if some < whole else (some, 0.5, None)
+    if part := match.group("share") or match.group("of") or match.group("less"):
         value = _part(part)
-        return value, 0.25 * value if unit else 0.05, unit, not unit
-    value = _whole(match["number"])
-    return value, 0.5, unit, False
+        return (value, 0.25 * value, unit) if unit else (value, 0.05, SHARE)
+    return _whole(match["number"]), 0.5, unit
+
+
+def _times(match: re.Match[str]) -> float:
+    """How many times as much; 0 where something else was matched."""
+    if words := match["times"]:
+        return _whole(re.split(r"[\s-]?fold|\s+times", words)[0])
+    if word := match.group("adverb") or match.group("verb"):
+        return multiples.value(word)
+    if words := match["magnitude"]:
+        return 10.0 ** (_ONES.get(words.split()[0].lower(), 1.0))
+    return 0.0
 
 
 def _part(words: str) -> float:

@@ -62,6 +62,13 @@ _ONE_WORD = re.compile(_WORD, re.IGNORECASE)
 # No number is longer; without an end each word of a long row would be the beginning of another search.
 NUMBER = rf"(?:{_WORD})(?:{_JOINS}(?:{_WORD})){{0,11}}"
 HALF = "|".join(_HALVES)
+# What says that a number before it is how many times as much.
+TIMES = r"fach\w*|[\s-]?mal\s+so\b|\s+(?:fois|veces)\b"
+MULTIPLES = {
+    **dict.fromkeys(("doppelt so", "doppelte", "doppelten", "verdoppelt", "le double", "deux fois", "el doble"), 2.0),
+    **dict.fromkeys(("duplica", "dos veces"), 2.0), **dict.fromkeys(("le triple", "el triple", "triplica"), 3.0),
+    **dict.fromkeys(("halbiert", "halb so"), 0.5),
+}  # fmt: skip
 SHARE = rf"(?:(?:{'|'.join(_TIMES)})\s+)?(?:{'|'.join(_SHARES)})"
 HAN = rf"(?:[{''.join([*_HAN, *_HAN_TENS, *_HAN_MANY])}]{{1,16}}|半)"
 HAN_SHARE = rf"[{''.join([*_HAN, *_HAN_TENS])}]{{1,8}}分之[{''.join([*_HAN, *_HAN_TENS])}]{{1,8}}"

@@ -11,63 +11,34 @@ from pathlib import Path
 from typing import Any
 
 from agent.figures import figures_of
+from agent.grounding.claims import CLAIMS
 from agent.wire import Outcome
 
 _HOLDERS = ("memory", "rows", "options", "slo", "best", "chosen")
 _HEAD = "**What the tools say**"
 _SENTENCE_END = re.compile(r"(?<=[.!?;])[*_)]*\s+(?=\S)|(?<=[。！？；])|\n+")
-# Of what is only supposed, wished or asked no verdict is told; and what another plan would do is none of this one.
-_SUPPOSED = re.compile(
-    r"\b(?:would|could|might|may|if|unless|until|when|once|whether|should|to\s+(?:make\s+it\s+)?(?:fit|meet|stay)|"
-    r"instead)\b|\?\s*$|^\W*(?:with|using|after|by)\b",
-    re.IGNORECASE,
-)
-_NOT = re.compile(
-    r"\b(?:not|never|no|cannot|without|nor|neither|fails?|failed|unable|hardly|misses|miss|missed|exceeds?|exceeded|"
-    r"exceeding|over|above|beyond|too|violates?|broken?|late)\b|n[’']t\b",
-    re.IGNORECASE,
-)
-_BAD_ALONE = re.compile(r"\b(?:oom|(?:runs?|running|ran)\s+out\s+of\s+(?:\w+\s+)?memory|out[\s-]of[\s-]memory)\b", re.I)
 _HAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-_YES_NO = re.compile(r"^\W*(?P<word>yes|yep|yeah|sure|absolutely|certainly|of course|no|nope)\b", re.IGNORECASE)
+# 'No memory is left' answers nothing.
+_NO = r"no(?=\W*$|[,.!;:—–]|\s+[-—–]|\s+(?:it|this|that|the|you)\b)"
+_YES_NO = re.compile(rf"^\W*(?P<word>yes|yep|yeah|sure|absolutely|certainly|of course|nope|{_NO})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A verdict: the fields of results that hold it, and the words that speak of it."""
+    """A verdict: the fields of results that hold it, and how it is told."""
 
     name: str
     fields: tuple[str, ...]
-    words: re.Pattern[str]
     yes: str
     no: str
 
 
 _KINDS = (
-    _Kind(
-        "fits", ("fits",),
-        re.compile(
-            r"\b(?:fits?|fitting|(?:enough|plenty\s+of|sufficient|spare)\s+(?:\w+\s+)?(?:memory|room|vram|headroom)|"
-            r"within\s+(?:the\s+)?(?:\w+\s+)?(?:memory|capacity)|(?:exceeds?|over)\s+(?:the\s+)?(?:\w+\s+)?"
-            r"(?:memory|capacity|vram)|too\s+(?:large|big))\b",
-            re.IGNORECASE,
-        ),
-        "it fits", "it does not fit",
-    ),
-    _Kind(
-        "meets_slo", ("meets_slo", "met"),
-        re.compile(r"\b(?:slos?|latency\s+(?:limits?|targets?|goals?)|(?:ttft|tpot)\s+(?:limits?|targets?))\b", re.I),
-        "the limits of latency are met", "the limits of latency are not met",
-    ),
-    _Kind(
-        "budget", ("within_budget",), re.compile(r"\bbudget\b", re.I),
-        "it is within the budget", "it is over the budget",
-    ),
-    _Kind(
-        "deadline", ("within_deadline",), re.compile(r"\b(?:deadline|in\s+time|on\s+time)\b", re.I),
-        "it meets the deadline", "it misses the deadline",
-    ),
-)  # fmt: skip
+    _Kind("fits", ("fits",), "it fits", "it does not fit"),
+    _Kind("meets_slo", ("meets_slo", "met"), "the limits of latency are met", "the limits of latency are not met"),
+    _Kind("budget", ("within_budget",), "it is within the budget", "it is over the budget"),
+    _Kind("deadline", ("within_deadline",), "it meets the deadline", "it misses the deadline"),
+)
 
 
 @dataclass(frozen=True)
@@ -104,17 +75,28 @@ def _line(parts: Sequence[str]) -> str:
 def contradictions(text: str, outcomes: Iterable[Outcome], asked: str) -> list[Contradiction]:
     """The sentences of `text` that deny a verdict on which all results of the turn agree. `asked` is what the person
     said: to "does it fit?" a bare yes is a verdict too."""
-    verdicts = _verdicts([outcome.response for outcome in outcomes if outcome.error is None])
+    outcomes = [outcome for outcome in outcomes if outcome.error is None]
+    verdicts, remedies = _verdicts([outcome.response for outcome in outcomes]), _remedies(outcomes)
     denied: list[Contradiction] = []
     for start, end in _sentences(text):
         sentence = text[start:end]
         for kind in _KINDS:
             truth = verdicts.get(kind.name)
             claim = _claim(sentence, kind, asked if start == 0 or not text[:start].strip() else "")
+            if claim and kind.name == "fits" and remedies.search(sentence):
+                continue
             if truth is not None and claim is not None and claim != truth:
                 denied.append(Contradiction(sentence.strip(), kind.yes if truth else kind.no, start, end))
                 break
     return denied
+
+
+def _remedies(outcomes: Iterable[Outcome]) -> re.Pattern[str]:
+    """What would make it fit, by the methods and the numbers of devices that a sentence about it names."""
+    fitting = (remedy for outcome in outcomes for remedy in getattr(outcome.result, "remedies", ()) if remedy.fits)
+    changes = [(key, value) for remedy in fitting for key, value in remedy.patch.items()]
+    named = {str(value) for key, value in changes if isinstance(value, str) or (value and key.endswith("count"))}
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, named))})\b" if named else r"(?!)", re.IGNORECASE)
 
 
 def marked(text: str, denied: Iterable[Contradiction]) -> str:
@@ -135,21 +117,26 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _claim(sentence: str, kind: _Kind, asked: str) -> bool | None:
     """What a sentence says of a verdict; None where it says nothing of it."""
-    if _SUPPOSED.search(sentence) or _other("supposed").search(sentence) or sentence.rstrip().endswith("？"):
-        return None
-    words = _other(kind.name)
-    is_asked = bool(asked) and bool(kind.words.search(asked) or words.search(asked))
+    claims, words = CLAIMS[kind.name], _other(kind.name)
+    is_asked = bool(asked) and (claims.is_topic(asked) or bool(words.search(asked)))
     word = _answer(sentence) if is_asked else None
-    bad = _BAD_ALONE.search(sentence) or _other("bad").search(sentence)
-    if kind.name == "fits" and bad:
-        return _is_denied(f"{sentence[: bad.start()]} {sentence[bad.end() :]}")
-    if kind.words.search(sentence) or words.search(sentence):
-        return not _is_denied(sentence[word[0] :] if word else sentence)
-    return word[1] if word else None
+    rest = sentence[word[0] :] if word else sentence
+    claim = claims.claim(rest, is_asked)
+    if claim is None and not _other("supposed").search(sentence) and not sentence.rstrip().endswith("？"):
+        claim = _said_elsewhere(rest, kind)
+    return claim if claim is not None or word is None or "?" in sentence else word[1]
 
 
-def _is_denied(sentence: str) -> bool:
-    return bool(_NOT.search(sentence) or _other("not").search(sentence))
+def _said_elsewhere(sentence: str, kind: _Kind) -> bool | None:
+    """As `_claim`, in the languages beside English."""
+    bad = _other("bad").search(sentence) if kind.name == "fits" else None
+    if bad:
+        return bool(_other("not").search(f"{sentence[: bad.start()]} {sentence[bad.end() :]}"))
+    if not _other(kind.name).search(sentence):
+        return None
+    # That it fits is said by the word itself; of a limit it is said that it is kept.
+    is_denied = bool(_other("not").search(sentence))
+    return not is_denied if is_denied or kind.name == "fits" or _other("kept").search(sentence) else None
 
 
 def _answer(sentence: str) -> tuple[int, bool] | None:

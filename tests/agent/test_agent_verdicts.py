@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conversations import Scripted, say
+from pace import within
 
 from agent.grounding.check import ungrounded
 from agent.grounding.figures import figures_in
@@ -13,6 +14,7 @@ from agent.grounding.own import own_figures
 from agent.grounding.verdicts import contradictions, marked
 from agent.session import open_session
 from agent.wire import Call, Outcome
+from tools.registry import registry
 
 BIG = {"model": "llama-3.1-70b", "accelerator": "h100", "count": 1, "method": "full"}
 NO = Outcome(Call("a", "check_fit", {}), {"fits": False, "memory": {"fits": False}, "remedies": [{"fits": True}]})
@@ -61,6 +63,82 @@ def test_what_agrees_that_it_does_not_fit(text: str) -> None:
 def test_what_denies_that_it_fits(text: str) -> None:
     assert contradictions(text, [YES], "does it fit?")
     assert not contradictions(text, [YES, NO], "does it fit?")
+
+
+# What a sentence says of each verdict, however it puts it: yes, no, and what is none of it.
+SAID_OF = {
+    "fits": (
+        """This sits within the card's memory.|It sits comfortably inside the 80 GB.|You're fine on memory.|Memory
+is not a problem.|Memory won't be an issue.|The GPU can hold it.|One H100 is enough.|A single card
+suffices.|This will work on your card.|The run is well below the limit of the device.|The job stays under
+the card's capacity.|There's headroom to spare.|It squeezes in.|The model goes onto the card.|Your GPU
+handles it.|The memory is sufficient.|Memory use stays below what the device has.|It leaves 10 % free.|No
+memory problem here.|It isn't too large.|You will have memory left over.|This is feasible.|You won't run
+out of VRAM.|The GPU's memory suffices for this.|It will not run out of memory.""",
+        """It will not sit within the card's memory.|The memory is insufficient.|Memory is a problem.|It overflows
+the card.|You'll need more than one GPU.|It needs more memory than the card has.|The card's memory is not
+enough.|It is larger than the memory of the card.|It blows past the 80 GB.|There isn't room.|You run
+short of memory.|The GPU cannot hold it.|This is infeasible.|It doesn't work on that card.|The model is
+too big for the GPU.|It is impossible on this card.|One card does not suffice.|This crashes with an
+out-of-memory error.|It is over the card's capacity, sadly.""",
+        """Memory is the bottleneck, not compute.|KV cache takes more memory than the weights.|The activations
+exceed the weights.|It takes over 60 GiB of memory.|No offload is needed.|More than 8 sequences would not
+fit.|That is a problem for latency.|It is not the memory that limits you.|The batch is too small for
+tensor cores.|The optimizer states lie outside the GPU, in host memory.|It fits in the budget.|The speed
+is fine.|That is possible with more cards.|The host memory is sufficient for offloading.|If you use
+QLoRA, it fits.|Memory needed: 1,100 GiB.|It can handle 64 users.|Checkpointing works in 5 minutes.|The
+weights are in the GPU's memory.""",
+    ),
+    "within_budget": (
+        """It stays within budget.|You can afford it.|It costs less than the budget.|The budget is enough.|It is
+affordable.|It comes in under budget.|It is not over budget.|You have budget left.|It's under what you
+can spend.""",
+        """It is over budget.|You cannot afford it.|It exceeds the budget.|It costs more than your budget.|The
+budget is not enough.|It is too expensive.|It blows the budget.""",
+        """Your budget is $500.|What is your budget?|Raise the budget or wait.|It would be over budget with 16 GPUs.""",
+    ),
+    "within_deadline": (
+        """It finishes on time.|It will be done by Friday.|It makes the deadline.|The deadline is met.|It is ready
+before the deadline.|It doesn't miss the deadline.""",
+        """It misses the deadline.|It won't be done by Friday.|It finishes after the deadline.|It is too late.|It is
+not in time.""",
+        """The deadline is Friday.|A deadline was given.|It takes 3 days.""",
+    ),
+    "meets_slo": (
+        """All SLOs are met.|The TTFT is within the target.|Latency stays under the limit.|p99 meets the goal.|TTFT
+is fine.|It is fast enough.|The latency limits hold.|No SLO is violated.""",
+        """The TTFT limit is missed.|TTFT exceeds the target.|The SLO is violated.|It is too slow.|Latency is over
+the limit.|p99 does not meet the goal.|The latency target is broken.""",
+        """The TTFT is 150 ms.|Latency is set by the prefill.|SLOs were given for p99.|Set a latency limit.|Die
+Latenz ist 150 ms.""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", SAID_OF)
+def test_a_verdict_is_heard_however_it_is_put(field: str) -> None:
+    yes, no = (Outcome(Call("a", "t", {}), {field: value}) for value in (True, False))
+    good, bad, neither = (text.replace("\n", " ").split("|") for text in SAID_OF[field])
+    for sentence in good:
+        assert contradictions(sentence, [no], "does it fit?"), sentence
+    for sentence in bad:
+        assert contradictions(sentence, [yes], "does it fit?"), sentence
+    for sentences, outcome in ((bad + neither, no), (good + neither, yes)):
+        assert [text for text in sentences if contradictions(text, [outcome], "does it fit?")] == []
+
+
+def test_a_remedy_that_fits_is_none_of_the_verdict() -> None:
+    result = registry()["check_fit"](BIG)
+    assert any(remedy["fits"] for remedy in result["remedies"])
+    outcome = Outcome(Call("a", "check_fit", BIG), result)
+    assert not contradictions("QLoRA fits. It fits on 8 of them.", [outcome], "does it fit?")
+    assert contradictions("It fits on one of them.", [outcome], "does it fit?")
+
+
+def test_long_texts_take_no_longer_a_word() -> None:
+    for piece in ("memory ", "not ", "within the ", "leaves a ", "more than ", "the card can ", "fits, ", "("):
+        with within(1):
+            contradictions(f"{piece * 6000}fits", [NO], "does it fit?")
 
 
 FITS = """Ja, das passt problemlos.|Es passt.|Oui, ça tient largement.|Le modèle tient sur le GPU.|
@@ -134,6 +212,31 @@ def test_marking_strikes_the_sentence_alone() -> None:
         ("a hundred tokens/s", "rate", 100.0),
         ("twelve GPUs", "count", 12.0),
         ("tokens/s:45000", "count", 45000.0),
+        ("2x the speed", "ratio", 2.0),
+        ("a **2.5x** speedup", "ratio", 2.5),
+        ("twice as fast", "ratio", 2.0),
+        ("three times as long", "ratio", 3.0),
+        ("one and a half times the price", "ratio", 1.5),
+        ("tenfold", "ratio", 10.0),
+        ("a factor of three", "ratio", 3.0),
+        ("two orders of magnitude faster", "ratio", 100.0),
+        ("it doubles the throughput", "ratio", 2.0),
+        ("half as fast", "fraction", 0.5),
+        ("half the memory", "fraction", 0.5),
+        ("a third cheaper", "fraction", 1 / 3),
+        ("less by a quarter", "fraction", 0.25),
+        ("nine out of ten", "fraction", 0.9),
+        ("doppelt so schnell", "ratio", 2.0),
+        ("trois fois plus cher", "ratio", 3.0),
+        ("三倍", "ratio", 3.0),
+        ("it takes a fortnight", "seconds", 1209600.0),
+        ("two months", "seconds", 5259600.0),
+        ("half a million tokens", "count", 500e3),
+        ("forty-odd gigabytes", "bytes", 40e9),
+        ("40+ GB", "bytes", 40e9),
+        ("five grand", "usd", 5000.0),
+        ("€40", "eur", 40.0),
+        ("You need four GPUs", "count", 4.0),
     ],
 )
 def test_figures_in_words_fractions_and_glued_units(text: str, kind: str, value: float) -> None:
@@ -145,10 +248,20 @@ def test_figures_in_words_fractions_and_glued_units(text: str, kind: str, value:
 
 @pytest.mark.parametrize(
     "text", ["A100-80GB", "Llama-3.1-8B", "ZeRO-3", "fp8", "cuda:0", "localhost:8000", "half precision", "Mixtral-8x7B",
-             "one of the two options", "per second", "the other half"],
+             "one of the two options", "per second", "the other half", "double precision", "run it twice",
+             "the two nodes", "three times a week", "Double the batch size", "one GPU"],
 )  # fmt: skip
 def test_names_and_ordinary_words_are_no_figures(text: str) -> None:
     assert not list(figures_in(text))
+
+
+def test_how_many_times_as_much_is_no_number_of_anything_else() -> None:
+    two = {"plan": {"workload": {"micro_batch": 2}}, "time": {"step_s": 4.0}}
+    other = {"time": {"step_s": 2.0}}
+    for text in ("2x the speed", "twice as fast", "half the time"):
+        assert ungrounded(text, [two], [])
+        assert not ungrounded(text, [two, other], [])
+    assert not ungrounded("2x A100, 2 x h100s", [two], [])
 
 
 def own(arguments: dict[str, Any], response: dict[str, Any], text: str) -> bool:
