@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -285,17 +285,19 @@ def ask(
     model: ModelName = "auto",
     output: str | Path | None = None,
     now: datetime | None = None,
+    told: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """One question and its answer, as `agent.events.done_data` gives it.
 
-    What it wants to write is approved or declined as `approve` says. Raises PlanError as `open_session` does.
+    What it wants to write is approved or declined as `approve` says; `told` hears each remark as it comes, such as that
+    a model is asked again. Raises PlanError as `open_session` does.
     """
     session = open_session(session_id, model, output=output, now=now)
 
     async def run() -> Event:
-        last = await _last_event(session.send(text))
+        last = await _last_event(session.send(text), told)
         while isinstance(last, Approval):
-            last = await _last_event(session.resume(approve))
+            last = await _last_event(session.resume(approve), told)
         return last
 
     done = asyncio.run(run())
@@ -304,8 +306,13 @@ def ask(
     return done_data(done)
 
 
-async def _last_event(events: AsyncIterator[Event]) -> Event:
-    *_, last = [event async for event in events]
+async def _last_event(events: AsyncIterator[Event], told: Callable[[str], None] | None) -> Event:
+    last: Event | None = None
+    async for last in events:
+        if told and isinstance(last, Remark):
+            told(last.text)
+    if last is None:
+        raise RuntimeError("the turn ended without an answer")
     return last
 
 

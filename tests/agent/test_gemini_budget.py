@@ -50,9 +50,11 @@ def counted(reply: Reply, asked: int, told: int) -> Reply:
 )
 def test_gemini_by_name_that_fails_is_an_error(fake: FakeGemini, reply: Reply) -> None:
     fake.replies = [reply]
-    code, out, _ = ran("ask", "--model", "gemini", "--json", "does llama-3.1-8b fit on 8 H100?")
+    code, out, err = ran("ask", "--model", "gemini", "--json", "does llama-3.1-8b fit on 8 H100?")
     answer = json.loads(out)
     assert code == 3
+    # Told as it comes, too: a program that waits for the JSON hears why it waits.
+    assert all(notice in err for notice in answer["notices"])
     assert "Gemini" in answer["failed"]
     assert any(answer["failed"] in notice for notice in answer["notices"])
     code, out, err = ran("ask", "--model", "gemini", "does llama-3.1-8b fit on 8 H100?")

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     session_id = chosen(arguments)
     if arguments.json:
         how = {"session_id": session_id, "model": arguments.model, "now": now, "output": arguments.output}
-        answer = session.ask(question, approve=arguments.yes, **how)
+        answer = session.ask(question, approve=arguments.yes, told=lambda remark: say(one_line(remark)), **how)
         write_json(answer)
         return _code(answer["failed"], arguments.model)
     conversation = session.open_session(session_id, arguments.model, now=now, output=arguments.output)
