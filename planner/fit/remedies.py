@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import combinations, islice
 from typing import Any
@@ -11,7 +12,7 @@ from estimator.plan.schema import Layout, Plan
 from planner.change import OPEN_LAYOUT, Change
 from planner.fit.frameworks import movable, other_ways
 from planner.results import Remedy
-from planner.training.lightest import any_hosted
+from planner.training.lightest import any_hosted, lightest
 from planner.training.planned import Planned, varied
 
 # Pairs that are estimated, those of the largest savings first, and how many of those that fit are told.
@@ -36,8 +37,9 @@ def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
     told += [remedy for _, remedy in more if remedy.fits or remedy is more[0][1]]
     if not planned.fits and (other := _other_layout(planned, asked, now)):
         told.append(other)
-    if not planned.fits and not any(remedy.fits for remedy in told):
-        told += _pairs(planned, base, singles + more, now)
+    if not planned.fits and not any(remedy.fits and "workload.framework" not in remedy.patch for remedy in told):
+        # One that is enough alone is no better with another.
+        told += _pairs(planned, base, [(change, remedy) for change, remedy in singles + more if not remedy.fits], now)
     if not planned.fits:
         told += other_ways(planned, asked)
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
@@ -73,13 +75,24 @@ def _estimated(planned: Planned, change: Change, below: float | None = None) -> 
         return None
     return Remedy(
         patch=dict(change.patch),
-        what=change.what,
+        what=change.what + _besides(planned, other, change),
         why=change.why,
         per_device_bytes=size,
         saves_bytes=float(planned.estimates.memory.total[planned.index]) - size,
         fits=other.fits and (other.estimates.layouts.offload[other.index] == 0 or other.has_host_memory),
         slowdown=_per_token(other) / _per_token(planned),
     )
+
+
+def _besides(planned: Planned, other: Planned, change: Change) -> str:
+    """What is different besides, where a change leaves it open: another framework, what lies in host memory."""
+    name, offload = other.job.framework.name, other.plan.layout.offload
+    words = f", on {name}" if name != planned.job.framework.name and name not in change.what else ""
+    if change.knob != "layout" and offload not in (
+        None, "none", planned.plan.layout.offload, change.patch.get("layout.offload"),
+    ):  # fmt: skip
+        words += f", {offload} offloaded to host memory"
+    return words
 
 
 def _per_token(planned: Planned) -> float:
@@ -106,16 +119,17 @@ def _pairs(planned: Planned, base: Plan, singles: list[tuple[Change, Remedy]], n
     fitting: list[Remedy] = []
     for sizes in by_size.values():
         # More devices than are needed are no better.
-        hopeful = (both for both in sorted(sizes, key=_devices) if _may_fit(base, both))
+        hopeful = (both for both in sorted(sizes, key=_devices) if _may_fit(base, both.patch))
         estimated = (_estimated(planned, both, now) for both in hopeful)
         fitting += islice((remedy for remedy in estimated if remedy and remedy.fits), 1)
     return sorted(fitting, key=lambda remedy: remedy.slowdown)[:_TOLD_PAIRS]
 
 
-def _may_fit(base: Plan, change: Change) -> bool:
-    """By memory alone: sooner known of the many pairs that do not fit than the times of their layouts."""
+def _may_fit(base: Plan, patch: Mapping[str, Any], hosted: bool = True) -> bool:
+    """By memory alone: sooner known of the many changes that are not enough than the times of their layouts."""
     with suppress(PlanError):
-        return any_hosted(base.patch(change.patch))
+        changed = base.patch(patch)
+        return any_hosted(changed) if hosted else lightest(changed).fits
     return False
 
 
@@ -213,26 +227,23 @@ def _state_changes(planned: Planned) -> list[Change]:
         tried.append(Change("targets", {"workload.lora.targets": "attention"}, what, why, "training"))
     if training.method == "full" and training.stage != "pretrain" and (moved := _moved(planned, "lora")):
         why = "the weights are frozen: gradients and optimizer states are those of the adapters alone"
-        tried.append(Change("lora", moved, f"LoRA adapters instead of all weights{_on(moved)}", why, "training"))
+        tried.append(Change("lora", moved, "LoRA adapters instead of all weights", why, "training"))
     if training.method in ("full", "lora") and training.stage != "pretrain" and (moved := _moved(planned, "qlora")):
         why = "the frozen weights are kept in 4 bits and read as 16 bits when they are used"
-        tried.append(Change("qlora", moved, f"QLoRA (adapters on 4-bit weights){_on(moved)}", why, "training"))
+        tried.append(Change("qlora", moved, "QLoRA (adapters on 4-bit weights)", why, "training"))
     return tried
 
 
 def _moved(planned: Planned, method: str) -> dict[str, Any]:
-    """The patch to another method, on another framework with a layout of its own where this one lacks it; empty where
-    all do."""
-    able = movable(planned, method)
-    if planned.job.framework.name in able:
-        return {"workload.method": method}
-    return {"workload.method": method, "workload.framework": able[0], **OPEN_LAYOUT} if able else {}
-
-
-def _on(patch: dict[str, Any]) -> str:
-    """Where a change moves to another framework, which one."""
-    name = patch.get("workload.framework")
-    return f", on {name}" if name else ""
+    """The patch to another method, on another framework with a layout of its own where this one lacks it or another has
+    room for it, on the devices alone rather than with host memory; empty where all lack it."""
+    patches = [
+        {"workload.method": method}
+        | ({} if name == planned.job.framework.name else {"workload.framework": name, **OPEN_LAYOUT})
+        for name in movable(planned, method)
+    ]
+    fitting = (patch for hosted in (False, True) for patch in patches if _may_fit(planned.plan, patch, hosted))
+    return next(fitting, patches[0] if patches else {})
 
 
 def _split_changes(planned: Planned) -> list[Change]:
