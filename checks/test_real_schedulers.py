@@ -128,6 +128,19 @@ def test_parallelcluster_takes_its_configuration(ask: Ask):
     assert all(answer["error"] for answer in answers[4:])
 
 
+def test_sagemakers_api_takes_a_cluster_of_hyperpod(ask: Ask):
+    plans = [complete(devices(count)) for count in (1, 8, 64)] + [serving(8, tp=8)]
+    texts = [file.text for plan in plans for file in render(plan, ["hyperpod"]).files if file.target == "hyperpod"]
+    broken = [
+        texts[0].replace("InstanceCount:", "Instances:"),
+        texts[0].replace("InstanceCount: 1", "InstanceCount: a"),
+    ]
+    answers = ask("parallelcluster", "hyperpod", [{"text": one} for one in [*texts, *broken]])
+    assert [answer["error"] for answer in answers[:4]] == [None] * 4
+    assert [answer["nodes"] for answer in answers[:4]] == [1, 1, 8, 1]
+    assert all(answer["error"] for answer in answers[4:])
+
+
 def test_compose_reads_the_devices(ask: Ask):
     made = sets("compose")
     good = made[0][2][0].text

@@ -136,11 +136,11 @@ TINY = TrainingPrediction(
 
 
 # What ends a run: the signal before its limit, which its script is told, and the end of its processes.
-ENDS = [("--batch", "--signal=USR1", "{job}"), ("--signal=KILL", "{job}.0")]
+LIMIT, FAILURE = ("--batch", "--signal=USR1", "{job}"), ("--signal=KILL", "{job}.0")
 
 
-@pytest.mark.parametrize("end", ENDS, ids=["limit", "failure"])
-def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end):
+@pytest.mark.parametrize("ends", [[LIMIT], [FAILURE], [LIMIT, FAILURE]], ids=["limit", "failure", "twice"])
+def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, ends):
     """LlamaFactory trains a tiny model on two nodes over gloo; at the signal before its limit, and when it is killed,
     the job goes back into the queue, starts again from its last whole checkpoint, and ends with all of its steps."""
     assert ask("train", "tiny", [{"folder": str(tmp_path)}])[0]["error"] is None
@@ -175,20 +175,26 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end
     job = slurm.run("sbatch", "--parsable", "job.sbatch", folder=tmp_path, **variables).stdout.strip()
     saved = tmp_path / "saves"
     said = tmp_path / f"slurm-{job}.out"
-    slurm.wait(
-        lambda: any(saved.glob("*/checkpoint-*/trainer_state.json")),
-        240,
-        job,
-        lambda: said.stat().st_size if said.exists() else 0,
-    )
-    first = max(int(path.name.split("-")[1]) for path in saved.glob("*/checkpoint-*"))
-    assert first < 150
-    slurm.run("scancel", *(word.format(job=job) for word in end))
-    slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
-    # A save that the end cut short, newer than all that are whole.
-    (run,) = saved.iterdir()
-    (run / "checkpoint-149").mkdir()
-    (run / "checkpoint-149" / "model.safetensors").write_bytes(b"cut")
+
+    def whole() -> list[int]:
+        return sorted(int(path.parent.name.split("-")[1]) for path in saved.glob("*/checkpoint-*/trainer_state.json"))
+
+    before = [0]
+    for end in ends:
+        slurm.wait(
+            lambda: max(whole(), default=0) > before[-1],
+            240,
+            job,
+            lambda: said.stat().st_size if said.exists() else 0,
+        )
+        before.append(max(whole()))
+        assert before[-1] < 149
+        slurm.run("scancel", *(word.format(job=job) for word in end))
+        slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
+        # A save that the end cut short, newer than all that are whole.
+        (run,) = saved.iterdir()
+        (run / "checkpoint-149").mkdir(exist_ok=True)
+        (run / "checkpoint-149" / "model.safetensors").write_bytes(b"cut")
     slurm.wait(
         lambda: "JobState=COMPLETED" in slurm.run("scontrol", "show", "job", job).stdout,
         300,
@@ -197,8 +203,9 @@ def test_a_run_that_is_put_back_goes_on(slurm: Cluster, tmp_path: Path, ask, end
     )
     output = said.read_text()
     again = re.findall(r"Resuming training from \S+checkpoint-(\d+)", output)
-    assert again
-    assert first <= int(again[-1]) < 149
+    starts = list(dict.fromkeys(int(step) for step in again))
+    assert len(starts) == len(ends)
+    assert all(saved_by <= step < 149 for saved_by, step in zip(before[1:], starts, strict=True))
     (log,) = saved.glob("*/trainer_state.json")
     assert json.loads(log.read_text())["global_step"] == 150
     assert len(list(saved.glob("*/checkpoint-*"))) <= 3

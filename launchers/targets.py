@@ -357,6 +357,13 @@ TARGETS: dict[str, Target] = {
         kinds=("training", "inference"),
         refers_to=_slurm,
     ),
+    "hyperpod": Target(
+        "places/hyperpod",
+        "place",
+        "SageMaker HyperPod request: a Slurm cluster of the plan's instances whose failed nodes are replaced",
+        kinds=("training", "inference"),
+        refers_to=_slurm,
+    ),
     "namespace": Target(
         "places/namespace",
         "place",

@@ -763,7 +763,7 @@ class _RenderRequest(_RunArguments, _EitherRequest, total=False):
     optimum-neuron, vllm, sglang, trtllm, llamacpp, mlx-server, mlperf, maxtext, slurm, kubernetes-trainjob,
     kubernetes-pytorchjob, kubernetes-jobset, kubernetes-volcano, kubernetes-rayjob, kubernetes-lws, kubernetes-
     deployment, kubernetes-kserve, production-stack, dynamo, llm-d, xpk, torchx, skypilot, dstack, ssh, compose,
-    parallelcluster, namespace."""
+    parallelcluster, hyperpod, namespace."""
 
 class _WriteRequest(_RenderRequest, total=False):
     folder: str | None

@@ -337,7 +337,7 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
         if not starts and not sbatch and not writes and not _refers_from(findings, name):
             if len(sets.texts) == 1 and not begun and not sets.scripts:
                 raise PlanError("files", f"{name} starts no program that is read here", WHAT_HELPS)
-            formats = formats or ["script that starts nothing known here"]
+            formats = formats or ["script that starts nothing known here"] * bool(text)
         if sbatch and not starts and not writes and not _refers_from(findings, name):
             findings.blocked.setdefault("workload", f"{name} starts no program that is read here")
         kind = ": ".join(part for part in (sbatch, " and ".join(dict.fromkeys(formats))) if part) or "script"

@@ -1,11 +1,12 @@
-"""Files that start containers, told from each other: Kubernetes objects, values of a Helm
-chart, Ray Serve, SkyPilot tasks, dstack configurations, Docker Compose, Dockerfiles."""
+"""Files that start containers, told from each other: Kubernetes objects, values of a Helm chart, Ray Serve, SkyPilot
+tasks, dstack configurations, Docker Compose, Dockerfiles; and clusters on AWS that jobs run on."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from launchers.places import read as clusters
 from launchers.reading.documents import nested_documents
 from launchers.reading.findings import Findings
 from launchers.schedulers import dockerfile, ray_serve
@@ -22,7 +23,9 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     if dockerfile.is_dockerfile(text):
         return dockerfile.read(text)
     if not re.search(
-        r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec)\s*:", text, re.MULTILINE
+        r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec|Scheduling|InstanceGroups)\s*:",
+        text,
+        re.MULTILINE,
     ):
         return None
     documents = nested_documents(name, text)
@@ -34,6 +37,8 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
             return production_stack.read(name, part, findings)
         if any("llm_configs" in mapping_at(row, "args") for row in list_at(part, "applications")):
             return ray_serve.read(name, part, findings)
+        if clusters.is_cluster(part):
+            return clusters.read(name, part, findings)
         if isinstance(part.get("services"), Mapping):
             return compose.read(name, part["services"], findings)
         if part.get("type") in dstack.TYPES and "commands" in part:

@@ -21,6 +21,7 @@ from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, sch
 from estimator.errors import PlanError
 from launchers.launch.of_plan import launch_of
 from launchers.pieces import File, Start
+from launchers.reading.sets import read
 from launchers.render import render
 from launchers.schedulers.node import plain_name
 from launchers.shell.quoting import MASTER_ADDR, NODE_RANK
@@ -478,3 +479,27 @@ def test_parallelcluster_has_the_instances_of_the_plan():
     assert (nodes["InstanceType"].split(".")[0], nodes["MaxCount"], nodes["Efa"]) == ("p5e", 4, {"Enabled": True})
     with pytest.raises(PlanError, match="AWS has no instance with 8 mi300x"):
         render(complete({"cluster.accelerator": "mi300x"}), ["parallelcluster"])
+
+
+@pytest.mark.parametrize("place", ["parallelcluster", "hyperpod"])
+def test_a_cluster_on_aws_says_its_devices_and_no_run(place: str):
+    plan = complete({**devices(32), "cluster.accelerator": "h200-sxm", "cluster.interconnect": "efa-v3"})
+    files = {file.path: file.text for file in render(plan, [place]).files}
+    found = read(files)
+    assert found.plan["cluster"] == {"accelerator": "h200-sxm", "count": 32, "per_node": 8}
+    alone = {path: text for path, text in files.items() if path == f"{place}.yaml"}
+    with pytest.raises(PlanError, match="starts no program"):
+        read(alone)
+
+
+def test_hyperpod_replaces_a_node_and_the_job_goes_on():
+    plan = complete({**devices(32), "cluster.accelerator": "h200-sxm"})
+    efa = render(plan.patch({"cluster.interconnect": "efa-v3"}), ["hyperpod"])
+    request = yaml.safe_load(next(file.text for file in efa.files if file.target == "hyperpod"))
+    controller, workers = request["InstanceGroups"]
+    assert (workers["InstanceType"], workers["InstanceCount"]) == ("ml.p5e.48xlarge", 4)
+    assert [group["SlurmConfig"]["NodeType"] for group in (controller, workers)] == ["Controller", "Compute"]
+    assert request["NodeRecovery"] == "Automatic"
+    assert any("--auto-resume=1" in file.text for file in efa.files if file.target == "slurm")
+    assert not any("--interconnect" in need for need in efa.needs_from_user)
+    assert any("--interconnect" in need for need in render(plan, ["hyperpod"]).needs_from_user)

@@ -3,29 +3,20 @@ nodes share (docs.aws.amazon.com/parallelcluster, cluster configuration file v3)
 
 from __future__ import annotations
 
-import math
-
-from estimator.errors import PlanError
-from knowledge.prices.book import shipped
-from launchers.devices import accelerator_of
-from launchers.launch.duration import stored_bytes
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece
+from launchers.places.aws import instance, instances, lustre_gib, network_needs
 from launchers.schedulers.node import plain_name
 from launchers.yaml_text import Tree, YamlNote, tree
 
 PATH = "parallelcluster.yaml"
-_PROVIDER = "AWS"
-# FSx for Lustre, PERSISTENT_2: sizes are multiples of 2,400 GiB (its CreateFileSystem API).
-_LUSTRE_GIB = 2400
 
 
 def render(launch: Launch) -> Piece:
     """The configuration and what a site must fill in. Raises PlanError for devices that no instance of AWS has."""
-    instance = _instance(launch)
-    nodes = launch.nodes * launch.replicas if launch.whole_nodes else launch.nodes
-    resource: dict[str, Tree] = {"Name": "nodes", "InstanceType": instance, "MinCount": 0, "MaxCount": nodes}
+    machine, nodes = instance(launch), instances(launch)
+    resource: dict[str, Tree] = {"Name": "nodes", "InstanceType": machine, "MinCount": 0, "MaxCount": nodes}
     networking: dict[str, Tree] = {"SubnetIds": ["SET_ME_SUBNET"]}
     if launch.nodes > 1:
         resource["Efa"] = {"Enabled": True}
@@ -39,13 +30,12 @@ def render(launch: Launch) -> Piece:
         "Networking": networking,
         "ComputeResources": [resource],
     }
-    size = _LUSTRE_GIB * math.ceil(stored_bytes(launch) / 2**30 / _LUSTRE_GIB)
     storage: dict[str, Tree] = {
         "Name": "shared",
         "StorageType": "FsxLustre",
         "MountDir": "/fsx",
         "FsxLustreSettings": {
-            "StorageCapacity": size,
+            "StorageCapacity": lustre_gib(launch),
             "DeploymentType": "PERSISTENT_2",
             "PerUnitStorageThroughput": 250,
             "DeletionPolicy": "Retain",
@@ -64,18 +54,8 @@ def render(launch: Launch) -> Piece:
         [*lines, "# Then copy the files to /fsx, which all nodes share, and sbatch there.", *tree(document), ""]
     )
     needs = (
-        f"{PATH}: region and subnets, with a quota or a reservation of {nodes} {instance}",
+        f"{PATH}: region and subnets, with a quota or a reservation of {nodes} {machine}",
         f"{PATH}: HeadNode.Ssh.KeyName, if you reach it by ssh and not by Session Manager",
+        *network_needs(launch),
     )
     return Piece((File(PATH, "parallelcluster", text),), needs)
-
-
-def _instance(launch: Launch) -> str:
-    """The smallest instance of AWS with a node's devices."""
-    device, wanted = accelerator_of(launch).id, launch.node_devices
-    rows = [row for row in shipped() if row.provider == _PROVIDER and row.accelerator == device]
-    fitting = sorted((row.count, row.instance) for row in rows if row.count >= wanted)
-    if not fitting:
-        valid = sorted({row.accelerator for row in shipped() if row.provider == _PROVIDER})
-        raise PlanError("cluster.accelerator", f"AWS has no instance with {wanted} {device}", valid)
-    return fitting[0][1]
