@@ -20,6 +20,22 @@ LLAMA: dict[str, Any] = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 256,
 }  # fmt: skip
 MIXTRAL = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
+# Layers of each kind that is not Llama's: latent attention and experts, states, the delta rule, convolutions.
+DEEPSEEK = LLAMA | {
+    "model_type": "deepseek_v3", "q_lora_rank": 32, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16,
+    "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
+    "first_k_dense_replace": 1, "moe_intermediate_size": 32,
+}  # fmt: skip
+MAMBA: dict[str, Any] = {
+    "model_type": "mamba2", "name": "tiny", "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16, "expand": 2,
+    "head_dim": 16, "num_heads": 8, "n_groups": 1, "conv_kernel": 4, "vocab_size": 512,
+}  # fmt: skip
+NEXT = LLAMA | {
+    "model_type": "qwen3_next", "num_hidden_layers": 4, "head_dim": 16, "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_conv_kernel_dim": 4,
+    "full_attention_interval": 4, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+}  # fmt: skip
 PLAN: dict[str, Any] = {
     "model": LLAMA, "accelerator": "cpu-epyc-7763", "count": 2, "per_node": 2, "seq_len": 32, "micro_batch": 2,
     "global_batch": 8, "measured_steps": 2, "repeats": 2, "warmup_steps": 0, "cooldown_s": 0, "threads": 1,
@@ -40,8 +56,29 @@ def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> T
         {"zero_stage": 3, "recompute": "full"},
         {"zero_stage": 3, "method": "lora", "lora_rank": 4},
         {"zero_stage": 3, "model": MIXTRAL},
+        {"zero_stage": 3, "model": DEEPSEEK},
+        {"zero_stage": 0, "model": MAMBA},
+        {"zero_stage": 3, "model": NEXT, "recompute": "full"},
+        {"zero_stage": 0, "method": "qlora", "lora_rank": 4},
+        {"zero_stage": 3, "method": "qlora", "lora_rank": 4, "model": DEEPSEEK},
+        {"zero_stage": 3, "offload": "params+activations"},
+        {"zero_stage": 0, "offload": "activations"},
+        {"zero_stage": 2, "offload": "optimizer", "framework": "deepspeed"},
     ],
-    ids=["ddp", "fsdp2", "fsdp2-lora", "fsdp2-moe"],
+    ids=[
+        "ddp",
+        "fsdp2",
+        "fsdp2-lora",
+        "fsdp2-moe",
+        "latent",
+        "mamba",
+        "delta",
+        "4-bit",
+        "fsdp2-4-bit",
+        "params",
+        "activations",
+        "states",
+    ],
 )
 def test_two_processes_train_and_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]):
     told = measured(tmp_path, monkeypatch, **changes)

@@ -47,11 +47,12 @@ class Block:
     Widths are in elements: `heads` query heads of `head_dim` (MLA: query/key width, `v_head_dim` for values). `window`
     is the attention span in tokens where it is bounded. `norms` is how many norms of width hidden the block runs; norm
     weights and all other vectors are counted in `vector_parameters`. `expert_width` is the inner width of one routed
-    expert, `shared_width` of all shared experts together. `state_size` and `conv_kernel` belong to the SSM mixers.
-    `fused_qkv` is true where one projection makes q, k and v and v stays a view of it, `copied_output` where the output
-    of attention is copied before its projection (both in the Hugging Face modules). `borrows_cache`: it reads the keys
-    and values of an earlier layer and keeps none. `crosses`: its keys and values are of the images of a request and not
-    of its tokens, and without images it does not run (transformers MllamaCrossAttentionDecoderLayer).
+    expert, `shared_width` of all shared experts together. `state_size`, `ssm_heads` (Mamba-2) and `conv_kernel` belong
+    to the SSM mixers. `fused_qkv` is true where one projection makes q, k and v and v stays a view of it,
+    `copied_output` where the output of attention is copied before its projection (both in the Hugging Face modules).
+    `borrows_cache`: it reads the keys and values of an earlier layer and keeps none. `crosses`: its keys and values are
+    of the images of a request and not of its tokens, and without images it does not run (transformers
+    MllamaCrossAttentionDecoderLayer).
 
     Sparse attention (DeepSeek-V3.2, section 2; DeepSeek-V4): the cache has an entry for every `cache_every` tokens and
     the last `local_window` tokens besides; a query attends to `chosen_keys` entries at most (0: all), which
@@ -78,6 +79,7 @@ class Block:
     shared_width: int = 0
     state_size: int = 0
     ssm_inner: int = 0
+    ssm_heads: int = 0
     conv_kernel: int = 0
     kv_lora_rank: int = 0
     rope_head_dim: int = 0

@@ -285,7 +285,9 @@ def mamba2(fields: Fields) -> Mixed:
     )
     vectors = _convolution(fields, convolved, kernel) + 3 * heads
     vectors += inner if flag(fields, "mamba_rms_norm", True) else 0
-    facts = {"mixer": "mamba2", "state_size": state, "ssm_inner": inner, "conv_kernel": kernel}
+    facts = {
+        "mixer": "mamba2", "state_size": state, "ssm_inner": inner, "ssm_heads": heads, "conv_kernel": kernel,
+    }  # fmt: skip
     return Mixed(matrices, vectors, facts)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture, Block
 from estimator.plan.schema import Plan
+from estimator.plan.training.job import Job
+from estimator.plan.training.stages import lora_targets
 from knowledge.models.catalogue import facts_of, find_architecture
 from launchers.matrix import WAITS, runnable
 from launchers.pieces import File, Rendered
@@ -21,10 +23,14 @@ from planner.training.planned import Planned
 
 TARGET = "benchmark"
 PROGRAM, SETTINGS, PLAN = "train.py", "benchmark.json", "plan.json"
-_SOURCE = Path(__file__).parents[2] / "measure/run/programs/train.py"
+_PROGRAMS = (PROGRAM, "decoder.py", "mixers.py")
+_SOURCES = Path(__file__).parents[2] / "measure/run/programs"
 _OPTIMIZERS = ("adamw", "sgd")
 _PRECISIONS = ("bf16", "fp32")
-_METHODS = ("full", "lora")
+_METHODS = ("full", "lora", "qlora")
+# Matrices that the program splits over devices (train.py, split_tensors).
+_SPLIT = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+_PLAIN = {"mamba1": "Mamba's states", "mamba2": "Mamba's states", "linear_attention": "states of linear attention"}
 _HOURS = 1.0
 
 
@@ -58,7 +64,10 @@ def scaled(plan: Plan, layers: int | None) -> Plan:
     if fields is None:
         raise PlanError("layers", "is only for models of the catalogue and inline ones", ["no layers"])
     shorter = {
-        name: value[:layers] if isinstance(value, list) and len(value) == architecture.layers else value
+        # A list has an entry for each layer, Nemotron-H's pattern a letter.
+        name: value[:layers]
+        if (isinstance(value, list) and len(value) == architecture.layers) or name == "hybrid_override_pattern"
+        else value
         for name, value in fields.items()
         if value is not None
     }
@@ -69,16 +78,11 @@ def scaled(plan: Plan, layers: int | None) -> Plan:
 def checked(plan: Plan, architecture: Architecture) -> None:
     """Raises PlanError for what the program does not run, so that it never runs something else."""
     training, layout = plan.training, plan.layout
-    kinds = {(block.mixer, block.feed) for block in architecture.blocks}
-    if not kinds <= {("attention", "dense"), ("attention", "moe")} or architecture.parallel_block:
-        problem = f"{architecture.id} is not of attention and feed-forward layers, which are all that the benchmark has"
-        raise PlanError("model", problem, ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"])
     sets: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ("workload.method", training.method, _METHODS), ("workload.precision", training.precision, _PRECISIONS),
         ("workload.optimizer", training.optimizer, _OPTIMIZERS), ("layout.pp", layout.pp or 1, (1,)),
         ("layout.cp", layout.cp or 1, (1,)), ("layout.ep", layout.ep or 1, (1,)),
         ("layout.zero_stage", layout.zero_stage or 0, (0, 2, 3)),
-        ("layout.offload", layout.offload or "none", ("none",)),
     )  # fmt: skip
     for field, value, valid in sets:
         if value not in valid:
@@ -90,9 +94,18 @@ def checked(plan: Plan, architecture: Architecture) -> None:
     if (layout.tp or 1) > 1:
         if (layout.zero_stage or 0) < 2 and (layout.dp or 1) > 1:
             raise PlanError("layout.zero_stage", "with tensor parallelism the program shards replicas", [2, 3])
-        if architecture.is_moe or architecture.tied or training.method != "full":
+        whole = {matrix.name for block in architecture.blocks for matrix in block.matrices} <= _SPLIT
+        if not whole or architecture.tied or training.method != "full":
             problem = "the program splits tensors of dense models with a head of their own, trained in full"
             raise PlanError("layout.tp", problem, [1])
+
+
+def stand_ins(planned: Planned) -> list[str]:
+    """What runs in plain PyTorch and of which the prediction has a framework's own kernels."""
+    mixers = {block.mixer for block in planned.job.architecture.blocks}
+    found = sorted({words for mixer, words in _PLAIN.items() if mixer in mixers})
+    found += ["weights in 4 bits"] * planned.job.quantised
+    return [f"{what} run in plain PyTorch, and the prediction is of kernels made for them" for what in found]
 
 
 def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
@@ -103,14 +116,17 @@ def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
     if repeated is None:
         repeated = int((layout.recompute or "").partition(":")[2])
     micro, replicas = training.micro_batch or 1, layout.dp or 1
-    lora = training.lora
+    lora, away = training.lora, (layout.offload or "none").split("+")
     return {
         "model": {
             "vocab": architecture.vocab,
             "hidden": architecture.hidden,
             "pattern": list(architecture.pattern),
             "tied": architecture.tied,
-            "blocks": [_block(block) for block in architecture.blocks],
+            "head_bias": architecture.head_bias,
+            "parallel": architecture.parallel_block,
+            "parameters": architecture.parameters,
+            "blocks": [_block(planned.job, block) for block in architecture.blocks],
         },
         "training": {
             "seq_len": training.seq_len,
@@ -119,7 +135,7 @@ def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
             "precision": training.precision,
             "weights": training.weights,
             "method": training.method,
-            "lora": {"rank": lora.rank, "alpha": lora.alpha, "targets": lora.targets},
+            "lora": {"rank": lora.rank, "alpha": lora.alpha},
             "optimizer": training.optimizer,
             "repeated_layers": repeated,
             "loss_in_pieces": training.fused_loss is True,
@@ -130,16 +146,28 @@ def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
             "dp": replicas,
             "zero_stage": layout.zero_stage or 0,
             "shard_group": layout.hybrid_group or replicas,
+            "params_to_host": "params" in away,
+            "states_to_host": "optimizer" in away,
+            "activations_to_host": "activations" in away,
         },
         "benchmark": vars(timing),
     }
 
 
-def _block(block: Block) -> dict[str, Any]:
-    same = ("heads", "kv_heads", "head_dim", "v_head_dim", "qk_norm", "window", "norms", "ffn_width", "gated",
-            "experts", "top_k", "expert_width", "shared_width")  # fmt: skip
-    biases = [matrix.name for matrix in block.matrices if matrix.bias and matrix.role == "attention"]
-    return {name: getattr(block, name) for name in same} | {"biases": biases}
+def _block(job: Job, block: Block) -> dict[str, Any]:
+    same = ("mixer", "norms", "heads", "kv_heads", "head_dim", "v_head_dim", "window", "qk_norm", "experts", "top_k",
+            "state_size", "ssm_inner", "ssm_heads", "conv_kernel", "kv_lora_rank", "rope_head_dim", "borrows_cache",
+            "crosses", "cache_every", "local_window", "chosen_keys", "index_dim", "parameters")  # fmt: skip
+    targets = lora_targets(job, block) if job.uses_adapters else []
+    matrices = [
+        {
+            "name": matrix.name, "role": matrix.role, "copies": matrix.copies, "inputs": matrix.inputs,
+            "outputs": matrix.outputs, "bias": matrix.bias,
+            "adapted": matrix in targets, "packed": job.quantises(matrix),
+        }
+        for matrix in block.matrices
+    ]  # fmt: skip
+    return {name: getattr(block, name) for name in same} | {"matrices": matrices}
 
 
 def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site) -> Rendered:
@@ -153,7 +181,7 @@ def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site
     targets = ["torchrun"] if scheduler == "none" else ["torchrun", scheduler]
     site = replace(site, time_limit_h=site.time_limit_h or _HOURS, dataset="synthetic")
     own = (
-        File(PROGRAM, TARGET, _SOURCE.read_text(encoding="utf-8")),
+        *(File(name, TARGET, (_SOURCES / name).read_text(encoding="utf-8")) for name in _PROGRAMS),
         File(SETTINGS, TARGET, _json(settings_of(planned, timing))),
         File(PLAN, TARGET, _json(plan.model_dump(mode="json"))),
     )

@@ -29,7 +29,7 @@ from measure.run.matrix import CellResult, cell_result, result_text
 from planner.asked.files import SiteArguments
 from planner.files.below import inside_root
 from planner.measuring.here import here
-from planner.measuring.program import TARGET, Timing, benchmark_files, scaled
+from planner.measuring.program import TARGET, Timing, benchmark_files, scaled, stand_ins
 from planner.partial import get
 from planner.requests import HERE, PlanRequest
 from planner.result import Assumption, Result
@@ -98,6 +98,7 @@ class Forecast(BaseModel):
     peak: tuple[float, float, float]
     peak_by_counter: dict[str, float]
     note: str | None = None
+    stand_ins: list[str] = []
 
 
 class RenderedBenchmark(Result):
@@ -227,9 +228,10 @@ def _made(request: BenchmarkRequest) -> tuple[Planned, Rendered, str | None]:
     asked = scaled(request.to_plan(), request.layers)
     planned, note = _shortened(_planned(asked), asked, request.timing().all_steps)
     rendered = benchmark_files(planned, request.timing(), request.scheduler, request.site())
-    before = forecast(planned).model_copy(update={"note": note})
+    plain = stand_ins(planned)
+    before = forecast(planned).model_copy(update={"note": note, "stand_ins": plain})
     files = (*rendered.files, File(PREDICTED, TARGET, before.model_dump_json(indent=1) + "\n"))
-    warnings = (*rendered.warnings, *([note] if note else []))
+    warnings = (*rendered.warnings, *([note] if note else []), *plain)
     return planned, Rendered(files, rendered.launch_command, rendered.needs_from_user, warnings), note
 
 
@@ -395,8 +397,7 @@ def _doubts(measured: BenchmarkFile, before: Forecast) -> list[str]:
         lines.append(
             f"{before.devices} processes share a machine's processors, and each is predicted as if it had its own"
         )
-    if before.note:
-        lines.append(before.note)
+    lines += [*([before.note] if before.note else []), *before.stand_ins]
     steps = steps_of(measured.repeats)
     if steps and steps.spread > 0.1:
         lines.append(f"the slowest repeat took {steps.spread:.0%} longer than the fastest: the machine was not quiet")

@@ -23,176 +23,12 @@ _STARTED = time.time()
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
+from decoder import Decoder, adapted, begun, local  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-_LOSS_PIECES = 8
 _CLIP = 1.0
 _PATIENCE = timedelta(minutes=10)
 _TYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
-
-
-class RMSNorm(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, x):
-        return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), 1e-5)
-
-
-class LoraLinear(nn.Module):
-    """A frozen matrix with a trained update of low rank beside it."""
-
-    def __init__(self, plain, rank, alpha):
-        super().__init__()
-        self.plain = plain
-        self.down = nn.Linear(plain.in_features, rank, bias=False)
-        self.up = nn.Linear(rank, plain.out_features, bias=False)
-        self.scale = alpha / rank
-
-    def forward(self, x):
-        return self.plain(x) + self.up(self.down(x)) * self.scale
-
-
-def rotary(length, width, device):
-    frequencies = 1.0 / (10_000.0 ** (torch.arange(0, width, 2, device=device).float() / width))
-    angles = torch.outer(torch.arange(length, device=device).float(), frequencies)
-    return angles.cos(), angles.sin()
-
-
-def turned(x, tables):
-    """Pairs of each head's halves turned by their place; x is (batch, heads, length, width)."""
-    cos, sin = (table.to(x.dtype) for table in tables)
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-
-
-class Attention(nn.Module):
-    def __init__(self, hidden, block):
-        super().__init__()
-        self.width, self.values = block["head_dim"], block["v_head_dim"]
-        heads, keys, biased = block["heads"], block["kv_heads"], block["biases"]
-        self.q_proj = nn.Linear(hidden, heads * self.width, bias="q_proj" in biased)
-        self.k_proj = nn.Linear(hidden, keys * self.width, bias="k_proj" in biased)
-        self.v_proj = nn.Linear(hidden, keys * self.values, bias="v_proj" in biased)
-        self.o_proj = nn.Linear(heads * self.values, hidden, bias="o_proj" in biased)
-        self.norms = nn.ModuleList([RMSNorm(self.width), RMSNorm(self.width)] if block["qk_norm"] else [])
-        self.window = block["window"]
-
-    def forward(self, x, tables):
-        batch, length, _ = x.shape
-        q, k, v = (
-            projection(x).view(batch, length, -1, width).transpose(1, 2)
-            for projection, width in ((self.q_proj, self.width), (self.k_proj, self.width), (self.v_proj, self.values))
-        )
-        if len(self.norms):
-            q, k = self.norms[0](q), self.norms[1](k)
-        q, k = turned(q, tables), turned(k, tables)
-        if q.shape[1] != k.shape[1] and q.device.type != "cuda":
-            times = q.shape[1] // k.shape[1]
-            k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
-        grouped = q.shape[1] != k.shape[1]
-        if self.window and self.window < length:
-            far = torch.ones(length, length, dtype=torch.bool, device=x.device).tril().triu(1 - self.window)
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=far, enable_gqa=grouped)
-        else:
-            out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
-        return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, hidden, width, gated):
-        super().__init__()
-        self.gate_proj = nn.Linear(hidden, width, bias=False) if gated else None
-        self.up_proj = nn.Linear(hidden, width, bias=False)
-        self.down_proj = nn.Linear(width, hidden, bias=False)
-
-    def forward(self, x):
-        up = self.up_proj(x)
-        return self.down_proj(F.gelu(up) if self.gate_proj is None else F.silu(self.gate_proj(x)) * up)
-
-
-class Experts(nn.Module):
-    """Every token goes to top_k of the experts; each expert takes its tokens in one piece."""
-
-    def __init__(self, hidden, block):
-        super().__init__()
-        count, width = block["experts"], block["expert_width"]
-        self.top_k = block["top_k"]
-        self.router = nn.Linear(hidden, count, bias=False)
-        self.gate_up = nn.Parameter(torch.empty(count, hidden, 2 * width))
-        self.down = nn.Parameter(torch.empty(count, width, hidden))
-        self.shared = FeedForward(hidden, block["shared_width"], True) if block["shared_width"] else None
-
-    def forward(self, x):
-        tokens = x.reshape(-1, x.shape[-1])
-        shares, chosen = self.router(tokens).float().softmax(dim=-1).topk(self.top_k, dim=-1)
-        shares = (shares / shares.sum(dim=-1, keepdim=True)).to(x.dtype)
-        order = chosen.flatten().argsort()
-        counts = chosen.flatten().bincount(minlength=self.router.out_features).tolist()
-        rows = order // self.top_k
-        gate_up, down = self.gate_up.to(x.dtype), self.down.to(x.dtype)
-        pieces = []
-        for expert, piece in enumerate(tokens[rows].split(counts)):
-            gate, up = (piece @ gate_up[expert]).chunk(2, dim=-1)
-            pieces.append((F.silu(gate) * up) @ down[expert])
-        weighed = torch.cat(pieces) * shares.flatten()[order].unsqueeze(-1)
-        out = torch.zeros_like(tokens).index_add(0, rows, weighed.to(tokens.dtype)).view_as(x)
-        return out if self.shared is None else out + self.shared(x)
-
-
-class Layer(nn.Module):
-    def __init__(self, hidden, block):
-        super().__init__()
-        self.attention_norm, self.feed_norm = RMSNorm(hidden), RMSNorm(hidden)
-        self.after = nn.ModuleList([RMSNorm(hidden), RMSNorm(hidden)] if block["norms"] > 2 else [])
-        self.attention = Attention(hidden, block)
-        self.feed = (
-            Experts(hidden, block) if block["experts"] else FeedForward(hidden, block["ffn_width"], block["gated"])
-        )
-
-    def forward(self, x, tables):
-        out = self.attention(self.attention_norm(x), tables)
-        x = x + (self.after[0](out) if len(self.after) else out)
-        out = self.feed(self.feed_norm(x))
-        return x + (self.after[1](out) if len(self.after) else out)
-
-
-class Decoder(nn.Module):
-    """`repeated` layers are computed again in the backward pass."""
-
-    def __init__(self, model, repeated, in_pieces):
-        super().__init__()
-        hidden = model["hidden"]
-        self.embedding = nn.Embedding(model["vocab"], hidden)
-        self.layers = nn.ModuleList([Layer(hidden, model["blocks"][kind]) for kind in model["pattern"]])
-        self.norm = RMSNorm(hidden)
-        self.head = nn.Linear(hidden, model["vocab"], bias=False)
-        if model["tied"]:
-            self.head.weight = self.embedding.weight
-        self.repeated, self.in_pieces = repeated, in_pieces
-        self.widths = sorted({block["head_dim"] for block in model["blocks"]})
-
-    def forward(self, tokens, labels):
-        x = self.embedding(tokens)
-        tables = {width: rotary(tokens.shape[1], width, tokens.device) for width in self.widths}
-        for number, layer in enumerate(self.layers):
-            table = tables[layer.attention.width]
-            again = number < self.repeated
-            x = checkpoint(layer, x, table, use_reentrant=False) if again else layer(x, table)
-        x = self.norm(x)
-        if not self.in_pieces:
-            return self.loss(x, labels)
-        pieces = zip(x.chunk(_LOSS_PIECES, dim=1), labels.chunk(_LOSS_PIECES, dim=1), strict=True)
-        losses = [
-            checkpoint(self.loss, piece, wanted, use_reentrant=False) * wanted.numel() for piece, wanted in pieces
-        ]
-        return torch.stack(losses).sum() / labels.numel()
-
-    def loss(self, x, labels):
-        return F.cross_entropy(self.head(x).flatten(0, 1).float(), labels.flatten())
 
 
 class Processes:
@@ -211,8 +47,10 @@ class Processes:
         layout = settings["layout"]
         self.tp, self.dp = layout["tp"], self.count // layout["tp"]
         self.mesh = None
-        if self.count > 1:
-            dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=_PATIENCE)
+        if self.count > 1 or layout["params_to_host"]:
+            backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
+            alone = {} if "RANK" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+            dist.init_process_group(backend, timeout=_PATIENCE, **alone)
             shape = (self.dp // layout["shard_group"], layout["shard_group"], self.tp)
             self.mesh = dist.init_device_mesh(kind, shape, mesh_dim_names=("replicas", "dp", "tp"))
         assert self.tp * self.dp == self.count == layout["tp"] * layout["dp"], (
@@ -239,20 +77,6 @@ class Processes:
         return [each if value is not None else None for value, each in zip(values, worst.tolist(), strict=True)]
 
 
-def adapted(model, lora):
-    """The model with adapters on the matrices of its layers, and everything else frozen."""
-    model.requires_grad_(False)
-    targets = lora["targets"]
-    for layer in model.layers:
-        for part in (layer.attention, layer.feed, getattr(layer.feed, "shared", None)):
-            for name, child in list(part.named_children()) if part is not None else []:
-                attends = part is layer.attention
-                wanted = targets in ("all-linear", "attention" if attends else "mlp") or name in targets.split(",")
-                if isinstance(child, nn.Linear) and wanted and name != "router":
-                    setattr(part, name, LoraLinear(child, lora["rank"], lora["alpha"]))
-    return model
-
-
 def split_tensors(model, processes):
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -274,16 +98,18 @@ def split_tensors(model, processes):
 
 def sharded(model, processes, settings):
     """FSDP2, each layer by itself: weights and what belongs to them are spread over the data-parallel ranks."""
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
     training = settings["training"]
     policy = MixedPrecisionPolicy()
+    host = settings["layout"]["params_to_host"]
     if training["precision"] == "bf16" and not held_short(training):
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     options = {
         "mesh": processes.mesh["replicas", "dp"] if processes.mesh["replicas"].size() > 1 else processes.mesh["dp"],
         "mp_policy": policy,
         "reshard_after_forward": settings["layout"]["zero_stage"] == 3,
+        "offload_policy": CPUOffloadPolicy(pin_memory=processes.device.type == "cuda") if host else OffloadPolicy(),
     }
     for layer in model.layers:
         fully_shard(layer, **options)
@@ -293,47 +119,44 @@ def sharded(model, processes, settings):
 
 def held_short(training):
     """Whether all weights are held in 16 bits."""
-    return training["precision"] == "bf16" and (training["weights"] == "bf16" or training["method"] == "lora")
+    return training["precision"] == "bf16" and (training["weights"] == "bf16" or training["method"] != "full")
 
 
-def begun(model):
-    """Random weights where a model was made without memory."""
-    for name, parameter in model.named_parameters():
-        with torch.no_grad():
-            if name.endswith("norm.weight") or ".norms." in name or ".after." in name:
-                parameter.fill_(1.0)
-            elif name.endswith((".up.weight", "bias")):
-                parameter.zero_()
-            else:
-                parameter.normal_(0.0, 0.02)
+def shards(settings, processes):
+    """Whether weights are spread over processes, or wait in host memory."""
+    layout = settings["layout"]
+    return layout["params_to_host"] or (layout["zero_stage"] >= 2 and processes.dp > 1)
 
 
 def built(settings, processes):
     """(The model as it is called, the bare one)."""
-    training, layout = settings["training"], settings["layout"]
+    model_settings, training, layout = settings["model"], settings["training"], settings["layout"]
     torch.manual_seed(1)
-    shards = layout["zero_stage"] >= 2 and processes.dp > 1
+    spread = shards(settings, processes)
     with torch.device("meta"):
-        model = Decoder(settings["model"], training["repeated_layers"], training["loss_in_pieces"])
-        if training["method"] == "lora":
-            model = adapted(model, training["lora"])
+        pieces, to_host = training["loss_in_pieces"], layout["activations_to_host"]
+        model = Decoder(model_settings, training["repeated_layers"], pieces, to_host)
+        if training["method"] != "full":
+            model = adapted(model, model_settings["pattern"], model_settings["blocks"], training["lora"])
     if held_short(training):
         model = model.to(torch.bfloat16)
     if processes.tp > 1:
         split_tensors(model, processes)
-    if shards:
+    if spread:
         model = sharded(model, processes, settings)
-    model.to_empty(device=processes.device)
-    if settings["model"]["tied"]:
+    model.to_empty(device="cpu" if layout["params_to_host"] else processes.device)
+    if model_settings["tied"]:
         model.head.weight = model.embedding.weight
     begun(model)
     if training["compile"]:
         for layer in model.layers:
             layer.compile()
-    if shards or processes.dp == 1:
+    if spread or processes.dp == 1:
         return model, model
     devices = [processes.device.index] if processes.device.type == "cuda" else None
-    return nn.parallel.DistributedDataParallel(model, device_ids=devices), model
+    # Layers that read images have no part in a step.
+    idle = any(layer.crosses for layer in model.layers)
+    return nn.parallel.DistributedDataParallel(model, device_ids=devices, find_unused_parameters=idle), model
 
 
 def kinds_of(model):
@@ -345,10 +168,33 @@ def kinds_of(model):
     return [kind for kind in kinds if kind]
 
 
+class HostAdamW:
+    """AdamW in host memory: gradients go there and weights come back; both in 32 bits there."""
+
+    def __init__(self, trained):
+        self.held = [row for kind in trained for row in kind["params"]]
+        self.copies = [nn.Parameter(local(row).detach().float().cpu()) for row in self.held]
+        self.inner = torch.optim.AdamW(self.copies, lr=1e-5, weight_decay=0.1, fused=True)
+
+    def step(self):
+        for row, copy in zip(self.held, self.copies, strict=True):
+            copy.grad = None if row.grad is None else local(row.grad).float().cpu()
+        self.inner.step()
+        with torch.no_grad():
+            for row, copy in zip(self.held, self.copies, strict=True):
+                local(row).copy_(copy)
+
+    def zero_grad(self, set_to_none):
+        for row in self.held:
+            row.grad = None
+
+
 def optimizer_of(model, settings, processes):
     trained = [{"params": kind} for kind in kinds_of(model)]
     if settings["training"]["optimizer"] == "sgd":
         return torch.optim.SGD(trained, lr=1e-5)
+    if settings["layout"]["states_to_host"]:
+        return HostAdamW(trained)
     return torch.optim.AdamW(trained, lr=1e-5, weight_decay=0.1, fused=processes.device.type == "cuda" or None)
 
 
@@ -362,8 +208,7 @@ class SteppedRun:
         self.accumulation = training["accumulation"]
         self.shape = (training["micro_batch"], training["seq_len"])
         # FSDP casts by itself.
-        whole = settings["layout"]["zero_stage"] < 2 or processes.dp == 1
-        self.casts = whole and training["precision"] == "bf16" and not held_short(training)
+        self.casts = not shards(settings, processes) and training["precision"] == "bf16" and not held_short(training)
         # Ranks that split tensors read the same data.
         self.random = torch.Generator(device=processes.device).manual_seed(17 + processes.rank // processes.tp)
 
@@ -440,6 +285,15 @@ def profiled(run, processes):
         trace.export_chrome_trace("trace.json")
 
 
+def counted(model, full):
+    """Parameters of the model itself: of adapters what they are laid over, which is frozen; two weights a byte."""
+    total = 0
+    for name, row in model.named_parameters():
+        scale = name.endswith((".scales", ".coarse"))
+        total += 0 if scale or (row.requires_grad and not full) else row.numel() * (1 + (row.dtype == torch.uint8))
+    return total
+
+
 def measured(settings, processes, ready):
     """Runs it all and returns what was measured."""
     benchmark = settings["benchmark"]
@@ -471,16 +325,14 @@ def measured(settings, processes, ready):
     allocated, reserved, resident = peaks(processes)
     if benchmark["profile"]:
         profiled(run, processes)
-    # The model's own: of adapters what they are laid over, which is frozen.
-    adapted_model = settings["training"]["method"] == "lora"
-    counted = sum(row.numel() for row in run.model.parameters() if not (adapted_model and row.requires_grad))
     name = (
         torch.cuda.get_device_name() if processes.device.type == "cuda" else platform.processor() or platform.machine()
     )
     return {
         "outcome": "ran", "repeats": repeats, "losses": losses, "startup_s": built_s, "import_s": ready,
         "first_step_s": first_s, "allocated_bytes": allocated, "reserved_bytes": reserved, "resident_bytes": resident,
-        "parameters": counted, "device": processes.device.type, "device_name": name, "processes": processes.count,
+        "parameters": counted(run.model, settings["training"]["method"] == "full"),
+        "device": processes.device.type, "device_name": name, "processes": processes.count,
         "versions": {"torch": torch.__version__, "python": platform.python_version()}
         | ({"cuda": torch.version.cuda} if torch.version.cuda else {})
         | ({"rocm": torch.version.hip} if torch.version.hip else {}),
@@ -503,7 +355,7 @@ def main():
     if processes.rank == 0:
         put(result)
         told("done")
-    if processes.count > 1:
+    if processes.mesh is not None:
         dist.destroy_process_group()
 
 

@@ -56,12 +56,41 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_program_is_told_sizes_and_switches() -> None:
-    told = settings(zero_stage=3, recompute="block:2", optimizer="sgd")
+    told = settings(zero_stage=3, recompute="block:2", optimizer="sgd", offload="params+activations")
     assert told["model"]["pattern"] == [0] * 4
     assert told["model"]["blocks"][0]["kv_heads"] == 2
     assert told["training"]["accumulation"] == 2
     assert told["training"]["repeated_layers"] == 2
-    assert told["layout"] == {"tp": 1, "dp": 2, "zero_stage": 3, "shard_group": 2}
+    assert told["layout"] == {
+        "tp": 1, "dp": 2, "zero_stage": 3, "shard_group": 2,
+        "params_to_host": True, "states_to_host": False, "activations_to_host": True,
+    }  # fmt: skip
+
+
+def test_adapters_and_4_bits_are_on_the_matrices_that_the_plan_has_them_on() -> None:
+    told = settings(method="qlora", lora_targets="q_proj,v_proj", zero_stage=0)
+    matrices = {row["name"]: row for row in told["model"]["blocks"][0]["matrices"]}
+    assert {name for name, row in matrices.items() if row["adapted"]} == {"q_proj", "v_proj"}
+    assert all(row["packed"] for row in matrices.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "mixers"),
+    [
+        ("deepseek-ai/DeepSeek-V3", {"mla"}),
+        ("deepseek-ai/DeepSeek-V4-Flash", {"mla"}),
+        ("ai21labs/AI21-Jamba-1.5-Mini", {"attention", "mamba1"}),
+        ("nvidia/NVIDIA-Nemotron-Nano-12B-v2", {"attention", "mamba2", "none"}),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", {"attention", "linear_attention"}),
+    ],
+)
+def test_layers_of_every_kind_are_run(model: str, mixers: set[str]) -> None:
+    made = render_benchmark(request(model=model, layers=8, zero_stage=3, tp=1))
+    told = json.loads({file.path: file.text for file in made.files}["benchmark.json"])
+    assert len(told["model"]["pattern"]) == 8
+    assert {told["model"]["blocks"][kind]["mixer"] for kind in told["model"]["pattern"]} == mixers
+    # What the program has no kernel for is told beside the prediction.
+    assert any("plain PyTorch" in text for text in made.warnings) == (not mixers <= {"attention", "mla", "none"})
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "Qwen/Qwen3-30B-A3B", "google/gemma-2-9b", "openai/gpt-oss-20b"])
@@ -78,13 +107,13 @@ def test_layers_are_scaled_and_the_prediction_is_of_what_runs(model: str) -> Non
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"method": "qlora"}, "workload.method"),
+        ({"method": "dora"}, "workload.method"),
         ({"optimizer": "muon"}, "workload.optimizer"),
         ({"precision": "fp8"}, "workload.precision"),
         ({"pp": 2, "framework": "megatron-lm"}, "layout.pp"),
         ({"zero_stage": 1, "framework": "deepspeed"}, "layout.zero_stage"),
         ({"recompute": "selective", "framework": "megatron-lm", "zero_stage": 0}, "layout.recompute"),
-        ({"model": "state-spaces/mamba2-2.7b"}, "model"),
+        ({"model": "ibm-granite/granite-4.0-h-1b", "tp": 2, "zero_stage": 3}, "layout.tp"),
         ({"layers": 5}, "layers"),
         ({"scheduler": "cron"}, "scheduler"),
     ],
