@@ -18,6 +18,8 @@ from measure.logs.steady import SteadySteps, by_step, steady
 _ALIKE = 0.05
 _SHIFT = 0.10
 _OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
+# Programs that have whole replicas, or shards of them, and nothing else: a device is a rank of the batch.
+_OF_REPLICAS = ("hf-trainer", "unsloth", "axolotl")
 _LEAST_HALF = 10
 _LEAST_SPEED = 0.02
 
@@ -96,10 +98,14 @@ def _plan(facts: HeaderFacts, result: SteadySteps) -> None:
 
 
 def _global_batch(facts: HeaderFacts) -> None:
-    """From the micro-batch, where a log says how often it is accumulated and on how many ranks."""
+    """From the micro-batch, where a log says how often it is accumulated and on how many ranks; or the ranks of it."""
     micro, (batch, _, devices) = facts.plan.get("workload", {}).get("micro_batch"), _known(facts)
     accumulation = facts.values.get("accumulation")
-    if batch or not (micro and devices and accumulation):
+    if not (micro and accumulation):
+        return
+    if batch and not devices and facts.framework in _OF_REPLICAS and batch % (micro * accumulation) == 0:
+        facts.put("cluster.count", batch // (micro * accumulation))
+    if batch or not devices:
         return
     layout = facts.plan.get("layout", {})
     ranks = layout.get("dp") or devices / math.prod(layout.get(name, 1) for name in ("tp", "pp", "cp"))
@@ -215,6 +221,8 @@ def _odd(result: SteadySteps, steps: Sequence[Row]) -> list[str]:
         before, after = quartiles(times[max(1, half // 2) : half])[1], quartiles(times[half:])[1]
         if abs(math.log(after / before)) > math.log1p(_SHIFT):
             findings.append(f"the speed changes on the way: {before:.4g} s a step early, {after:.4g} s later")
+    if (mfu := result.figures.get("mfu", 0.0)) > 1.0:
+        findings.append(f"an MFU of {mfu:.0%} cannot be: the program counts other operations, or another device's peak")
     if any(math.isnan(row["loss"]) for row in steps if "loss" in row):
         findings.append("the loss is not a number at some steps")
     if (skipped := sum(row.get("skipped", 0.0) or 0.0 for row in steps)) > 0:

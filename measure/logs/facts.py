@@ -23,9 +23,11 @@ _PARAM = re.compile(r"Config param (\w+): (.*?) *$")
 _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
 # Of configs that programs print, YAML or JSON: a line each.
 _SET = re.compile(r"^[ \t]*['\"]?([a-z][a-z0-9_]+)['\"]?: ['\"]?([\w./-]+)['\"]?,?[ \t]*$")
+# Of a command: --micro-batch-size 1, trainer.n_gpus_per_node=8.
+_ARGUMENT = re.compile(r"(?:--([a-z][\w-]*)[= ]|\b(?:[a-z]\w*\.)+([a-z]\w*)=)([\w./][\w./-]*)")
 _MODEL = re.compile(
-    r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|(?<![a-z_])model_name)['\"]?[=: ]+"
-    r"['\"]?(?!None\b)([\w.-]+(?:/[\w.-]+)?)"
+    r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|\bmodel\.path|(?<![a-z_])model_name)"
+    r"['\"]?[=: ]+['\"]?(?!None\b)([\w.-]+(?:/[\w.-]+)?)"
 )
 _DEVICE = re.compile(
     r"((?:NVIDIA |AMD |Tesla )(?:GeForce |Instinct |RTX |DGX )*[A-Z0-9][\w-]*"
@@ -50,14 +52,15 @@ _FRAMEWORKS = (
     ("openrlhf", re.compile(r"\bopenrlhf\b")),
     ("verl", re.compile(r"verl\.trainer|timing_s/step")),
     ("torchtitan", re.compile(r"\[titan\]|torchtitan|step: +\d+ .*tps:", re.IGNORECASE)),
-    ("torchtune", re.compile(r"torchtune|tokens_per_second_per_gpu:", re.IGNORECASE)),
+    ("torchtune", re.compile(r"torchtune|tokens_per_second_per_gpu:|^Step \d+ \| loss:\S+ lr:", re.IGNORECASE)),
     ("maxtext", re.compile(r"maxtext|completed step: \d+, seconds:", re.IGNORECASE)),
     ("primus", re.compile(r"primus|hip mem usage|rocm mem usage|tokens/s/GPU inst/harmonic", re.IGNORECASE)),
-    ("nemo", re.compile(r"\[NeMo [IW] |train_step_timing in s")),
-    ("megatron-deepspeed", re.compile(r"elapsed_time_per_iteration_ms|tokens per gpu per second \(tgs\)")),
+    ("nemo", re.compile(r"\[NeMo [IW] |train_step_timing in s|reduced_train_loss")),
+    # GPT-NeoX is a Megatron-DeepSpeed too.
+    ("megatron-deepspeed", re.compile(r"elapsed_time_per_iteration_ms|gpu per second \(tgs\)|approx flops per GPU")),
     ("megatron-bridge", re.compile(r"megatron\.bridge|megatron_bridge|Step Time : [\d.]+s GPU utilization")),
     ("megatron-lm", re.compile(r"elapsed time per iteration \(ms\)|using world size: \d+, data-parallel size")),
-    ("deepspeed", re.compile(r"DeepSpeed info|\[deepspeed\]|RunningAvgSamplesPerSec")),
+    ("deepspeed", re.compile(r"DeepSpeed info|\[deepspeed\]|RunningAvgSamplesPerSec|\[Rank 0\] step=\d")),
     ("hf-trainer", re.compile(r"\*{5} Running training \*{5}|'train_runtime'|\{'loss': |Total optimization steps")),
 )  # fmt: skip
 
@@ -99,6 +102,8 @@ class HeaderFacts:
             self._setting(setting[1], setting[2])
         for name, value in _QUOTED.findall(line) if "'" in line else ():
             self._setting(name, value)
+        for flag, key, value in _ARGUMENT.findall(line) if "--" in line or "=" in line else ():
+            self._setting(key or flag.replace("-", "_"), value)
         for pattern, put in _SENTENCES:
             if sentence := pattern.search(line):
                 put(self, sentence[1])

@@ -30,6 +30,11 @@ _TFLOPS = re.compile(r"([\d.]+) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
 _MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
+# Objects of several steps that were pasted as one line.
+_BETWEEN = re.compile(r"(?<=\}) +(?=\{')")
+# A number that its unit alone names, and a share (llm.c, train_gpt2.cu).
+_CELL = re.compile(rf"\| *({_NUMBER}) ?(ms|tok/s|% (?:\w+ )?MFU) *(?=\||$)")
+_CELLS_NAMED = {"ms": ("step_s", 1e-3), "tok/s": ("tokens_per_s", 1.0)}
 # When a line was printed: 2026-01-31 12:00:00,123 as most have it, 01/31/2026 12:00:00 (nanotron), I0131 12:00:00.
 _CLOCK = re.compile(
     r"(?<!\d)(?:(20[1-4]\d)[-/]?([01]\d)[-/]?([0-3]\d)|([01]\d)/([0-3]\d)/(20[1-4]\d)|[IWE]([01]\d)([0-3]\d))"
@@ -39,6 +44,8 @@ _SOME_YEAR = 2024
 _BAR = re.compile(
     r"(\d+)%\|[^|]*\| *([\d.]+)([kM]?)/([\d.]+)([kM]?) \[(?:(\d+):)?(\d+):(\d+)<[^,\]]*(?:, *([\d.?]+) ?(s/it|it/s))?"
 )
+# Of a pass after which the weights are updated: litgpt, (step), before it (optimizer.step).
+_UPDATES = re.compile(r"\((?:\w+\.)?step\)\s*$")
 _TITAN = re.compile(r"validate step:", re.IGNORECASE)
 _ITERATION = re.compile(
     r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||\[(?:batch|step)=(\d+)/|max_steps': '(\d+)/"
@@ -46,7 +53,7 @@ _ITERATION = re.compile(
     re.IGNORECASE,
 )
 # Of a program that tells steps done and seconds since the start: ms-swift, its older versions, modded-nanogpt.
-_SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*'elapsed_time': '((?:\d+[dhms] ?)+)'")
+_SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*?'elapsed_time': '((?:\d+[dhms] ?)+)'")
 _SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
 _CLOCKED = re.compile(r"step:(\d+)/(\d+) .*?train_time:(\d+)ms")
 # Of transformers in a notebook (utils/notebook.py): its bar, and the table below it, of which a row is a step.
@@ -80,6 +87,8 @@ def row_of(line: str) -> Row:
         return {}
     if (clock := _clock_s(line)) is not None:
         row.setdefault("clock_s", clock)
+    if _UPDATES.search(line):
+        row["updates"] = 1.0
     if "step_s" not in row and row.get("steps_per_s"):
         row["step_s"] = 1.0 / row["steps_per_s"]
     return row
@@ -90,8 +99,7 @@ def rows_of(line: str) -> list[Row]:
     if timings := _TIMINGS.search(line):
         values = [_value(number, "", ("step_s", 1.0)) for number in re.findall(_NUMBER, timings[1])]
         return [{"step_s": value} for value in values if value is not None]
-    row = row_of(line)
-    return [row] if row else []
+    return [row for part in _BETWEEN.split(line) if (row := row_of(part))]
 
 
 def cells_of(table: str) -> Iterator[Row]:
@@ -112,6 +120,10 @@ def _pairs(line: str, row: Row) -> None:
         known = ("step_s", 1.0) if name == "time" and unit in _SECONDS else TABLE.get(plain(name))
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
+    for number, unit in _CELL.findall(line) if "|" in line else ():
+        name, factor = _CELLS_NAMED.get(unit, ("mfu", 0.01))
+        if value := number_of(number):
+            row.setdefault(name, value * factor)
     if each := _EACH.search(line):
         row["tokens_per_s_per_device"] = number_of(each[1])
     if rate := _TFLOPS.search(line):
@@ -212,9 +224,12 @@ def bars_of(line: str) -> Iterator[tuple[float, float, float, str]]:
         yield done, total, seconds, name
     for bar in _NOTEBOOK.finditer(line):
         yield float(bar[1]), float(bar[2]), 3600.0 * int(bar[3] or 0) + 60.0 * int(bar[4]) + int(bar[5]), TOLD
-    if since := _SINCE.search(line):
+    since = None
+    for since in _SINCE.finditer(line):
         yield float(since[1]), float(since[2]), _since_s(since[3]) or 0.0, TOLD
-    elif (speed := _SPEED.search(line)) and number_of(speed[1]):
+    if since:
+        return
+    if (speed := _SPEED.search(line)) and number_of(speed[1]):
         yield float(speed[2]), 0.0, float(speed[2]) / number_of(speed[1]), TOLD
     elif clocked := _CLOCKED.search(line):
         yield float(clocked[1]), float(clocked[2]), float(clocked[3]) * 1e-3, TOLD

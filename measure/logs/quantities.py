@@ -48,8 +48,8 @@ _PLAIN: dict[str, tuple[str, ...]] = {
                           "tflops", "approx flops per gpu", "throughput(tflops)", "perf/per_device_tflops_per_sec",
                           "tflops_per_gpu", "tflop/s/gpu", "model_tflops_per_gpu"),
     "loss": ("lm loss", "loss", "reduced_train_loss", "train_loss", "train/loss", "loss_metrics/global_avg_loss",
-             "learning/loss", "actor/pg_loss", "training/loss", "cross_entropy_loss", "loss train", "loss/train/total",
-             "train/crossentropyloss"),
+             "learning/loss", "actor/pg_loss", "training/loss", "cross_entropy_loss", "loss train", "loss train (curr)",
+             "loss/train/total", "train/crossentropyloss"),
     "learning_rate": ("learning rate", "learning_rate", "lr", "train/learning_rate", "actor/lr",
                       "learning/current_learning_rate", "lr-decoupledadamw/group0"),
     "gradient_norm": ("grad norm", "grad_norm", "actor/grad_norm", "learning/grad_norm", "train/grad_norm",
@@ -79,10 +79,11 @@ _GIB: dict[str, tuple[str, ...]] = {
                   "memory/max_allocated (gib)", "memory/max_mem_allocated(gib)", "perf/max_memory_allocated_gb",
                   "peak memory allocated (gib)", "memory/max_mem_active(gib)", "memory/max_memory_allocated", "mem"),
 }  # fmt: skip
-# Composer's MemoryMonitor, in bytes before it had GB of 1e9, and mlx_lm.lora (mlx_lm/tuner/trainer.py).
+# Composer's MemoryMonitor, in bytes before it had GB of 1e9, mlx_lm.lora (mlx_lm/tuner/trainer.py), and the last line
+# of litgpt's (finetune/lora.py).
 _GB = {
     "reserved": ("memory/peak_reserved_mem", "memory/reserved_mem"),
-    "allocated": ("memory/peak_allocated_mem", "peak mem"),
+    "allocated": ("memory/peak_allocated_mem", "peak mem", "memory used"),
 }
 _BYTES = {"allocated": ("peak_memory_usage", "memory/peak_memory_usage", "gpu_resources", "max_memory_allocated"),
           "reserved": ("cuda_max_memory_reserved", "max_memory_reserved")}  # fmt: skip

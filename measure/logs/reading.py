@@ -165,11 +165,15 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file
     trains = rows or scan.facts.frameworks or any(bar[3].lower().startswith("train") for _, bar in scan.bars)
     bars = scan.bars if trains else []
     ended = None if scan.faults else why_it_ended(_end_of(stream))
-    if not rows and not bars and not scan.faults and not (ended and is_file):
+    # The head of a log says what the run was to be.
+    begun = is_file and bool(scan.facts.framework and scan.facts.plan)
+    if not rows and not bars and not scan.faults and not (is_file and (ended or begun)):
         return None
     run = assembled(scan.facts, rows, source, bars, [at for at, _ in scan.saves.rows], scan.faults)
     if not (ended or run.figures or run.findings or run.series.step):
-        return None
+        if not begun:
+            return None
+        run = run.model_copy(update={"findings": ["no step is in it: the plan is all that it tells"]})
     if ended:
         done = any("runtime_s" in row for _, row in rows)
         told = f"after the training: {ended}" if done else f"it stopped: {ended}"

@@ -34,7 +34,7 @@ _ROWS = (b"elapsed time per iteration", b"elapsed_time_per_iteration_ms", b"trai
          b"completed step: ", b"'loss': ", b'"loss": ', b"tps: ", b"SamplesPerSec=", b"iter time (s)",
          b"tokens_per_second_per_gpu:", b"timing_s/step", b"max allocated:", b"train_runtime", b"|Loss: ",
          b"train_loss=", b"train_step_timing in s=", b"iter time: ", b"Step Time : ", b"[batch=",
-         b"[step=", b"perf/time_per_step", b"lr=[", b"Training Loss")  # fmt: skip
+         b"[step=", b"perf/time_per_step", b"lr=[", b"Training Loss", b"Memory used: ")  # fmt: skip
 # Of programs that have none of these: whatever tells a loss.
 _ANY = (b"loss", b"Loss")
 _BARS = (b"s/it", b"it/s", b"elapsed_time': ", b"train_speed(iter/s)", b"train_time:", b", Epoch ")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
 from measure.history.run import PeakKind, StepSeries, quartiles
@@ -72,6 +73,11 @@ def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (
             for name, value in {**before, **row}.items():
                 steps[step].setdefault(name, value)
             before = {}
+    # What stands behind the last step: the memory of the whole run.
+    last = next(reversed(steps.values()), {})
+    for name, _ in _COUNTERS:
+        if name in before:
+            last[name] = max(before[name], last.get(name, 0.0))
     return list(steps.values())
 
 
@@ -87,27 +93,40 @@ def _of_epochs(own: Sequence[Row], rows: Sequence[tuple[int, Row]], bars: Sequen
 
 
 def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """Of lines that number their passes: a step is one, or as many as lines that number both say."""
+    """Of lines that number their passes: a step is one, or as many as lines that number both say. It takes as long as
+    so many of its passes at their mean."""
+    passes, taken = _passes_of_a_step(rows), defaultdict[float | None, list[float]](list)
+    for _, row in rows:
+        if "pass_s" in row:
+            taken[row.get("step")].append(row["pass_s"])
+    told: list[tuple[int, Row]] = []
+    for at, row in rows:
+        if "pass" in row or "pass_s" in row:
+            row = dict(row)
+            number, seconds = row.pop("pass", None), row.pop("pass_s", None)
+            if seconds is not None:
+                mean_s = fmean(taken[row["step"]]) if "step" in row else seconds
+                row.setdefault("step_s", mean_s * passes)
+            if number is not None:
+                row.setdefault("step", number)
+        told.append((at, row))
+    return told
+
+
+def _passes_of_a_step(rows: Sequence[tuple[int, Row]]) -> float:
+    """From one pass that updates the weights to the next, or from the first of a step to that of the next."""
+    updates = [row["pass"] for _, row in rows if "pass" in row and "updates" in row]
+    if len(updates) > 1:
+        return max(1.0, (updates[-1] - updates[0]) / (len(updates) - 1))
     first = dict[float, float]()
     for _, row in rows:
         if "step" in row and "pass" in row:
             first.setdefault(row["step"], row["pass"])
     # A log may begin in the middle of a step.
     numbers = sorted(first)[1 if len(first) > 2 else 0 :]
-    passes = 1.0
-    if len(numbers) > 1:
-        passes = max(1.0, (first[numbers[-1]] - first[numbers[0]]) / (numbers[-1] - numbers[0]))
-    told: list[tuple[int, Row]] = []
-    for at, row in rows:
-        if "pass" in row or "pass_s" in row:
-            row = dict(row)
-            number, seconds = row.pop("pass", None), row.pop("pass_s", None)
-            if number is not None:
-                row.setdefault("step", number)
-            if seconds is not None:
-                row.setdefault("step_s", seconds * passes)
-        told.append((at, row))
-    return told
+    if len(numbers) < 2:
+        return 1.0
+    return max(1.0, (first[numbers[-1]] - first[numbers[0]]) / (numbers[-1] - numbers[0]))
 
 
 def steady(

@@ -94,8 +94,8 @@ def checked(plan: Plan, architecture: Architecture) -> None:
     if (layout.tp or 1) > 1:
         if (layout.zero_stage or 0) < 2 and (layout.dp or 1) > 1:
             raise PlanError("layout.zero_stage", "with tensor parallelism the program shards replicas", [2, 3])
-        whole = {matrix.name for block in architecture.blocks for matrix in block.matrices} <= _SPLIT
-        if not whole or architecture.tied or training.method != "full":
+        splits = {matrix.name for block in architecture.blocks for matrix in block.matrices} <= _SPLIT
+        if not splits or architecture.tied or training.method != "full":
             problem = "the program splits tensors of dense models with a head of their own, trained in full"
             raise PlanError("layout.tp", problem, [1])
 
@@ -103,9 +103,9 @@ def checked(plan: Plan, architecture: Architecture) -> None:
 def stand_ins(planned: Planned) -> list[str]:
     """What runs in plain PyTorch and of which the prediction has a framework's own kernels."""
     mixers = {block.mixer for block in planned.job.architecture.blocks}
-    found = sorted({words for mixer, words in _PLAIN.items() if mixer in mixers})
-    found += ["weights in 4 bits"] * planned.job.quantised
-    return [f"{what} run in plain PyTorch, and the prediction is of kernels made for them" for what in found]
+    parts = sorted({words for mixer, words in _PLAIN.items() if mixer in mixers})
+    parts += ["weights in 4 bits"] * planned.job.quantised
+    return [f"{what} run in plain PyTorch, and the prediction is of kernels made for them" for what in parts]
 
 
 def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def settings_of(planned: Planned, timing: Timing) -> dict[str, Any]:
 
 
 def _block(job: Job, block: Block) -> dict[str, Any]:
-    same = ("mixer", "norms", "heads", "kv_heads", "head_dim", "v_head_dim", "window", "qk_norm", "experts", "top_k",
+    facts = ("mixer", "norms", "heads", "kv_heads", "head_dim", "v_head_dim", "window", "qk_norm", "experts", "top_k",
             "state_size", "ssm_inner", "ssm_heads", "conv_kernel", "kv_lora_rank", "rope_head_dim", "borrows_cache",
             "crosses", "cache_every", "local_window", "chosen_keys", "index_dim", "parameters")  # fmt: skip
     targets = lora_targets(job, block) if job.uses_adapters else []
@@ -167,7 +167,7 @@ def _block(job: Job, block: Block) -> dict[str, Any]:
         }
         for matrix in block.matrices
     ]  # fmt: skip
-    return {name: getattr(block, name) for name in same} | {"matrices": matrices}
+    return {name: getattr(block, name) for name in facts} | {"matrices": matrices}
 
 
 def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site) -> Rendered:

@@ -192,6 +192,15 @@ KINDS: dict[str, tuple[str, dict[str, float], dict[str, Any]]] = {
     "nanotron": (NANOTRON, {"step_s": 12.0, "tokens_per_s_per_device": 10900.0, "tflops_per_device": 38.0},
                  {"workload.seq_len": 4096, "cluster.count": 2, "workload.framework": "nanotron"}),
     "litgpt": (LITGPT, {"step_s": 0.4}, {"workload.framework": "litgpt"}),
+    "litgpt-passes": ("".join(f"iter {at} step {at // 2}: loss 3.5, iter time: {190 - 80 * (at % 2)}.0ms"
+                              f"{' (optimizer.step)' * (at % 2 == 0)}\n" for at in range(100, 120))
+                      + "Memory used: 14.49 GB\n",
+                      {"step_s": 0.3, "peak_bytes": 14.49e9}, {"workload.framework": "litgpt"}),
+    "llm.c": ("".join(f"step {at:4}/74 | loss 3.2 (+nanz)| norm 1.4 (+nanz)| lr 3.00e-04 | 44.50 ms | 38.0% bf16 MFU | "
+                      "91886 tok/s\n" for at in range(60, 70)),
+              {"step_s": 0.0445, "mfu": 0.38, "tokens_per_s": 91886.0}, {}),
+    "swift-line": (" ".join(f"{{'loss': {0.5 - 0.01 * at}, 'epoch': 0.2, 'global_step/max_steps': '{at}/94', "
+                            f"'elapsed_time': '{at}m 30s'}}" for at in range(12, 20)), {"step_s": 60.0}, {}),
     "nanogpt": (NANOGPT, {"step_s": 0.9, "mfu": 0.17}, {}),
     "modded-nanogpt": ("".join(f"step:{step}/1000 train_time:{140 * step}ms step_avg:140.00ms\n"
                                for step in range(1, 1001, 100)), {"step_s": 0.14}, {}),
@@ -382,6 +391,37 @@ def test_a_file_says_why_its_run_stopped(end: str, why: str, tmp_path: Path) -> 
     assert why in run.findings[0]
     # What a person pastes may be about anything.
     assert not is_log(end)
+
+
+def test_the_head_of_a_log_and_a_command_in_it_tell_the_plan(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\\n    data.train_batch_size=64 \\\n"
+        "    actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 trainer.nnodes=2\n"
+    )
+    run = read(path)[0]
+    assert (run.outcome, run.findings) == ("failed", ["no step is in it: the plan is all that it tells"])
+    assert run.plan["model"] == "Qwen/Qwen2.5-7B"
+    assert (run.plan["workload"]["stage"], run.plan["workload"]["global_batch"]) == ("grpo", 64)
+    assert run.plan["cluster"]["count"] == 16
+    # What is pasted may be anybody's command.
+    with pytest.raises(PlanError):
+        read_text(path.read_text())
+
+
+def test_ranks_follow_from_the_batch_of_the_trainer() -> None:
+    said = "***** Running training *****\n  Instantaneous batch size per device = 2\n"
+    said += (
+        "  Total train batch size (w. parallel, distributed & accumulation) = 64\n  Gradient Accumulation steps = 4\n"
+    )
+    run = read_text(said + "{'loss': 1.9, 'epoch': 0.1}\n{'loss': 1.8, 'epoch': 0.2}\n")
+    assert run.plan["cluster"]["count"] == 8
+
+
+def test_an_mfu_that_cannot_be_is_told() -> None:
+    line = "(TaskRunner) step:{at} - actor/pg_loss:0.1 - perf/mfu/actor:1.018 - timing_s/step:96.5\n"
+    run = read_text("".join(line.format(at=at) for at in range(1, 4)))
+    assert any("MFU of 102%" in text for text in run.findings)
 
 
 def test_what_is_no_log_is_refused() -> None:

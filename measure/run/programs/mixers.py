@@ -400,7 +400,7 @@ class ShortConvolution(Matrices):
         return self.out_proj(behind * self.conv(before * x)), None
 
 
-class Beside(nn.Module):
+class ParallelStates(nn.Module):
     """Attention and a state space next to each other (Falcon-H1)."""
 
     def __init__(self, hidden, block, rows):
@@ -427,5 +427,5 @@ def mixer_of(hidden, block):
     elif kind is Delta and names == {"in_proj", "out_proj"}:
         kind = ShortConvolution
     elif kind is Attention and any(row["role"] == "ssm" for row in rows):
-        kind = Beside
+        kind = ParallelStates
     return kind(hidden, block, rows)
