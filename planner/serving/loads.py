@@ -17,7 +17,7 @@ from planner.serving.pool import Slo, pool_of
 _MOST_CLIENTS = 2.0**20
 # Ratio of the loads that are tried; between two coarse ones the highest within the limits is found, to a part in
 # _EXACTLY where it is no whole number of requests less.
-_FINE, _COARSE = 2.0, 4.0
+_FINE, _COARSE = 2.0, 8.0
 _EXACTLY = 1000.0
 _ROUNDS = 6
 # Where a load is guessed from those around it, others are tried at such parts of a distance that shrinks by a tenth.
