@@ -15,6 +15,7 @@ from pages.answers.plan import (
     model_words,
     replica_words,
 )
+from pages.answers.serving import writing_rate
 from pages.blocks import BEFORE, CHANGED, Block, Foremost, Prose, capitalised
 from pages.results.fields import field_name
 from planner.money.results import CostEstimate
@@ -62,7 +63,7 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
     usd = {"usd": figures.usd(bill.usd)} if bill and bill.usd is not None else {}
     if isinstance(estimate, ServingEstimate):
         settings["layout"] = replica_words(plan, estimate.replicas)
-        latency, output = estimate.latency, estimate.throughput.output_tokens_per_s
+        latency, output = estimate.latency, writing_rate(plan.inference, estimate.throughput)
         ttft = {} if latency.ttft_s is None else {"ttft_s": f"TTFT {figures.seconds(latency.ttft_s)}"}
         tpot = {"tpot_s": f"TPOT {figures.seconds(latency.tpot_s)}"}
         price = bill or estimate.cost

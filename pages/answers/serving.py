@@ -11,7 +11,7 @@ from pages.blocks import Block, Figures, Headline, Prose
 from pages.results.columns import labelled
 from pages.results.estimate import lacking, memory_words, where_time_goes
 from pages.results.overview import latency_limit
-from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency
+from planner.serving.results import LatencyLimit, ServingEstimate, ServingLatency, ServingThroughput
 
 # Below this part of the requests that come, those that wait get more all the time.
 SERVED = 0.98
@@ -45,7 +45,7 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequenc
     told = {
         "ttft_s": f"TTFT **{figures.seconds(latency.ttft_s)}**",
         "tpot_s": f"TPOT **{figures.seconds(latency.tpot_s)}**",
-        "output_tokens_per_s": f"**{figures.rate(rate.output_tokens_per_s)} output tokens/s**",
+        "output_tokens_per_s": _speed(plan.workload, rate),
     }
     names = [CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked)]
     wished = [name for name in dict.fromkeys(names) if name in told]
@@ -57,6 +57,18 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequenc
     first = ", ".join(told.pop(name) for name in wished).replace("**", "")
     others = f"{', '.join(told.values())}." if told else ""
     return Headline(f"{first}: {run.removesuffix(': ')}.", True, f"{fits} {others}".strip())
+
+
+def writing_rate(workload: Inference, rate: ServingThroughput) -> float:
+    """Output tokens/s as people count them: those of a client alone while its answer is written, as its programs tell
+    them; of several, all that a deployment writes while it reads prompts too."""
+    alone = workload.scenario == "single-stream" or workload.concurrency == 1
+    return rate.tokens_per_s_per_user if alone else rate.output_tokens_per_s
+
+
+def _speed(workload: Inference, rate: ServingThroughput) -> str:
+    written, whole = (figures.rate(value) for value in (writing_rate(workload, rate), rate.output_tokens_per_s))
+    return f"**{written} output tokens/s**{f' ({whole} over the whole request)' if written != whole else ''}"
 
 
 def _missed(estimate: ServingEstimate, e2e_limit_s: float | None) -> list[str]:

@@ -159,6 +159,17 @@ def test_what_was_asked_of_a_deployment_comes_first_and_once(asked: list[str], f
     assert all(told.count(word) == 1 for word in ("It fits", "TTFT", "TPOT", "output tokens/s"))
 
 
+def test_one_client_s_speed_is_that_of_its_answer() -> None:
+    """As llama-bench and Ollama tell it; an answer of 16 tokens to a long prompt is mostly a wait for the first."""
+    asked = {"model": "llama-3.1-8b", "accelerator": "apple-m4-max", "count": 1, "input_len": 2048, "output_len": 16}
+    found: Any = find("estimate_inference").run(asked)
+    told = serving.verdict(found, None).more
+    written, whole = (
+        figures.rate(value) for value in (1.0 / found.latency.tpot_s, found.throughput.output_tokens_per_s)
+    )
+    assert f"**{written} output tokens/s** ({whole} over the whole request)" in told
+
+
 def test_the_cheapest_per_token_is_a_price() -> None:
     over = {"accelerator": ["h100", "b200"]}
     found: Any = find("compare").run(
