@@ -23,18 +23,19 @@ _CAST = 1.5
 
 class Merged(NamedTuple):
     """A matmul of one or several weight matrices that read the same input: (inputs, outputs), `kv` of the outputs being
-    of keys and values, of which each device holds at least one head of `kv_unit`."""
+    of keys and values, of which each device holds at least one head of `kv_unit`; of `shared` experts, or not."""
 
     split: str
     inputs: int
     outputs: int
     kv: int
     kv_unit: int
+    shared: bool
 
 
 class OperatorTable(NamedTuple):
     """The merged matmuls of a pass through all layers, routed experts apart; arrays of shape (shapes, 1, 1), `times` of
-    shape (shapes,): how often each is there."""
+    shape (shapes,): how often each is there. `shared` are the places of those of shared experts."""
 
     times: Floats
     outputs: Floats
@@ -43,6 +44,7 @@ class OperatorTable(NamedTuple):
     kv_unit: Floats
     column: np.ndarray
     row: np.ndarray
+    shared: list[int]
 
 
 @lru_cache(maxsize=64)
@@ -58,16 +60,19 @@ def merged(architecture: Architecture) -> OperatorTable:
             # Matrices that read a row-split input are no parts of one product, and the router runs apart.
             alone = matrix.split == "row" or matrix.role == "router"
             joined.setdefault((matrix.role, matrix.split, matrix.inputs, number if alone else -1), []).append(matrix)
-        for (_, split, inputs, _), parts in joined.items():
-            keys = sum(m.outputs for m in parts if m.name in ("k_proj", "v_proj"))
+        for (role, split, inputs, _), parts in joined.items():
+            # Linear attention keeps no keys that a device would have to hold whole: all its heads are split.
+            keys = sum(m.outputs for m in parts if m.name in ("k_proj", "v_proj")) if block.kv_heads else 0
             unit = keys // max(1, block.kv_heads)
-            counts[Merged(split, inputs, sum(m.outputs for m in parts), keys, unit)] += times
+            outputs, shared = sum(m.outputs for m in parts), role == "shared_expert"
+            counts[Merged(split, inputs, outputs, keys, unit, shared)] += times
     columns = {
         name: np.array([getattr(matmul, name) for matmul in counts], dtype=np.float64)[:, None, None]
         for name in ("outputs", "inputs", "kv", "kv_unit")
     }
     cut = {name: np.array([matmul.split == name for matmul in counts])[:, None, None] for name in ("column", "row")}
-    return OperatorTable(times=np.array(list(counts.values()), dtype=np.float64), **columns, **cut)
+    shared = [place for place, matmul in enumerate(counts) if matmul.shared]
+    return OperatorTable(times=np.array(list(counts.values()), dtype=np.float64), **columns, **cut, shared=shared)
 
 
 def cache_share(block: Block, tp: Floats, parts: float = 1.0) -> Floats:

@@ -257,14 +257,31 @@ def _matmuls(job: ServingJob, these: Deployments, tokens: Floats, shared: Floats
         np.where(table.row, table.inputs / tp, table.inputs),
     )
     seconds = np.einsum("i,ijk->jk", table.times, each)
+    routed_s = 0.0
     for kind, block in enumerate(job.running.blocks):
         if block.experts:
-            seconds = seconds + float(job.running.pattern.count(kind)) * _experts(job, these, block, shared)
+            routed_s = routed_s + float(job.running.pattern.count(kind)) * _experts(job, these, block, shared)
+    if table.shared and job.engine.shared_beside:
+        seconds = seconds - _beside(job, these, tokens, each[table.shared], routed_s)
+    seconds = seconds + routed_s
     # Only the last token of a prompt needs logits.
     head_bytes = (width, job.weights.head_bits / BITS_PER_BYTE)
     rates = MatmulRates(job.device.surfaces["bf16"], job.wide_peak_flops, bandwidth, head_bytes, width)
     columns, hidden = job.running.vocab / these.tp, float(job.running.hidden)
     return seconds + matmul_seconds(rates, picked, columns, hidden)
+
+
+def _beside(job: ServingJob, these: Deployments, tokens: Floats, each: Floats, routed_s: Floats | float) -> Floats:
+    """Seconds of shared experts' matmuls, `each` of shape (shapes, k, n), that pass while the routed ones take
+    `routed_s`. What they read and calculate takes its time beside others, too: starts and waits alone are hidden."""
+    table, surface = merged(job.running), job.surface
+    times = table.times[table.shared]
+    weights = float(times @ (table.outputs * table.inputs)[table.shared, 0, 0]) / these.tp
+    reading = weights * job.operand_bytes[1] / (job.machine.accelerator.memory_bandwidth * surface.memory)
+    working = 2.0 * tokens * weights / (job.peak_flops * surface.height)
+    alone = np.einsum("i,ijk->jk", times, each)
+    hidden = np.clip(alone - np.maximum(reading, working), 0.0, routed_s)
+    return np.where(tokens <= job.engine.shared_beside, hidden, 0.0)
 
 
 def _seeing(job: ServingJob, these: Deployments, reading: Floats) -> Floats:

@@ -77,7 +77,8 @@ class Engine:
     to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. `row_products` is true where the experts of a
     single token are vectors times matrices, without the sorting and the tiles of many. `splits_context` is true where
     devices that would hold the same keys can hold a part of the tokens each. `grouped_queries` is true where
-    query heads that share keys read them once in generation. A layer is `layer_kernels`
+    query heads that share keys read them once in generation. Shared experts run in a stream of their own beside the
+    routed ones for up to `shared_beside` tokens of a replayed graph. A layer is `layer_kernels`
     kernels besides collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the
     host `launch_s`.
 
@@ -154,6 +155,7 @@ class Engine:
     mixed_graph_tokens: int
     row_products: bool
     grouped_queries: bool
+    shared_beside: int
     splits_context: bool
     fused_all_reduce: bool
     all_reduce: str
