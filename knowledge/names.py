@@ -94,6 +94,8 @@ class NamedEntry:
     makers: frozenset[str] = frozenset()
     scale: float = 0.0
     sizes: frozenset[str] = frozenset()
+    whole: tuple[str, ...] = ()
+    """Exact names whose parts say nothing."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ class NameCatalogue:
         self.place = place
         self.command = command
         self._size = re.compile(language.size) if language.size else None
-        self._exact = {name.casefold(): entry.id for entry in reversed(entries) for name in (*entry.names, entry.id)}
+        self._exact = {name.casefold(): entry.id for entry in reversed(entries)
+                       for name in (*entry.names, *entry.whole, entry.id)}  # fmt: skip
         self._exact |= {entry.id.casefold(): entry.id for entry in entries}
         self._read_forms: dict[str, list[Form]] = {}
         self.find = lru_cache(_REMEMBERED)(self._find)

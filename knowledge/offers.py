@@ -91,9 +91,12 @@ def choices(plan: Plan, accelerator: Accelerator, count: int) -> list[tuple[str,
     what the plan asks, or where none has, those that have; the usual ones where no framework has."""
     training, usual = plan.training, framework_choices(plan, accelerator, count)
     able = [choice for choice in usual if offers(choice[0], training, accelerator)]
+    has_experts_in_4_bits = training.method == "qlora" and bool(architecture(plan.model).experts)
+    if able and not has_experts_in_4_bits:
+        return able
     asked = f"{training.stage}, {training.method} and {training.precision} on {accelerator.name}"
     others = [(name, f"it has {asked}") for name in able_frameworks(training, accelerator)]
-    if training.method == "qlora" and architecture(plan.model).experts:
+    if has_experts_in_4_bits:
         packing = [choice for choice in (*able, *others) if _packs_experts(choice[0], training.software_version)]
         return [(name, "it holds experts in 4 bits too") for name, _ in packing] or able or usual
     return able or others or usual

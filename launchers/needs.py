@@ -43,9 +43,11 @@ def model_needs(model: str, chats: bool) -> list[str]:
     if facts is not None and facts.gated:
         needs.append(f"licence: accept that of {model} on huggingface.co, and give HF_TOKEN to every node")
     elif facts is not None and facts.gated is None and "/" in model:
+        usual = facts.usually_gated
+        of_owner = "" if usual is None else f" (what its owner publishes is usually {'' if usual else 'not '}gated)"
         needs.append(
-            f"licence: whether the download of {model} is gated is not known here; its page on huggingface.co says so, "
-            "and a gated one needs HF_TOKEN on every node"
+            f"licence: whether the download of {model} is gated is not known here{of_owner}; its page on "
+            "huggingface.co says so, and a gated one needs HF_TOKEN on every node"
         )
     if facts is not None and facts.fields.get("model_type") in words["own_code"]:
         needs.append(

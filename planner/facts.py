@@ -91,6 +91,9 @@ def _published(facts: ModelFacts | None) -> list[str]:
     gate = ""
     if facts.gated is not None:
         gate = f"its download is {'' if facts.gated else 'not '}gated ({facts.gate_source})"
+    elif facts.usually_gated is not None:
+        owner = facts.id.partition("/")[0]
+        gate = f"what {owner} publishes is usually {'' if facts.usually_gated else 'not '}gated ({facts.gate_source})"
     day = f"released {facts.released}" if facts.released else ""
     doubt = f"from its source: {facts.check}" if facts.check else ""
     return [note for note in (day, *model_needs(facts.id, chats=True), gate, doubt) if note]
@@ -156,8 +159,8 @@ def _sold(device: Accelerator) -> BoughtDevice | None:
 
 
 def _bill(device: Accelerator, request: HardwareQuestion, named: int | None) -> HardwareBill | None:
-    """What so many devices cost for so long, where either is asked."""
-    if request.count is None and request.hours is None and request.hours_per_year is None:
+    """What so many devices cost for so long, where either is asked, or on what terms they are owned."""
+    if not request.model_fields_set - {"accelerator", "region"}:
         return None
     return hardware_bill(device, request.count or named or 1, request)
 

@@ -53,15 +53,33 @@ from planner.serving.results import SizedServing as SizedServing
 
 __version__: str
 
-class _HardwareQuestion(TypedDict, total=False):
+class _OwningTerms(TypedDict, total=False):
+    capex_usd_per_device: float | None
+    """What a device costs you to buy, with its part of server and network."""
+    years: float | None
+    """In which owned hardware is written off."""
+    resale_share: float | None
+    """Of devices' price, what they sell for after years."""
+    utilisation: float | None
+    """Part of all hours that owned hardware works."""
+    usd_per_kwh: float | None
+    """Electricity price of owned hardware."""
+    pue: float | None
+    """Power at the meter over that of the machines."""
+    colocation_usd_per_kw_month: float | None
+    """Room for owned hardware, without electricity."""
+    maintenance_share: float | None
+    """Of the purchase price, per year."""
+    staff_usd_per_device_year: float | None
+    """People who run owned hardware."""
+
+class _HardwareQuestion(_OwningTerms, total=False):
     count: int | None
     """To rent, buy and power so many."""
     hours: float | None
     """Of use in all."""
     hours_per_year: float | None
     """Of use; all of a year's unless given."""
-    usd_per_kwh: float | None
-    """Of electricity."""
     region: str | None
     """Country or cloud region."""
 
@@ -615,7 +633,7 @@ class _SizeServingRequest(_InferenceRequest, total=False):
     top: int
     """How many sizes to return."""
 
-class _CostTerms(TypedDict, total=False):
+class _CostTerms(_OwningTerms, total=False):
     price: Literal['on_demand', 'spot', 'flex_start', 'reserved', 'reserved_3y', 'community', 'owned', 'own'] | None
     """What to pay: on_demand, spot (with its interruptions), flex_start (queued, up to 7 days), reserved (up to a
     year), reserved_3y, community (marketplaces too), owned (bought) or own (your usd_per_device_hour)."""
@@ -639,24 +657,6 @@ class _CostTerms(TypedDict, total=False):
     """Checkpoints in storage during the run."""
     usd_per_gb_month: float | None
     """Price of storage."""
-    capex_usd_per_device: float | None
-    """What a device costs you to buy, with its part of server and network."""
-    years: float | None
-    """In which owned hardware is written off."""
-    resale_share: float | None
-    """Of devices' price, what they sell for after years."""
-    utilisation: float | None
-    """Part of all hours that owned hardware works."""
-    usd_per_kwh: float | None
-    """Electricity price of owned hardware."""
-    pue: float | None
-    """Power at the meter over that of the machines."""
-    colocation_usd_per_kw_month: float | None
-    """Room for owned hardware, without electricity."""
-    maintenance_share: float | None
-    """Of the purchase price, per year."""
-    staff_usd_per_device_year: float | None
-    """People who run owned hardware."""
 
 class _CostRequest(_EitherRequest, _CostTerms, total=False):
     cheaper: bool
@@ -1084,7 +1084,7 @@ def describe_model(model: str | Mapping[str, Any]) -> ModelDescription:
 
 def describe_hardware(accelerator: str, **arguments: Unpack[_HardwareQuestion]) -> HardwareDescription:
     """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue, and what
-    so many of it cost to rent, buy or power."""
+    so many of it cost to rent, buy or power, on estimate_cost's terms of owning."""
 
 def estimate_training(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, **arguments: Unpack[_EstimateRequest]) -> TrainingEstimate:
     """Memory by component, fit, step time, throughput, MFU, what limits the step and run length of one training or

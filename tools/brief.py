@@ -195,8 +195,8 @@ def _parameters(
     fields: dict[str, Any] = {}
     for name, field in schema.get("properties", {}).items():
         # The name that a plan has and the one it is saved under are two things.
-        is_of_run = name in run if tool.read_only else _meaning(name, field) in run
-        if is_short and is_of_run and name not in (*naming, *needed):
+        is_of_run = name in run if tool.read_only and is_short else _meaning(name, field) in run
+        if tool.name not in IN_FULL and is_of_run and name not in (*naming, *needed):
             continue
         if tool.name in IN_FULL and most is not None and name not in most:
             continue

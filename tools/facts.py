@@ -17,4 +17,4 @@ def describe_model(request: ModelQuestion) -> Any:
 @tool(title="Describe an accelerator", read_only=True, by="planner.facts")
 def describe_hardware(request: HardwareQuestion) -> Any:
     """Memory, bandwidth, dense peak rates, links, node size and prices of an accelerator in the catalogue, and what so
-    many of it cost to rent, buy or power."""
+    many of it cost to rent, buy or power, on estimate_cost's terms of owning."""

@@ -21,8 +21,10 @@ def accelerator_tokens(name: str) -> list[str]:
     text = _VGPU.sub(r"\1 \2gb", text)
     text = re.sub(r"(?<=\d)(?=(sxm|pcie|nvl)\d?\b)", " ", text)
     text = re.sub(r"\bmi[\s_-]+(?=\d)", "mi", text)
+    text = re.sub(r"\b([a-z])-(?=\d{2,3}\b)", r"\1", text)  # H-100
+    text = re.sub(r"(?<=\d{2}90)s\b", "", text)  # two 4090s, where 4080s is the SUPER
     text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)
-    text = re.sub(r"\b([a-z]{5,}|rtx|gtx|tpu)(?=v?\d)", r"\1 ", text)
+    text = re.sub(r"\b([a-z]{5,}|rtx|gtx|rx|tpu)(?=v?\d)", r"\1 ", text)
     tokens = [_looked_alike(token) for token in re.findall(r"[a-z0-9.+]+|[^\W\d_a-z]+", text)]
     return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
 
@@ -46,7 +48,7 @@ _ACCELERATOR_NOISE = frozenset({
     "superchip", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
     "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
     "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum", "generation", "cloud",
-    "tenstorrent", "groq", "sambanova", "with", "unified", "memory", "vram", "ram",
+    "tenstorrent", "groq", "sambanova", "with", "unified", "memory", "vram", "ram", "grid", "colab", "kaggle",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

@@ -55,7 +55,8 @@ class ModelFacts:
     `published_parameters` is the maker's rounded figure. `context` is in tokens. `as_of` is the date of the row,
     `check` what of it was inferred or recalled. A checkpoint `shares` the architecture of the row of that id. Its
     `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known). `gate_source`
-    is where it was read whether its download is `gated`. `like` is the row whose fields it has but for its own."""
+    is where it was read whether its download is `gated`, or what its owner publishes `usually_gated`. `like` is the
+    row whose fields it has but for its own."""
 
     id: str
     family: str
@@ -70,6 +71,7 @@ class ModelFacts:
     context: int | None = None
     license: str | None = None
     gated: bool | None = None
+    usually_gated: bool | None = None
     gate_source: str = ""
     released: str | None = None
     as_of: str = ""
@@ -527,14 +529,14 @@ def _publishers() -> dict[str, dict[str, str]]:
 
 
 def _gate(id: str, known: ModelFacts | None) -> dict[str, Any]:
-    """Whether the download of a model is gated and who says so: as of what is known of it, or of all that its owner
-    publishes."""
+    """Whether the download of a model is gated, which each repository decides for itself, and who says so; where that
+    is not known, whether those of its owner usually are."""
     if known is not None and known.gated is not None:
-        return {"gated": known.gated, "gate_source": known.gate_source}
+        return {"gated": known.gated, "gate_source": known.gate_source, "usually_gated": None}
     rule = _publishers().get(id.partition("/")[0].casefold())
     if rule is None:
-        return {"gated": None, "gate_source": ""}
-    return {"gated": rule["gated"] == "yes", "gate_source": f"what {rule['publisher']} publishes: {rule['source']}"}
+        return {"gated": None, "gate_source": "", "usually_gated": None}
+    return {"gated": None, "gate_source": rule["source"], "usually_gated": rule["gated"] == "yes"}
 
 
 def _facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
@@ -578,9 +580,11 @@ def _catalogue(by_id: Mapping[str, ModelFacts], copies: Mapping[str, ModelFacts]
         tail = facts.id.rpartition("/")[2]
         is_mirror = bool(facts.shares) and tail.casefold() in tails  # another maker's copy of the same name
         tails.add(tail.casefold())
-        names = () if is_mirror else (tail, *facts.aliases)
+        # What stands for the usual size of a model says nothing of which that is.
+        whole = () if is_mirror else tuple(name for name in facts.aliases if name.endswith(":latest"))
+        names = () if is_mirror else (tail, *(name for name in facts.aliases if name not in whole))
         scale = float(facts.parameters or facts.published_parameters or 0)
         sizes = frozenset() if is_mirror else size_words(facts.id, facts.parameters, facts.published_parameters)
-        entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares, sizes=sizes)
+        entry = NamedEntry(facts.id, facts.id, names, facts.readings, base=facts.shares, sizes=sizes, whole=whole)
         entries.append(replace(entry, makers=maker_words(facts.id), scale=scale))
     return NameCatalogue(entries, _LANGUAGE, "model", "model", "models")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Price
@@ -14,7 +16,7 @@ from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
 from knowledge.own.rows import LeftOut, Own, PriceRow
 
-# The longest term that is sold, of terms.csv.
+# The longest term that is sold, of prices.csv.
 _LONG = "3 years"
 
 
@@ -73,68 +75,67 @@ def check_own_price(entry: Own[PriceRow]) -> Price:
 
 @cache
 def _book() -> list[Price]:
-    terms = {
-        (row["provider"], row["instance"], _LONG if row["term"] == _LONG else row["kind"]): row
-        for row in rows("terms.csv")
-    }
-    return [_with_terms(_price(row), terms) for row in rows("instances.csv")]
+    listed = defaultdict[tuple[str, str], list[dict[str, str]]](list)
+    for row in rows("prices.csv"):
+        listed[row["provider"], row["instance"]].append(row)
+    return [_price(row, listed[row["provider"], row["instance"]]) for row in rows("instances.csv")]
 
 
-def _with_terms(price: Price, terms: Mapping[tuple[str, str, str], dict[str, str]]) -> Price:
-    """With the spot, flex-start and reserved prices that are listed apart, each with its own date."""
-    spot = terms.get((price.provider, price.instance, "spot"))
-    if long := terms.get((price.provider, price.instance, _LONG)):
-        price = replace(price, long_usd_per_hour=float(long["usd_per_hour"]), long_price_date=long["price_date"])
-    if spot and price.spot_usd_per_hour is None:
-        price = replace(price, spot_usd_per_hour=float(spot["usd_per_hour"]), spot_price_date=spot["price_date"])
-    if flex := terms.get((price.provider, price.instance, "flex-start")):
-        price = replace(
-            price,
-            flex_usd_per_hour=float(flex["usd_per_hour"]),
-            flex_price_date=flex["price_date"],
-            flex_most_h=_hours(flex["most_days"]),
-        )
-    if reserved := terms.get((price.provider, price.instance, "reserved")):
-        price = replace(
-            price,
-            reserved_usd_per_hour=float(reserved["usd_per_hour"]),
-            reserved_term=reserved["term"],
-            reserved_price_date=reserved["price_date"],
-            reserved_most=int(reserved["most_instances"]) if reserved["most_instances"] else None,
-            reserved_least_h=_hours(reserved["least_days"]),
-            reserved_most_h=_hours(reserved["most_days"]),
-        )
-    return price
-
-
-def _hours(days: str) -> float | None:
-    return 24.0 * float(days) if days else None
-
-
-def _price(row: dict[str, str]) -> Price:
+def _price(row: dict[str, str], listed: Sequence[dict[str, str]]) -> Price:
+    """A machine with what it costs; its day and source are those of the first of its prices: on demand or to buy,
+    where it has either."""
     bandwidth = number(row["inter_node_gb_s_per_node"])
     ram = number(row["ram_gb"])
     vcpus = number(row["vcpus"])
-    extra = {name: row[name] for name in ("intra_node_link", "local_nvme_tb") if row[name]}
-    return Price(
+    first = listed[0] if listed else {"price_date": "", "source": row["source"]}
+    price = Price(
         provider=row["provider"],
         instance=row["instance"],
         accelerator=row["accelerator"],
         count=int(row["count_per_node"]),
-        usd_per_hour=number(row["on_demand_usd_hour"]),
-        spot_usd_per_hour=number(row["spot_usd_hour"]),
-        price_date=row["price_date"] or None,
+        usd_per_hour=None,
+        spot_usd_per_hour=None,
+        price_date=first["price_date"] or None,
         region=row["region"] or None,
-        capex_usd=number(row["capex_usd"]),
         power_kw=number(row["power_kw"]),
         network=row["inter_node_network"],
         network_bandwidth_per_node=None if bandwidth is None else bandwidth * 1e9,
         max_devices=int(row["max_devices"]) if row["max_devices"] else None,
         vcpus=None if vcpus is None else int(vcpus),
         ram_bytes=None if ram is None else ram * GIB,
-        source=row["source"],
+        source=first["source"],
         notes=row["notes"],
         seller=row["seller"],
         capex_of=row["capex_of"],
-        extra=extra,
+        extra={name: row[name] for name in ("intra_node_link", "local_nvme_tb") if row[name]},
     )
+    return replace(price, **{name: value for paid in listed for name, value in _paid(paid).items()})
+
+
+def _paid(row: dict[str, str]) -> dict[str, Any]:
+    """One kind of price as fields of a Price."""
+    usd, day = float(row["usd"]), row["price_date"]
+    match row["kind"], row["term"]:
+        case "on demand", _:
+            return {"usd_per_hour": usd}
+        case "purchase", _:
+            return {"capex_usd": usd}
+        case "spot", _:
+            return {"spot_usd_per_hour": usd, "spot_price_date": day}
+        case "flex-start", _:
+            return {"flex_usd_per_hour": usd, "flex_price_date": day, "flex_most_h": _hours(row["most_days"])}
+        case _, term if term == _LONG:
+            return {"long_usd_per_hour": usd, "long_price_date": day}
+        case _, term:
+            return {
+                "reserved_usd_per_hour": usd,
+                "reserved_term": term,
+                "reserved_price_date": day,
+                "reserved_most": int(row["most_instances"]) if row["most_instances"] else None,
+                "reserved_least_h": _hours(row["least_days"]),
+                "reserved_most_h": _hours(row["most_days"]),
+            }
+
+
+def _hours(days: str) -> float | None:
+    return 24.0 * float(days) if days else None

@@ -9,7 +9,7 @@ from estimator.machine.hardware import Price
 from knowledge.figures import whole
 from knowledge.machines.catalogue import find_accelerator
 
-# AWS sells blocks of up to 64 instances, Lambda clusters of up to 64 nodes (terms.csv, instances.csv): the most that
+# AWS sells blocks of up to 64 instances, Lambda clusters of up to 64 nodes (prices.csv, instances.csv): the most that
 # anybody sells of nodes without being asked.
 NODES_UNASKED = 64
 
@@ -36,10 +36,12 @@ def largest_cluster(price: Price) -> LargestCluster:
 
 
 def largest_words(devices: int | None, known_by: str | None) -> str:
-    """'16,384' of a cluster, or '512 assumed' where the provider states none; '' where nothing is known."""
+    """'16,384' of a cluster, or where the provider states none by what it is taken: '512 (64 nodes assumed)' where a
+    network is named, '8 (one machine)'; '' where nothing is known."""
     if devices is None:
         return ""
-    return f"{whole(devices)}{'' if known_by == 'provider' else ' assumed'}"
+    taken = {"network": f" ({NODES_UNASKED} nodes assumed)", "machine": " (one machine)"}
+    return f"{whole(devices)}{taken.get(known_by or '', '')}"
 
 
 def is_networked(price: Price) -> bool:

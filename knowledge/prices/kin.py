@@ -8,7 +8,7 @@ from functools import lru_cache
 from statistics import median
 
 from estimator.machine.hardware import Accelerator
-from knowledge.machines.catalogue import accelerators
+from knowledge.machines.catalogue import accelerators, find_accelerator
 from knowledge.own.files import Stamp, stamp
 from knowledge.prices.book import hourly_by_device, prices
 
@@ -41,7 +41,7 @@ class PurchaseRange:
 
 def kin_price(device: Accelerator) -> PriceRange | None:
     """The range for a device without a price of its own; None where it has one, is not rented out, or has no kin."""
-    costs = None if device.form_factor in _BOUGHT else _range(device, _hourly())
+    costs = None if device.form_factor in _BOUGHT else _rented(device.id, (stamp("prices"), stamp("hardware")))
     return PriceRange(*costs) if costs else None
 
 
@@ -98,14 +98,15 @@ def _rate(device: Accelerator) -> float:
     return device.peak_flops.get("bf16") or device.peak_flops.get("fp16") or 0.0
 
 
-def _hourly() -> dict[str, float]:
-    """The median of the on-demand prices of each device in the book, a device."""
-    return _medians((stamp("prices"), stamp("hardware")))
+@lru_cache(maxsize=1024)
+def _rented(id: str, stamps: tuple[Stamp, ...]) -> tuple[float, float, tuple[str, ...]] | None:
+    """What kin of a device is rented out for while the user's own prices and hardware stay as they are."""
+    return _range(find_accelerator(id).value, _hourly(stamps))
 
 
 @lru_cache(maxsize=2)
-def _medians(_: tuple[Stamp, ...]) -> dict[str, float]:
-    """The same while the user's own prices stay as they are."""
+def _hourly(_: tuple[Stamp, ...]) -> dict[str, float]:
+    """The median of the on-demand prices of each device in the book, a device."""
     return {id: median(usd) for id, usd in hourly_by_device().items()}
 
 

@@ -1,6 +1,6 @@
 """Price lists that providers and others publish, read into rows of the price book.
 
-Formats: the price book's own CSV (data/instances.csv), SkyPilot's catalogue (skypilot-org/skypilot-catalog, vms.csv,
+Formats: a CSV of the price book's columns, SkyPilot's catalogue (skypilot-org/skypilot-catalog, vms.csv,
 README "Schema"), AWS's price list (offer files as JSON and as CSV, "Reading the service price list file" of its Billing
 guide, and what `aws pricing get-products` prints), the items of Azure's Retail Prices API and the SKUs of Google's
 Cloud Billing Catalog API.
@@ -87,7 +87,7 @@ def _read(text: str, provider: str | None, name: str) -> ReadList:
 
 
 _FORMATS = (
-    "the price book's CSV (provider,instance,accelerator,count_per_node,on_demand_usd_hour,…)", "SkyPilot's vms.csv",
+    "a CSV of provider,instance,accelerator,count_per_node,on_demand_usd_hour,…", "SkyPilot's vms.csv",
     "AWS's price list (JSON, CSV)", "Azure's retail prices (JSON)", "Google's billing SKUs (JSON)",
 )  # fmt: skip
 
@@ -189,7 +189,7 @@ _NO_ACCELERATOR = "without an accelerator"
 
 
 def _book(text: str) -> ReadList:
-    listing = ReadList("the price book's CSV", [])
+    listing = ReadList("a CSV of prices", [])
     for row in _table(text):
         machine = _machine(row["accelerator"], row["count_per_node"])
         if machine is None:

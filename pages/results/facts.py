@@ -140,8 +140,7 @@ def billed(facts: HardwareDescription, providers: Sequence[str] = (), asked: Seq
 def _owning(owned: OwnedCost) -> str:
     """What they cost at once, and by the hour of use with all that is paid while they stand there."""
     parts = [f"{row.part} {usd(row.usd)}" for row in owned.hourly_parts if row.usd]
-    years = f"{number(owned.years)} year{'s' * (owned.years != 1.0)}"
-    kept = years if owned.years >= 1.0 else hours(owned.years * HOURS_PER_YEAR)
+    kept = _kept(owned)
     return (
         f"Buying them costs **{usd(owned.capex_usd)}**, their share of hosts and network included. Owning them comes "
         f"to **{usd(owned.usd_per_hour)} an hour of use**, {percent(owned.utilisation)} of all hours over {kept}: "
@@ -149,17 +148,23 @@ def _owning(owned: OwnedCost) -> str:
     )
 
 
+def _kept(owned: OwnedCost) -> str:
+    """For how long they are kept: '5 years', '1.5 years', '100 hours'."""
+    years = f"{number(owned.years)} year{'s' * (owned.years != 1.0)}"
+    return years if owned.years >= 1.0 else hours(owned.years * HOURS_PER_YEAR)
+
+
 def _weighed(bill: HardwareBill, owned: OwnedCost, row: ProviderCost, devices: str, even: float | None) -> str:
     """Whether to rent or to buy for so long, by the hours of a year from which to own costs less than this offer."""
-    bought = f"{usd(owned.capex_usd)}, for {owned.years:.0f} years"
+    bought = f"{usd(owned.capex_usd)}, for {_kept(owned)}"
     if bill.kept_hours is not None:
         return _for_a_time(bill, owned, row, devices, bill.kept_hours)
     if bill.hours <= 1.0 and even is not None:
         # Nobody said for how long.
         return (
             f"**Buying {devices} pays from {whole(round(even))} hours of use a year** "
-            f"({percent(even / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {owned.years:.0f} "
-            f"years, against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
+            f"({percent(even / HOURS_PER_YEAR)} of the time): {usd(owned.capex_usd)} for {_kept(owned)}"
+            f", against {known(row.usd_per_hour, usd)} an hour at {row.provider}."
         )
     if even is None:
         pays = f"buying ({bought}) costs more even in constant use"

@@ -144,6 +144,8 @@ def beside_api(api: ApiComparison) -> str:
     tokens, load = api.break_even_output_tokens_per_month, api.break_even_load
     if tokens is None or load is None:
         return f"No {'purchase ' if api.owned else ''}price of this deployment is known to set beside {other}."
+    if api.run_usd is not None and api.api_run_usd is not None:
+        return _beside_run(api, price)
     own, volume = _own_month(api), _million(tokens)
     if api.asked_output_tokens_per_month is not None:
         asked = _million(api.asked_output_tokens_per_month)
@@ -155,6 +157,15 @@ def beside_api(api: ApiComparison) -> str:
     if load > 1.0:
         return f"An API is cheaper at any load: {price}, less than this deployment kept busy."
     return f"Cheaper than {other} from {volume} on: at {percent(load)} of its load, {own}."
+
+
+def _beside_run(api: ApiComparison, price: str) -> str:
+    """What all requests of a run cost either way."""
+    run, over = shown("usd", api.run_usd), f"{shown('usd', api.api_run_usd)} over an API ({price})"
+    asked = f"all requests, {whole((api.run_output_tokens or 0.0) / 1e6)} million output tokens"
+    if (api.api_run_usd or 0.0) < (api.run_usd or 0.0):
+        return f"An API is cheaper for {asked}: {over} against {run} here."
+    return f"Machines of your own are cheaper for {asked}: {run} here against {over}."
 
 
 def _million(tokens: float) -> str:
@@ -194,13 +205,12 @@ def _cost_verdict(result: CostEstimate) -> Headline:
         broken.append("Over budget.")
     good = False if broken else True if any(within) or result.credits else None
     old = f", at {_old(result)}" if result.stale else ""
-    million = result.usd_per_million_output_tokens
+    million, to_own = result.usd_per_million_output_tokens, ", owned" if result.price == "owned" else ""
     if result.usd_per_hour is not None and (result.usd is None or _goes_on(result)):
         each = f"{usd(million)} per million output tokens: " if million is not None else ""
         month = f", {usd(result.usd_per_month)} per month" if result.usd_per_month is not None else ""
-        figure = f"{each}{usd(result.usd_per_hour)} per hour{month}{old}."
+        figure = f"{each}{usd(result.usd_per_hour)} per hour{month}{to_own}{old}."
     elif result.usd is not None:
-        to_own = ", owned" if result.price == "owned" else ""
         figure = f"{figures.held(result, 'usd')} in {hours(result.hours)}{to_own}{old}."
     else:
         takes = f"; the run takes {hours(result.hours)}" if result.hours else ""

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.money.ownership import HOURS_PER_YEAR
+from planner.asked.owning import OwningTerms
 
 
 class ModelQuestion(BaseModel):
@@ -14,7 +15,7 @@ class ModelQuestion(BaseModel):
     model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
 
 
-class HardwareQuestion(BaseModel):
+class HardwareQuestion(OwningTerms):
     model_config = ConfigDict(extra="forbid")
     accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
     count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
@@ -22,7 +23,6 @@ class HardwareQuestion(BaseModel):
     hours_per_year: float | None = Field(
         default=None, gt=0, le=HOURS_PER_YEAR, description="Of use; all of a year's unless given."
     )
-    usd_per_kwh: float | None = Field(default=None, ge=0, le=100, description="Of electricity.")
     region: str | None = Field(default=None, max_length=100, description="Country or cloud region.")
 
 

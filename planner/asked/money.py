@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from estimator.errors import PlanError
+from planner.asked.owning import OwningTerms
 from planner.explain.words import is_of_serving
 from planner.requests import ONLY_TRAINING, EitherRequest
 
@@ -18,7 +19,7 @@ _CODE, _LEAST_WORTH_USD = 3, 1e-6
 _RATES: tuple[PriceKind, ...] = ("own", "on_demand", "reserved", "reserved_3y")
 
 
-class CostTerms(BaseModel):
+class CostTerms(OwningTerms):
     price: PriceKind | None = Field(
         None,
         description="What to pay: on_demand, spot (with its interruptions), flex_start (queued, up to 7 days), "
@@ -45,21 +46,6 @@ class CostTerms(BaseModel):
     )
     checkpoints_kept: int | None = Field(None, ge=0, le=100_000, description="Checkpoints in storage during the run.")
     usd_per_gb_month: float | None = Field(None, ge=0, le=1e3, description="Price of storage.")
-    capex_usd_per_device: float | None = Field(
-        None, gt=0, le=1e9, description="What a device costs you to buy, with its part of server and network."
-    )
-    years: float | None = Field(None, gt=0, le=50, description="In which owned hardware is written off.")
-    resale_share: float | None = Field(
-        None, ge=0, le=1, description="Of devices' price, what they sell for after years."
-    )
-    utilisation: float | None = Field(None, gt=0, le=1, description="Part of all hours that owned hardware works.")
-    usd_per_kwh: float | None = Field(None, ge=0, le=100, description="Electricity price of owned hardware.")
-    pue: float | None = Field(None, ge=1, le=10, description="Power at the meter over that of the machines.")
-    colocation_usd_per_kw_month: float | None = Field(
-        None, ge=0, le=1e5, description="Room for owned hardware, without electricity."
-    )
-    maintenance_share: float | None = Field(None, ge=0, le=1, description="Of the purchase price, per year.")
-    staff_usd_per_device_year: float | None = Field(None, ge=0, le=1e7, description="People who run owned hardware.")
 
     def kind(self, provider: str | None) -> PriceKind:
         """What is paid. Raises PlanError where arguments contradict each other."""

@@ -17,13 +17,15 @@ _MOST = 8
 class Deployment:
     """What is set beside an API: its cost a month (None: not known), bought where it is `owned`, what the other of
     buying and renting comes to, the output tokens a month that it has to generate (None: as many as it can), and the
-    most that it can."""
+    most that it can; of a run that ends what it costs and how many output tokens it generates."""
 
     usd_per_month: float | None
     owned: bool
     other_usd_per_month: float | None
     asked_output_tokens: float | None
     most_output_tokens: float
+    run_usd: float | None = None
+    run_output_tokens: float | None = None
 
 
 def cheaper_of(rented_usd: float | None, owned_usd: float | None) -> tuple[float | None, bool, float | None]:
@@ -63,6 +65,9 @@ def compared(
         other_usd_per_month=deployment.other_usd_per_month,
         asked_output_tokens_per_month=asked,
         api_usd_per_month=None if asked is None else asked * middle / 1e6,
+        run_usd=deployment.run_usd,
+        run_output_tokens=deployment.run_output_tokens,
+        api_run_usd=None if deployment.run_output_tokens is None else deployment.run_output_tokens * middle / 1e6,
         named_usd_per_million_tokens=named_usd,
         median_usd_per_million_output_tokens=middle,
         break_even_output_tokens_per_month=breaks_even,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import machine
@@ -9,6 +10,7 @@ from knowledge.prices.book import prices
 from knowledge.prices.ownership import years_kept
 from planner.asked.facts import HardwareQuestion
 from planner.asked.money import CostTerms
+from planner.asked.owning import OwningTerms
 from planner.money.bill import energy_facts
 from planner.money.break_even import owned_against
 from planner.money.offers import OfferTerms, in_order, offer, rentable
@@ -24,15 +26,17 @@ _HOUR_H = 1.0
 def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> HardwareBill:
     """Of `count` devices for all hours that are asked about, at full load; of a year's where it is only said how many
     of them there are. What is needed for a shorter time than machines are usually kept is sold after it. Raises
-    PlanError for an unknown region."""
-    hours, per_year = asked.hours or asked.hours_per_year or _HOUR_H, asked.hours_per_year or HOURS_PER_YEAR
+    PlanError for an unknown region, and for two statements of how much they are used."""
+    stated = _hours_per_year(asked)
+    per_year = HOURS_PER_YEAR if stated is None else stated
+    hours = asked.hours or stated or _HOUR_H
     timed = asked.hours is not None and asked.hours > _HOUR_H
-    years = min(hours / per_year, years_kept().value)
+    years = asked.years or min(hours / per_year, years_kept().value)
     terms = CostTerms.model_validate({
-        "usd_per_kwh": asked.usd_per_kwh,
+        **asked.model_dump(include=set(OwningTerms.model_fields)),
         "region": asked.region,
-        "utilisation": per_year / HOURS_PER_YEAR if timed or asked.hours_per_year else None,
-        "years": years if timed else None,
+        "utilisation": per_year / HOURS_PER_YEAR if timed or stated else None,
+        "years": years if timed else asked.years,
     })  # fmt: skip
     place, facts = place_of(terms), energy_facts(terms)
     cluster, _ = machine(device.id, count)
@@ -40,7 +44,7 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
     listed = rentable(prices(device.id), min(cluster.per_node, count))
     usd_per_kwh, kw = place.usd_per_kwh.value if terms.usd_per_kwh is None else terms.usd_per_kwh, owned_kw(device)
     metered = None if kw is None else kw * count * facts["pue"].value
-    assumed = [Assumption(field="pue", value=facts["pue"].value, why=facts["pue"].source)]
+    assumed = [] if asked.pue else [Assumption(field="pue", value=facts["pue"].value, why=facts["pue"].source)]
     if not any(row.power_kw for row in prices(device.id, "owned")):
         assumed.append(Assumption(field="host_share", value=facts["host_share"].value, why=facts["host_share"].source))
     if terms.usd_per_kwh is None:
@@ -67,6 +71,16 @@ def hardware_bill(device: Accelerator, count: int, asked: HardwareQuestion) -> H
         power_usd=None if metered is None else metered * hours * usd_per_kwh,
         assumptions=assumed,
     )
+
+
+def _hours_per_year(asked: HardwareQuestion) -> float | None:
+    """Of use, where it is said, in hours or as a part of them all. Raises PlanError where both are."""
+    if asked.utilisation is None:
+        return asked.hours_per_year
+    if asked.hours_per_year is not None:
+        problem = "says the same as hours_per_year: name one of them"
+        raise PlanError("utilisation", problem, [f"{asked.hours_per_year / HOURS_PER_YEAR:.3g}"])
+    return asked.utilisation * HOURS_PER_YEAR
 
 
 def _of_whole_terms(row: ProviderCost, years: float) -> ProviderCost:

@@ -157,6 +157,9 @@ class ApiComparison(Result):
         default=None, description="Those that the plan's rate of requests comes to; null without one."
     )
     api_usd_per_month: float | None = Field(default=None, description="What these cost over the median API.")
+    run_usd: float | None = Field(default=None, description="What this deployment costs for all requests of a run.")
+    run_output_tokens: float | None = Field(default=None, description="Of all requests of a run; null without an end.")
+    api_run_usd: float | None = Field(default=None, description="What these cost over the median API.")
     named_usd_per_million_tokens: float | None = Field(
         default=None, description="An API's price that was named, of prompts and outputs alike."
     )

@@ -68,7 +68,8 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
     if owned and not run:
         rent = cheapest(in_order(payment.rows))
         usd_per_month, owned, other = cheaper_of(rent.usd if rent else None, cost.usd_per_month)
-    deployment = Deployment(usd_per_month, owned, other, asked, most)
+    generated = None if requests is None else requests * inference.output_len
+    deployment = Deployment(usd_per_month, owned, other, asked, most, cost.usd if run else None, generated)
     cost.api = compared(served.job.architecture.id, inference, deployment, api_usd)
     cost.plots += by_volume(cost.api, usd_per_month, most)
     cost.not_included = not_included(payment.chosen)

@@ -36,7 +36,9 @@ def test_every_row_has_a_source_and_a_date(name: str) -> None:
 def test_whether_a_download_is_gated_has_a_source_or_is_not_known() -> None:
     assert {facts.gated for facts in models()} == {True, False, None}
     for facts in (*models(), *checkpoints()):
-        assert bool(facts.gate_source) == (facts.gated is not None), facts.id
+        known = facts.gated is not None or facts.usually_gated is not None
+        assert bool(facts.gate_source) == known, facts.id
+        assert facts.gated is None or facts.usually_gated is None  # what is known of itself needs no rule of its owner
     mirrors = [facts for facts in checkpoints() if not _is_by_the_same(facts.id, facts.shares)]
     assert mirrors
     assert not any(facts.gated for facts in mirrors)  # another's copy has no gate of the original

@@ -37,6 +37,14 @@ def test_every_measured_run_is_inside_the_table() -> None:
     assert outside == []
 
 
+def test_every_card_and_processor_has_an_engine() -> None:
+    """Chips with programs of their own are planned for training alone, or by what was measured."""
+    makers = {"NVIDIA", "AMD", "Intel", "Apple"}
+    bare = {device.id for device in accelerators() if device.vendor in makers and not device.announced
+            and not any(runs_on(engine(name, None, device), device) for name in engines_known())}  # fmt: skip
+    assert not bare
+
+
 def test_every_row_names_its_source_and_devices_that_exist() -> None:
     families = {device.family for device in accelerators()} | {device.id for device in accelerators()}
     vendors = {f"any {device.vendor}" for device in accelerators()}

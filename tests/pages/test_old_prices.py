@@ -19,9 +19,9 @@ from planner.clock import today
 from tools.registry import find
 
 # All of its prices are of May 2026.
-OLD = "JarvisLabs"
-_RUN = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 1, "method": "lora", "dataset_tokens": 1e7}
-_SERVED = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 1}
+OLD = "Thunder Compute"
+_RUN = {"model": "llama-3.1-8b", "accelerator": "h100-pcie", "count": 1, "method": "lora", "dataset_tokens": 1e7}
+_SERVED = {"model": "llama-3.1-8b", "accelerator": "h100-pcie", "count": 1}
 ASKED: dict[str, dict[str, Any]] = {
     "estimate_cost": _RUN,
     "compare": {**_RUN, "scenarios": [{"patch": {"micro_batch": 1}}, {"patch": {"micro_batch": 2}}]},

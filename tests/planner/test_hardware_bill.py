@@ -65,3 +65,31 @@ def test_owning_is_told_by_the_hour_of_use_and_by_part() -> None:
     assert f"hardware {usd(285_000 * 0.88 / 5 / 4380)}" in text
     assert f"power {usd(10.2 * 1.2 * 0.161)}" in text
     assert usd(told.bill.owned.usd_per_hour) in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part", "grows"),
+    [
+        ("colocation_usd_per_kw_month", 900.0, "colocation", True),
+        ("resale_share", 0.6, "hardware", False),
+        ("years", 2.0, "hardware", True),
+        ("pue", 2.0, "power", True),
+        ("maintenance_share", 0.2, "maintenance", True),
+        ("staff_usd_per_device_year", 9000.0, "staff", True),
+        ("capex_usd_per_device", 90_000.0, "hardware", True),
+        ("utilisation", 0.2, "hardware", True),
+    ],
+)
+def test_the_terms_of_owning_count_for_hardware_alone(field: str, value: float, part: str, grows: bool) -> None:
+    """Each moves its part of an hour of use, and is no assumption any more."""
+    usual, asked = (bill("h100-sxm", count=8, **terms).owned for terms in ({}, {field: value}))
+    assert usual
+    assert asked
+    assert (asked.parts[part] > usual.parts[part]) == grows
+    assert field not in {assumed.field for assumed in asked.assumptions}
+
+
+def test_a_use_that_is_said_twice_is_refused() -> None:
+    assert bill("h100-sxm", utilisation=0.5).hours_per_year == pytest.approx(4380)
+    with pytest.raises(PlanError, match="utilisation: says the same as hours_per_year"):
+        bill("h100-sxm", utilisation=0.5, hours_per_year=4000)

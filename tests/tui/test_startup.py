@@ -103,7 +103,7 @@ def test_closed_and_full_streams_are_told_in_one_line() -> None:
         process = subprocess.run(["sh", "-c", f"{line} {streams}"], stderr=subprocess.PIPE, text=True)
         return process.returncode, process.stderr
 
-    assert told(["hardware", "h100"], ">&-") == (0, f"5 of {len(accelerators())}\n")
+    assert told(["hardware", "h100"], ">&-") == (0, f"6 of {len(accelerators())}\n")
     assert told(["hardware", "h100"], ">/dev/full") == (2, "shardwise: output: No space left on device\n")
     code_of, said = told(["call", "check_fit", "-"], "<&-")
     assert code_of == 2

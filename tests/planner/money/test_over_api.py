@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from estimator.plan.schema import Plan
+from knowledge.figures import usd
 from knowledge.prices.apis import api_prices
+from pages.results.money import beside_api
 from planner.asked.money import CostTerms
 from planner.money.cost import bill_of
 from planner.money.results import CostEstimate
@@ -29,8 +31,8 @@ def test_a_request_costs_its_prompt_and_its_output(model: str) -> None:
         assert price.input_usd is not None
         assert price.output_usd is not None
         assert offer.usd_per_million_output_tokens == pytest.approx(price.output_usd + 4 * price.input_usd)
-    usd = [offer.usd_per_million_output_tokens for offer in cost.api.offers]
-    assert usd == sorted(usd)
+    paid = [offer.usd_per_million_output_tokens for offer in cost.api.offers]
+    assert paid == sorted(paid)
     tokens, load = cost.api.break_even_output_tokens_per_month, cost.api.break_even_load
     assert tokens
     assert load
@@ -63,6 +65,25 @@ def test_a_load_is_weighed_at_its_own_volume_and_by_the_cheaper_of_buying_and_re
         assert (bill.api.api_usd_per_month > bill.api.usd_per_month) == (tokens < rate * 500 * month_s)
     assert len({most for most, _ in sides}) == 1
     assert {cheaper for _, cheaper in sides} == {False, True}
+
+
+def test_all_requests_of_a_run_are_weighed_against_the_same_over_an_api() -> None:
+    """Twice as many cost twice as much either way, so that the same side stays the cheaper one."""
+    sides = set()
+    for requests in (1e6, 2e6):
+        api = _cost("llama-3.3-70b", requests=requests).api
+        assert api
+        assert api.run_usd
+        assert api.asked_output_tokens_per_month is None
+        assert api.run_output_tokens == requests * 500
+        assert api.api_run_usd == pytest.approx(requests * 500 / 1e6 * api.median_usd_per_million_output_tokens)
+        assert api.api_run_usd
+        told = beside_api(api)
+        assert told.startswith("An API is cheaper") == (api.api_run_usd < api.run_usd)
+        assert usd(api.run_usd) in told
+        sides.add(api.api_run_usd < api.run_usd)
+    assert len(sides) == 1
+    assert _cost("llama-3.3-70b").api.run_usd is None  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_cached_prompts_cost_no_more() -> None:
