@@ -118,9 +118,10 @@ class Session:
             state = await self._graph.copy(update={"checkpointer": saver}).aget_state(self._config)
         return _approval(state)
 
-    async def set_plan(self, plan: Mapping[str, Any]) -> None:
+    async def set_plan(self, plan: Mapping[str, Any], chosen: Mapping[str, Any] | None = None) -> None:
         """Puts `plan` (a partial Plan) in the place of the session's, as an edit by the person; "undo that" undoes it.
 
+        `chosen` are those of its values, by path, that a search chose: they are open again when the best is looked for.
         Raises PlanError while an approval is waiting.
         """
         if not isinstance(plan, Mapping):
@@ -136,6 +137,7 @@ class Session:
                 topic["plans"] = [*topic.get("plans", []), before][-_MOST_PLANS:]
             # The person's own figures, like their words.
             topic["edited"] = storable(plan)
+            topic |= {"taken": storable(chosen)} if chosen else {}
             new = {"plan": storable(plan), "topic": topic}
             await graph.aupdate_state(self._config, new, as_node="check")
 

@@ -76,7 +76,8 @@ class Note:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that keeps its lines, such as a file; of a document `verdict` says in a line what it comes to."""
+    """Text that keeps its lines, such as a file; of a document, which is Markdown, `verdict` says in a line what it
+    comes to."""
 
     text: str
     title: str = ""

@@ -304,6 +304,8 @@ class BestParallelism(Result):
     plan: dict[str, Any]
     assumptions: list[Assumption]
     best: LayoutChoice
+    memory: MemoryEstimate
+    run: RunLength | None
     why: list[str]
     alternatives: list[LayoutChoice]
     pareto: list[LayoutChoice]

@@ -30,14 +30,14 @@ from tui.slash import PromptContext, split
 from tui.slash_actions import call_events, carry_out
 from tui.talk import Opener, Start, Talk, earlier_sessions, load_opener
 from tui.themes import use_chosen
-from tui.turns import Heard, TurnEnded, Turns
+from tui.turns import Heard, Queue, TurnEnded, Turns, takes_turn
 from tui.widgets.action_search import ActionSearch
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.choices import Choices
 from tui.widgets.completions import Completions
 from tui.widgets.conversation import Conversation
 from tui.widgets.key_bar import KeyBar
-from tui.widgets.messages import Answer, FoldLine, Notice, Queued
+from tui.widgets.messages import Answer, FoldLine, Notice
 from tui.widgets.plan_pane import Estimator, PlanPane
 from tui.widgets.prompt import Prompt
 from tui.widgets.status import Status
@@ -74,9 +74,10 @@ class ShardwiseApp(App[None]):
         self.asked: Approval | None = None
         self.awaiting: ApprovalCard | None = None
         self.leaving = False
-        # What was sent while an answer was on its way, and how the conversation shows it.
-        self.queued: list[tuple[str, Queued]] = []
+        self.queue = Queue(self)
         self.typed = ""
+        # The plan that a command looks for the best of.
+        self.searched: Mapping[str, Any] | None = None
         # What the conversation used of a language model.
         self.used = ""
         # Unset while an earlier conversation is read: its plan is not known yet.
@@ -125,38 +126,21 @@ class ShardwiseApp(App[None]):
     # What the person does
 
     async def on_prompt_submitted(self, message: Prompt.Submitted) -> None:
+        goes_on = self.turns.current is not None or self.awaiting is not None or self.queue.rows
         command = split(message.text)
-        if command is not None:
-            self.run_worker(self._command(message.text, *command), exit_on_error=False, group="command")
-        elif self.turns.current is not None or self.awaiting is not None:
-            await self.queue(message.text)
+        if goes_on and takes_turn(message.text):
+            await self.queue.add(message.text)
+        elif command is not None:
+            self.run_worker(self.command(message.text, *command), exit_on_error=False, group="command")
         elif not await self.ask(message.text):
             self.query_one(Prompt).give_back(message.text)
-
-    async def queue(self, question: str) -> None:
-        """It is asked when the turn that goes on has ended."""
-        if self.awaiting is not None:
-            self.notify("It is asked once you chose above (Tab).", markup=False)
-        row = Queued(question)
-        self.queued.append((question, row))
-        await self.conversation.turns.mount(row)
-
-    async def _ask_queued(self, stopped: bool) -> None:
-        """The next of what waits; all of it comes back to the prompt where the person stopped the turn."""
-        while self.queued and self.awaiting is None:
-            question, row = self.queued.pop(0)
-            await row.remove()
-            if not stopped:
-                await self.ask(question)
-                return
-            self.query_one(Prompt).give_back(question)
 
     def action_command(self, line: str) -> None:
         """What a key does: its command, with what follows it."""
         name, *words = line.split()
-        self.run_worker(self._command(f"/{line}", name, words), exit_on_error=False, group="command")
+        self.run_worker(self.command(f"/{line}", name, words), exit_on_error=False, group="command")
 
-    async def _command(self, text: str, name: str, words: list[str]) -> None:
+    async def command(self, text: str, name: str, words: list[str]) -> None:
         self.typed = text
         try:
             await carry_out(self, name, words)
@@ -340,11 +324,13 @@ class ShardwiseApp(App[None]):
             await self.say(Notice(message.failure, bad=True))
         elif asked is not None:
             await self._ask_approval(asked)
+        elif self.searched is not None:
+            self.pane.adopt(self.searched)
         elif self.pane.overview.memory is None:
             # A command's tool told of a plan that nothing else was said of.
             self.pane.work_out()
         self._show_state()
-        await self._ask_queued(message.failure is not None)
+        self.run_worker(self.queue.go_on(message.failure is not None), exit_on_error=False, group="queue")
 
     async def _ask_approval(self, asked: Approval) -> None:
         self.query_one("#main").remove_class("-plan-instead")
@@ -382,15 +368,15 @@ class ShardwiseApp(App[None]):
         self._follow(lambda session: session.send(question), "answering")
         return True
 
-    def call_tools(self, calls: list[tuple[str, Mapping[str, Any]]]) -> None:
-        """Calls tools for a command, and shows their cards."""
-
-        async def run() -> None:
-            if not self.busy():
-                await self.conversation.ask(self.typed)
-                self._follow(lambda _: call_events(calls), calls[0][0], opens=False)
-
-        self.run_worker(run(), exit_on_error=False, group="command")
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any], searched: Mapping[str, Any] | None = None
+    ) -> None:
+        """Calls a tool for a command, and shows its card; what it finds of a plan that was `searched` is the plan."""
+        if not self.busy():
+            await self.conversation.ask(self.typed)
+            self.query_one(Prompt).suggest([])
+            self._follow(lambda _: call_events(name, arguments), name, opens=False)
+            self.searched = searched
 
     def busy(self) -> bool:
         """Whether something is going on that has to end first; the person is told."""
@@ -405,13 +391,14 @@ class ShardwiseApp(App[None]):
 
     def _follow(self, start: Start, doing: str, *, opens: bool = True) -> None:
         self.pane.begin()
+        self.searched = None
         self.turns.start(start, self._edited if opens else None)
         self._show_state(doing)
 
-    def _edited(self) -> Mapping[str, Any] | None:
-        """The plan as changed here, for the session; once."""
+    def _edited(self) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+        """The plan as changed here, and what of it a search chose, for the session; once."""
         unkept, self.pane.unkept = self.pane.unkept, False
-        return self.pane.plan if unkept else None
+        return (self.pane.plan, self.pane.chosen) if unkept else None
 
     # Sessions
 
@@ -490,7 +477,7 @@ class ShardwiseApp(App[None]):
             self.query_one(Prompt).give_back(f"/{command.name} ")
             self.query_one(Prompt).focus()
         else:
-            await self._command(f"/{command.name}", command.name, [])
+            await self.command(f"/{command.name}", command.name, [])
 
     def _show_state(self, doing: str = "") -> None:
         self.refresh_bindings()

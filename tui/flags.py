@@ -29,7 +29,7 @@ _GIVEN = "field:"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _COUNTED = re.compile(r"(\d{1,9})\s*x\s*(\S.*)")
 # Names that are the same on every command, whatever its tool calls the field.
-_ALSO = {"top": "--limit", "objective": "--goal"}
+_ALSO = {"top": "--limit", "limit": "--top", "objective": "--goal"}
 # What people call an objective, of serving above all.
 _SPOKEN = {"latency": "time"}
 _SECTIONS = {"cluster": "hardware", "layout": "layout", "goal": "goal", "overrides": "figures of your own"}

@@ -55,21 +55,18 @@ async def carry_out(app: ShardwiseApp, name: str, words: list[str]) -> None:
         app.open_screen(name)
 
 
-async def call_events(calls: list[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[Event]:
-    """Tools called by a command, as the events of a turn."""
-    for place, (name, arguments) in enumerate(calls):
-        call = Call(f"slash-{place}-{time.monotonic_ns()}", name, dict(arguments))
-        yield ToolCall(call, opened=True)
-        started = time.perf_counter()
-        try:
-            response = await asyncio.to_thread(lambda call=call: find(call.name)(call.arguments))
-            outcome = Outcome(call, response)
-        except PlanError as error:
-            outcome = Outcome(call, {"error": str(error)})
-        yield ToolResult(outcome, time.perf_counter() - started)
-        if outcome.error:
-            yield Remark(outcome.error, bad=True)
-            return
+async def call_events(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[Event]:
+    """A tool called by a command, as the events of a turn."""
+    call = Call(f"slash-{time.monotonic_ns()}", name, dict(arguments))
+    yield ToolCall(call, opened=True)
+    started = time.perf_counter()
+    try:
+        outcome = Outcome(call, await asyncio.to_thread(find(name), call.arguments))
+    except PlanError as error:
+        outcome = Outcome(call, {"error": str(error)})
+    yield ToolResult(outcome, time.perf_counter() - started)
+    if outcome.error:
+        yield Remark(outcome.error, bad=True)
 
 
 # The plan
@@ -82,7 +79,7 @@ async def _model(app: ShardwiseApp, words: list[str]) -> None:
         name = app.pane.plan.get("model")
         if not name:
             raise PlanError("/model", "needs the name of a model", ["/model llama-3.1-8b"])
-        app.call_tools([("describe_model", {"model": name})])
+        await app.call_tool("describe_model", {"model": name})
         return
     if words[0] in THINKERS:
         await _think(app, words)
@@ -97,7 +94,7 @@ async def _hardware(app: ShardwiseApp, words: list[str]) -> None:
         name = (app.pane.plan.get("cluster") or {}).get("accelerator")
         if not name:
             raise PlanError("/hardware", "needs the name of an accelerator", ["/hardware h100-sxm 8"])
-        app.call_tools([("describe_hardware", {"accelerator": name})])
+        await app.call_tool("describe_hardware", {"accelerator": name})
         return
     count = words[-1].lower().strip("x×") if len(words) > 1 else ""
     changes: dict[str, Any] = {"cluster.accelerator": " ".join(words[:-1] if count.isdigit() else words)}
@@ -126,18 +123,24 @@ async def _undo(app: ShardwiseApp, _: list[str]) -> None:
         app.notify("Nothing was changed here.", markup=False)
 
 
-def _tool(training: str, serving: str | None = None) -> Action:
+def _tool(name: str) -> Action:
     """A tool on the plan, with changes for this one call."""
 
     async def run(app: ShardwiseApp, words: list[str]) -> None:
-        plan = _changed(app, words)
-        app.call_tools([(serving if serving and kind_of(plan) == "inference" else training, {"plan": plan})])
+        await app.call_tool(name, {"plan": _changed(app, words)})
 
     return run
 
 
-def _changed(app: ShardwiseApp, words: list[str]) -> dict[str, Any]:
-    plan = app.pane.plan
+async def _best(app: ShardwiseApp, words: list[str]) -> None:
+    """What it finds is the plan then: the next command, and the next question, are about it."""
+    plan = _changed(app, words, app.pane.unsearched())
+    tool = "best_serving" if kind_of(plan) == "inference" else "best_parallelism"
+    await app.call_tool(tool, {"plan": plan}, searched=plan)
+
+
+def _changed(app: ShardwiseApp, words: list[str], plan: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    plan = app.pane.plan if plan is None else plan
     if not plan.get("model") and not any(word.startswith("model=") for word in words):
         raise PlanError("plan", "there is none yet; ask something, or fill it in with /plan")
     return checked(laid_over(plan, assignments(words, plan))) if words else dict(plan)
@@ -162,7 +165,7 @@ async def _compare(app: ShardwiseApp, words: list[str]) -> None:
             scenarios.append({"name": name, "plan": plan["plan"]})
     base = {"plan": _changed(app, [])} if over or len(scenarios) == 1 else {}
     variants = ({"over": over} if over else {}) | ({"scenarios": scenarios} if scenarios else {})
-    app.call_tools([("compare", base | variants)])
+    await app.call_tool("compare", base | variants)
 
 
 async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
@@ -174,7 +177,7 @@ async def _sweep(app: ShardwiseApp, words: list[str]) -> None:
     values: Any = " ".join(words[1:])
     if "," in values or (len(words) > 2 and ".." not in values):
         values = [value for value in values.replace(",", " ").split() if value]
-    app.call_tools([("sweep", {"plan": _changed(app, []), "field": field, "values": values})])
+    await app.call_tool("sweep", {"plan": _changed(app, []), "field": field, "values": values})
 
 
 # Files
@@ -187,7 +190,7 @@ async def _config(app: ShardwiseApp, words: list[str]) -> None:
         await app.ask(f"Write the launch files{place}.")
         return
     targets = {"targets": words} if words else {}
-    app.call_tools([("render_configs", {"plan": _changed(app, [])} | targets)])
+    await app.call_tool("render_configs", {"plan": _changed(app, [])} | targets)
 
 
 async def _save(app: ShardwiseApp, words: list[str]) -> None:
@@ -195,7 +198,7 @@ async def _save(app: ShardwiseApp, words: list[str]) -> None:
     name = " ".join(words[:-1] if overwrite else words)
     if not name:
         raise PlanError("/save", "needs a name", ["/save llama-8b-8-gpus"])
-    app.call_tools([("save_scenario", {"plan": _changed(app, []), "name": name, "overwrite": overwrite})])
+    await app.call_tool("save_scenario", {"plan": _changed(app, []), "name": name, "overwrite": overwrite})
 
 
 # The plan as a report, by the ending of its file.
@@ -211,7 +214,7 @@ async def _export(app: ShardwiseApp, words: list[str]) -> None:
     what = _exported(words)
     if what in _REPORTS:
         file = {"file": " ".join(words) or f"report.{_REPORTS[what]}"}
-        app.call_tools([("report", {"plan": _changed(app, []), "format": what} | file)])
+        await app.call_tool("report", {"plan": _changed(app, []), "format": what} | file)
         return
     ending = {"conversation": "md", "json": "json", "plan": "yaml"}[what]
     name = f"plan.{ending}" if what == "plan" else f"session-{app.talk.id}.{ending}"
@@ -317,7 +320,7 @@ async def _quit(app: ShardwiseApp, _: list[str]) -> None:
 
 _ACTIONS: dict[str, Action] = {
     "model": _model, "hardware": _hardware, "plan": _plan, "fit": _tool("check_fit"),
-    "best": _tool("best_parallelism", "best_serving"), "compare": _compare, "sweep": _sweep,
+    "best": _best, "compare": _compare, "sweep": _sweep,
     "cost": _tool("estimate_cost"), "config": _config, "save": _save, "export": _export, "resume": _resume,
     "new": _new, "undo": _undo, "copy": _copy, "think": _think, "theme": _theme, "help": _help, "quit": _quit,
     "pane": _pane, "details": _details, "stop": _stop, "actions": _palette,

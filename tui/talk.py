@@ -14,8 +14,9 @@ from tui.background import Background
 
 Opener = Callable[..., Any]
 Start = Callable[[Any], AsyncIterator[Event]]
-# What was edited since the session was last told of the plan, or None. Asked once the session is open.
-Edited = Callable[[], Mapping[str, Any] | None]
+# The plan as edited since the session was last told of it, with what a search chose of it; or None. Asked once the
+# session is open.
+Edited = Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]] | None]
 
 
 def load_opener() -> Opener:
@@ -86,9 +87,9 @@ class Talk:
 
     async def _hand_over(self, edited: Edited) -> None:
         session = await self._open()
-        plan = edited()
-        if plan is not None:
-            await session.set_plan(plan)
+        told = edited()
+        if told is not None:
+            await session.set_plan(*told)
 
     async def _open(self) -> Any:
         if self.session is None:

@@ -1,9 +1,11 @@
-"""The turns of a conversation, one at a time: each runs beside the app, which hears of it as messages."""
+"""The turns of a conversation, one at a time: each runs beside the app, which hears of it as messages. What is sent
+meanwhile, questions and commands, waits for its turn."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.message import Message
@@ -11,7 +13,17 @@ from textual.worker import Worker, WorkerError
 
 from agent.events import Event
 from estimator.errors import PlanError
+from tui.slash import split
 from tui.talk import Edited, Start, Talk
+from tui.widgets.messages import Queued
+from tui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from tui.app import ShardwiseApp
+
+# What needs the conversation for itself, always or with words behind it; all else is done at once.
+_ALWAYS = ("fit", "best", "cost", "config", "save", "export", "new", "think", "undo")
+_WITH_WORDS = ("plan", "model", "hardware", "compare", "sweep", "resume")
 
 
 class Heard(Message):
@@ -76,3 +88,41 @@ class Turns:
             failure = f"This should not have happened: {type(error).__name__}: {error}"
         finally:
             self.app.post_message(TurnEnded(number, failure))
+
+
+def takes_turn(text: str) -> bool:
+    """Whether a question, or a command, has to wait until what goes on has ended."""
+    command = split(text)
+    if command is None:
+        return True
+    name, words = command
+    return name in _ALWAYS or (bool(words) and name in _WITH_WORDS)
+
+
+class Queue:
+    """`rows` are the texts, and how the conversation shows each."""
+
+    def __init__(self, app: ShardwiseApp) -> None:
+        self.app = app
+        self.rows: list[tuple[str, Queued]] = []
+
+    async def add(self, text: str) -> None:
+        if self.app.awaiting is not None:
+            self.app.notify("It is asked once you chose above (Tab).", markup=False)
+        row = Queued(text)
+        self.rows.append((text, row))
+        await self.app.conversation.turns.mount(row)
+
+    async def go_on(self, stopped: bool) -> None:
+        """The next that takes a turn; all of it comes back to the prompt where the person stopped the turn."""
+        app = self.app
+        while self.rows and app.awaiting is None and app.turns.current is None:
+            await app.pane.rests()
+            text, row = self.rows.pop(0)
+            await row.remove()
+            if stopped:
+                app.query_one(Prompt).give_back(text)
+            elif (command := split(text)) is not None:
+                await app.command(text, *command)
+            elif not await app.ask(text):
+                app.query_one(Prompt).give_back(text)

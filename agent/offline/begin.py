@@ -64,6 +64,7 @@ _LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.
 _OF_A_CLUSTER = ("goal.provider", "workload.framework")
+_CLUSTER = ("cluster.accelerator", "cluster.count", "cluster.per_node")
 _OWN_PRICES = ("usd_per_device_hour", "usd_per_node_hour")
 # What a turn asked, and said beside the plan: it goes with the plan that the turn had in mind.
 _QUESTION = ("intents", "limit", "sweep", "choices", "wish", "once", "asked", "pricing", "nodes", "refused")
@@ -231,8 +232,9 @@ def _of_kind(turn: Turn, base: _Base, reading: Reading) -> tuple[dict[str, Any],
 
 
 def _without_taken(plan: dict[str, Any], topic: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """The plan without what came with a cluster that was offered, once another device is named."""
-    if not (reading.values("accelerator") and topic.get("taken")):
+    """The plan without what came with an offer, once another device or model is named, or the best is looked for."""
+    elsewhere = reading.values("accelerator") or reading.values("model") or {"layout", "best"} & set(reading.focus)
+    if not (elsewhere and topic.get("taken")):
         return plan
     brought = topic.pop("taken")
     return merge(plan, {path: None for path, value in brought.items() if get(plan, path) == value})
@@ -301,9 +303,11 @@ def _assumed(
             plan = merge(plan, {path: left[0]})
             notes.append(f"{left[0]} taken, the one that is left")
     if offer := _offered(reading, topic, plan, question):
-        topic["taken"] = {path: offer[path] for path in _OF_A_CLUSTER if path in offer}
+        brought = [path for path in offer if path in _OF_A_CLUSTER or (topic.get("found") and path not in _CLUSTER)]
+        topic["taken"] = {path: offer[path] for path in brought}
         plan = merge(plan, offer)
-        notes.append(f"{label({_FLAT[path]: value for path, value in offer.items()})} taken, as told before")
+        what = label({_FLAT[path]: value for path, value in offer.items()})
+        notes.append("the best that was found is taken" if topic.get("found") else f"{what} taken, as told before")
     return plan, notes
 
 

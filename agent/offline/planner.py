@@ -23,7 +23,7 @@ from agent.offline.calls import need, serving, training, wishes
 from agent.offline.catalogue import Catalogue, known
 from agent.offline.form import Reading
 from agent.offline.queued import in_a_row
-from agent.offline.settling import best_deployment, settled
+from agent.offline.settling import searched, settled
 from agent.offline.turn import AnsweredPart, TurnWork
 from agent.wire import Call, Outcome, text_of, thought, turn_outcomes, turn_start
 from estimator.plan.schema import merge
@@ -138,8 +138,8 @@ def _concluded(
         return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
     if work.kind == "wish":
         plan, topic = settled(plan, topic, outcomes)
-    if work.kind == "serving":
-        topic = topic | best_deployment(outcomes)
+    if work.kind == "serving" or "layout" in work.intents:
+        topic = topic | searched(outcomes)
     if told := summed(outcomes):
         topic = topic | {"told": asdict(told)}
     limits = [outcome.result for outcome in outcomes if isinstance(outcome.result, Limit)]

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.answers.outcomes import last_answered, result_of
 from agent.wire import Outcome
-from estimator.plan.schema import Plan, merge
+from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
-from planner.partial import flat, get, is_serving
+from planner.found import chosen
+from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
+from planner.results import BestParallelism
 from planner.serving.results import BestServing
 
 if TYPE_CHECKING:
@@ -21,19 +23,6 @@ if TYPE_CHECKING:
     from planner.records.scenarios import LoadedScenario, SavedScenario
 
 _MOST_OFFERS, _MOST_KEPT = 6, 20
-_FOUND = (
-    "accelerator",
-    "count",
-    "per_node",
-    "engine",
-    "weight_dtype",
-    "kv_dtype",
-    "concurrency",
-    "tp",
-    "pp",
-    "ep",
-    "dp",
-)
 
 
 def settled(
@@ -70,14 +59,11 @@ def settled(
     return plan, topic
 
 
-def best_deployment(outcomes: list[Outcome]) -> dict[str, Any]:
-    """The best deployment that a search found, for what is asked next."""
-    search = result_of(outcomes, BestServing)
-    if search is None or not search.best.fits:
-        return {}
-    plan = flat(Plan.model_validate(search.plan).model_dump(mode="json"))
-    offer = {ALL_PATHS[name]: plan[name] for name in _FOUND if plan.get(name) is not None}
-    return {"offers": [offer], "best": 0, "found": True}
+def searched(outcomes: list[Outcome]) -> dict[str, Any]:
+    """The best layout or deployment that a search found, for what is asked next."""
+    search = result_of(outcomes, BestServing) or result_of(outcomes, BestParallelism)
+    offer = chosen(search) if search is not None else {}
+    return {"offers": [offer], "best": 0, "found": True} if offer else {}
 
 
 def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:

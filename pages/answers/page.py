@@ -17,6 +17,7 @@ from pages.results.columns import listed
 from pages.results.estimate import ROOM, fit_verdict, remedies
 from pages.results.of_results import blocks_of
 from pages.results.plan import flags
+from planner.result import Assumption
 from planner.results import FitCheck, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -61,7 +62,13 @@ def page_of(result: BaseModel, width: int) -> list[Block]:
         front = _in_short(front)
     else:
         return blocks
-    return [*front, *charts, Folded(rest)]
+    return [*front, *_model_taken(result), *charts, Folded(rest)]
+
+
+def _model_taken(result: BaseModel) -> list[Block]:
+    """What a model's name was read as, where it was not the name of one."""
+    assumptions: list[Assumption] = getattr(result, "assumptions", [])
+    return lead.read_as([item.why for item in assumptions if item.field == "model" and " read as " in item.why])
 
 
 def _in_short(blocks: Sequence[Block]) -> list[Block]:

@@ -37,6 +37,8 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> str:
             return _titled(title, _table(block))
         case page_blocks.Note(title, items):
             return _titled(title, "\n".join(f"- {_line(item)}" for item in items))
+        case page_blocks.Text(text, verdict=verdict) if verdict:
+            return text.rstrip()
         case page_blocks.Text(text, title):
             code = text.rstrip().replace("```", "'''")
             return _titled(title, f"```\n{code}\n```")

@@ -21,6 +21,7 @@ from pages.results.advice import gain_words
 from pages.results.basis import notes
 from pages.results.columns import Column, table
 from pages.results.estimate import Estimate, remedies
+from pages.results.fields import field_name
 from pages.results.money import providers
 from pages.results.overview import figure_rows
 from pages.results.plan import plan_lines
@@ -199,7 +200,7 @@ def _recommendations(advice: Advice | None) -> Iterator[Details]:
 
 
 def assumptions_section(assumptions: Sequence[Assumption]) -> Details:
-    rows = [[item.field, plain(item.value), item.why] for item in assumptions]
+    rows = [[field_name(item.field), plain(item.value), item.why] for item in assumptions]
     text = "What the plan left open, and what was assumed."
     return Details("Assumptions", [Note("", [text]), Table(("field", "value", "why"), rows)])
 

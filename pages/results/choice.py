@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.figures import count, rate, usd
 from pages.blocks import Block, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, listed, table, yes
-from pages.results.estimate import memory
-from pages.results.limits import in_doubt, untold
+from pages.results.estimate import memory, memory_words
+from pages.results.limits import in_doubt, limit_words, untold
 from pages.results.money import dated
 from pages.results.plan import plan_figures
 from planner.results import BestParallelism, LayoutChoice, Limit, LimitProbe
@@ -80,8 +81,11 @@ def _best_verdict(result: BestParallelism | BestServing) -> Headline:
         if not result.feasible:
             least = f"Least memory: {best.summary} with {best.framework}, {figures.gib(best.per_device_bytes)} each."
             return Headline("No layout fits.", False, least)
-        told = f"{best.summary} with {best.framework}: {speed}."
-        return in_doubt(told, True, untold(result))
+        tight = f" It fits, but tightly: {memory_words(result.memory)}." if result.memory.tight else ""
+        limits = limit_words(Plan.model_validate(result.plan).goal, result.run)
+        told = " ".join([*limits.broken, *limits.doubtful, f"{best.summary} with {best.framework}: {speed}.{tight}"])
+        head = in_doubt(told, not limits.broken, untold(result), " ".join(limits.kept))
+        return replace(head, beware=bool(head.beware or tight or limits.doubtful))
     told = f"{result.best.summary}: {rate(result.best.output_tokens_per_s)} output tokens/s."
     if not result.best.fits or result.meets_slo is False:
         why = "No deployment meets the latency limits." if result.best.fits else "No deployment fits."

@@ -11,10 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from estimator.plan.schema import Plan
 from knowledge import figures
 from pages.blocks import Row, value_of
 from pages.rendering.clean import one_line
-from planner.results import FitCheck, Limit, MemoryEstimate, TrainingEstimate
+from pages.results.limits import LimitWords, limit_words
+from planner.results import BestParallelism, FitCheck, Limit, MemoryEstimate, TrainingEstimate
 from planner.serving.results import LatencyLimit, ServingEstimate, ServingMemoryEstimate
 
 Data = Mapping[str, Any]
@@ -38,7 +40,8 @@ _OF_A_RUN = ("hours", "usd", "kwh", "co2_kg")
 @dataclass(frozen=True)
 class Overview:
     """`figures` maps a label to its written value, of which `old` are at old prices; `time` is what the time of a
-    step goes to, in seconds; `limits` says of each limit of latency that was set whether it is met."""
+    step goes to, in seconds; `latency` are the limits of latency that were set, and `told` the results that say whether
+    the others are kept, the latest first."""
 
     plan: Data | None = None
     memory: MemoryEstimate | ServingMemoryEstimate | None = None
@@ -46,12 +49,27 @@ class Overview:
     figures: Mapping[str, str] = field(default_factory=dict)
     old: frozenset[str] = frozenset()
     bottleneck: str | None = None
-    limits: tuple[str, ...] = ()
+    latency: tuple[LatencyLimit, ...] = ()
+    told: tuple[BaseModel, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool | None:
         return None if self.memory is None else self.memory.fits
+
+    @property
+    def tight(self) -> bool:
+        return isinstance(self.memory, MemoryEstimate) and self.memory.tight
+
+    @property
+    def limits(self) -> LimitWords:
+        """Of each limit that the plan sets, whether it is kept."""
+        goal = Plan.model_validate(self.plan).goal if self.plan and self.told else None
+        words = limit_words(goal, *(part for result in self.told for part in _parts(result)))
+        late = [f"{latency_limit(row)}." for row in self.latency if not row.met]
+        unsure = [f"{latency_limit(row)}." for row in self.latency if row.met and not row.sure]
+        met = [f"{latency_limit(row)}." for row in self.latency if row.met and row.sure]
+        return LimitWords([*late, *words.broken], [*unsure, *words.doubtful], [*met, *words.kept])
 
 
 # Results that an answer tells of one plan: the run that was asked about, or the one that was chosen.
@@ -80,6 +98,7 @@ def fold(overview: Overview, result: BaseModel) -> Overview:
     overview = replace(
         overview,
         plan=plan,
+        told=(result, *overview.told),
         figures=_laid_over(overview.figures, rows),
         old=overview.old - {row[0] for row in rows} | _old_figures(result),
         warnings=tuple(dict.fromkeys(warnings)),
@@ -89,9 +108,9 @@ def fold(overview: Overview, result: BaseModel) -> Overview:
             return replace(overview, memory=memory, bottleneck=bottleneck, time=_taking(result.time.components))
         case ServingEstimate(memory=memory, bottleneck=bottleneck, slo=slo):
             time = _taking({row.limit: row.seconds for row in result.limits})
-            limits = tuple(map(latency_limit, slo)) or overview.limits
-            return replace(overview, memory=memory, bottleneck=bottleneck, time=time, limits=limits)
-        case FitCheck(memory=memory) | Limit(memory=memory):
+            latency = tuple(slo) or overview.latency
+            return replace(overview, memory=memory, bottleneck=bottleneck, time=time, latency=latency)
+        case FitCheck(memory=memory) | Limit(memory=memory) | BestParallelism(memory=memory):
             return replace(overview, memory=memory)
     return overview
 

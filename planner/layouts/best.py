@@ -9,7 +9,9 @@ from planner.asked.training import SearchRequest
 from planner.evidence import evidence_of
 from planner.results import BestParallelism, Rejected
 from planner.training.launchable import unwritten
+from planner.training.memory import memory_of
 from planner.training.planned import Planned, choice, plan_training, warnings_of, why_chosen
+from planner.training.run import run_of
 
 
 def best_parallelism(request: SearchRequest) -> BestParallelism:
@@ -31,6 +33,8 @@ def best_of(chosen: Planned, top: int) -> BestParallelism:
         plan=chosen.complete_plan,
         assumptions=chosen.assumptions,
         best=choice(chosen.estimates, chosen.index),
+        memory=memory_of(chosen),
+        run=run_of(chosen),
         why=why_chosen(chosen),
         alternatives=[choice(estimates, index) for index in alternatives(estimates, search.order, top)],
         pareto=[choice(estimates, int(index)) for index in pareto(estimates)[: 4 * top]],

@@ -117,7 +117,7 @@ class FakeSession:
         self.stopped = False
         self.plans: list[dict[str, Any]] = []
 
-    async def set_plan(self, plan: dict[str, Any]) -> None:
+    async def set_plan(self, plan: dict[str, Any], chosen: Mapping[str, Any] | None = None) -> None:
         self.plans.append(dict(plan))
 
     async def plan(self) -> dict[str, Any]:

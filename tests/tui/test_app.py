@@ -273,15 +273,18 @@ async def test_what_is_sent_meanwhile_is_asked_next() -> None:
         opener=lambda *words, **named: made.append(Slow(*words, **named)) or made[-1], estimator=estimator
     )
     async with app.run_test(size=SMALL) as pilot:
-        for text in ("one", "two", "three"):
+        for text in ("one", "two", "/model gpt2", "three"):
             app.query_one(Prompt).text = text
             await pilot.press("enter")
-        await until(pilot, lambda: len(app.queued) == 2)
+        await until(pilot, lambda: len(app.queue.rows) == 3)
         assert app.query(Thinking)
         told.set()
         await until(pilot, lambda: len(app.query(Answer)) == 3 and app.turns.current is None)
         await settle(pilot)
         assert made[0].sent == ["one", "two", "three"]
+        asked = [str(question.content) for question in app.query(Question)]
+        assert asked == ["one", "two", "/model gpt2", "three"]
+        assert [plan["model"] for plan in made[0].plans] == ["gpt2"]
         assert not app.query(Queued)
         assert not app.query(Thinking)
         assert [answer.source_text for answer in app.query(Answer)] == ["About one.", "About two.", "About three."]

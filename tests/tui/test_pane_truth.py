@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from screen_driving import settle
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from knowledge import figures
+from pages.results.overview import same_run
+from planner.partial import get
 from tui.app import ShardwiseApp
 from tui.widgets.prompt import Prompt
 
@@ -138,3 +141,47 @@ async def test_a_timer_that_rings_late_does_not_say_that_it_still_estimates() ->
         await asked(pilot, "LoRA of Llama-3.1-8B on one A100")
         app.pane._tell_working()  # pyright: ignore[reportPrivateUsage]
         assert app.pane.query_one("#pane-title", Static).content == "Plan"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("full fine-tune Qwen2.5-0.5B on 4 H100, 1B tokens", ("workload.framework", "layout.tp", "layout.zero_stage")),
+        ("serve Qwen2.5-7B on 2 H100 to 64 users", ("workload.engine", "layout.tp", "workload.weight_dtype")),
+    ],
+)
+async def test_what_the_best_command_finds_is_the_plan_from_then_on(text: str, found: tuple[str, ...]) -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await asked(pilot, text)
+        asked_for = dict(app.pane.plan)
+        await asked(pilot, "/best")
+        best = dict(app.pane.plan)
+        told = app.pane.overview.plan or {}
+        for path in found:
+            assert get(best, path) == get(told, path) is not None, path
+        assert await app.talk.session.plan() == best
+        await asked(pilot, "/cost")
+        assert same_run(told, app.pane.overview.plan or {})
+        # Looked for again it is open again, and gone with an edit of the model or with /undo.
+        assert {path for path in found if get(app.pane.unsearched(), path) is None} == {
+            path for path in found if get(asked_for, path) is None
+        }
+        await asked(pilot, "/undo")
+        assert get(app.pane.plan, "layout.tp") == get(asked_for, "layout.tp")
+
+
+async def test_the_pane_says_first_what_hurts() -> None:
+    app = ShardwiseApp(model="offline")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await asked(pilot, "full fine-tune Llama-3.1-70B on 64 H100, 10B tokens, deadline 24 hours, budget $5000")
+        limits = app.pane.overview.limits
+        assert [text.partition(" by ")[0] for text in limits.broken] == ["Late", "Over budget"]
+        shown = app.pane.query_one("#fit", Static).content
+        assert isinstance(shown, Content)
+        red = {shown.plain[span.start : span.end] for span in shown.spans if "error" in str(span.style)}
+        assert red == set(limits.broken)
+        await asked(pilot, "/best")
+        shown = app.pane.query_one("#fit", Static).content
+        assert app.pane.overview.tight
+        assert str(shown).startswith("FITS TIGHTLY")

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
+from textual.worker import Worker, WorkerError
 
 from estimator.errors import PlanError
 from knowledge.figures import gib, gib_range, label, seconds
@@ -24,8 +27,11 @@ from pages.rendering.clean import clean
 from pages.results.estimate import component, step_parts, step_place
 from pages.results.overview import FIGURE_LABELS, MINOR_LABELS, Overview, fold, plan_told, same_run
 from pages.results.plan import plan_lines
+from planner.found import chosen
 from planner.money.results import CostEstimate
-from planner.results import MemoryEstimate
+from planner.partial import get
+from planner.results import BestParallelism, MemoryEstimate
+from planner.serving.results import BestServing
 from tui.live import Rates, results_of
 from tui.plan_fields import checked, laid_over, read
 from tui.widgets.plan_form import PlanForm
@@ -42,6 +48,9 @@ _SHOW_PROGRESS_S = 0.5
 _MOST_UNDONE = 50
 # Text of that length, or less, takes one line of the pane, before as after.
 _SAME_LINE = 40
+# A layout is found for a model on a device: changed, it is looked for anew.
+_SEARCHED_FOR = ("model", "cluster.accelerator", "workload.kind")
+_WELL, _BARELY, _BADLY = "bold $text-success", "bold $text-warning", "bold $text-error"
 _IN_A_LINE = tuple(map(label, ("tokens_per_s", "output_tokens_per_s", "mfu", "ttft_s", "hours", "usd")))
 
 
@@ -101,11 +110,14 @@ class PlanPane(Vertical):
         # The field that is being typed into, and the plan before that.
         self._typing = ""
         self._before: dict[str, Any] = {}
+        # What a search chose of the plan, by path.
+        self.chosen: dict[str, Any] = {}
         self._wanted: _Wanted | None = None
         self._heard: list[BaseModel] = []
         # The last that was told in the conversation, which says at what kind of price.
         self._bill: CostEstimate | None = None
         self._working = False
+        self._worker: Worker[None] | None = None
         # An edit is on its way, or the session has not been told of one: what it says of the plan is older.
         self.pending = False
         self.unkept = False
@@ -161,8 +173,22 @@ class PlanPane(Vertical):
 
         if not typing or typing != self._typing:
             self._typing, self._before = typing, dict(self.plan)
-        self.draft = laid_over(self.draft, changes)
+        anew = any(path in changes and changes[path] != get(self.plan, path) for path in _SEARCHED_FOR)
+        self.draft = laid_over(self.unsearched(self.draft) if anew else self.draft, changes)
         self._estimate(self.draft, edited=True)
+
+    def unsearched(self, plan: Data | None = None) -> dict[str, Any]:
+        """The plan, or the one given, with what a search chose of it open again."""
+        plan = self.plan if plan is None else plan
+        return laid_over(plan, {path: None for path, value in self.chosen.items() if get(plan, path) == value})
+
+    def adopt(self, asked: Data) -> None:
+        """What a search of `asked` found, among the results of this turn, is the plan."""
+        search = next((each for each in self._heard if isinstance(each, BestParallelism | BestServing)), None)
+        best = chosen(search) if search is not None else {}
+        if best:
+            self.chosen = {path: value for path, value in best.items() if get(asked, path) is None}
+            self.replace(laid_over(asked, best))
 
     def replace(self, plan: Data) -> None:
         self._typing, self._before = "", dict(self.plan)
@@ -222,7 +248,13 @@ class PlanPane(Vertical):
         self.pending = self.pending or edited
         if not self._working:
             self._working = True
-            self.run_worker(self._estimates(), group="estimate", exit_on_error=False)
+            self._worker = self.run_worker(self._estimates(), group="estimate", exit_on_error=False)
+
+    async def rests(self) -> None:
+        """Until what was edited is estimated, or refused."""
+        if self.pending and self._worker is not None:
+            with suppress(WorkerError):
+                await self._worker.wait()
 
     async def _estimates(self) -> None:
         title = self.query_one("#pane-title", Static)
@@ -309,7 +341,6 @@ class PlanPane(Vertical):
                     Stack(id="memory-bar"),
                     Static("", id="time-title", markup=False),
                     Stack(id="time-bar"),
-                    Static("", id="latency-limits", markup=False),
                     Static("", id="bottleneck", markup=False),
                     Rows(id="more-figures"),
                     Static("", id="warnings", markup=False),
@@ -317,9 +348,7 @@ class PlanPane(Vertical):
             )
         lines = plan_lines(overview.plan) if overview.plan is not None else []
         self.query_one("#plan-lines", Rows).rows = tuple(lines)
-        fit = self._line("#fit", _fit_text(overview))
-        fit.set_class(overview.fits is True, "-fits")
-        fit.set_class(overview.fits is False, "-too-big")
+        self._line("#fit", _verdict(overview))
         figures = [(label, overview.figures[label]) for label in FIGURE_LABELS if label in overview.figures]
         self.query_one("#figures", Rows).rows = tuple(row for row in figures if row[0] not in MINOR_LABELS)
         self.query_one("#more-figures", Rows).rows = tuple(row for row in figures if row[0] in MINOR_LABELS)
@@ -333,18 +362,16 @@ class PlanPane(Vertical):
         )
         step = f"Time of a step: {overview.figures['step']}" if "step" in overview.figures else "Time of a step"
         self._line("#time-title", step if overview.time else "")
-        self._line("#latency-limits", "\n".join(overview.limits))
         self._line("#bottleneck", f"Bottleneck: {overview.bottleneck.replace('_', ' ')}" if overview.bottleneck else "")
         self._line("#warnings", clean("\n".join(f"! {text}" for text in overview.warnings)))
 
-    def _line(self, selector: str, text: str) -> Static:
+    def _line(self, selector: str, content: str | Content) -> None:
         line = self.query_one(selector, Static)
-        before = str(line.content)
-        if before != text:
+        before, text = str(line.content), str(content)
+        if line.content != content:
             # The screen is laid out anew only where that moves something.
-            line.update(text, layout=len(text) > _SAME_LINE or text.count("\n") != before.count("\n"))
+            line.update(content, layout=len(text) > _SAME_LINE or text.count("\n") != before.count("\n"))
         line.display = bool(text)
-        return line
 
 
 def _coloured(parts: Sequence[Part]) -> list[Part]:
@@ -357,8 +384,22 @@ def _told(overview: Overview) -> str:
     lines = dict(plan_lines(overview.plan or {}))
     about = " on ".join(lines[label] for label in ("model", "cluster") if label in lines)
     figures = [f"{label} {overview.figures[label]}" for label in _IN_A_LINE if label in overview.figures]
-    fit = _fit_text(overview).partition("\n")[0]
+    verdict, _, peak = _fit_text(overview).partition("\n")[0].partition("  ")
+    fit = f"{verdict.lower()}, {peak}" if peak else ""
     return "; ".join(part for part in (f"The plan is now {about}", lines.get("layout", ""), fit, *figures) if part)
+
+
+def _verdict(overview: Overview) -> Content:
+    """Whether it fits and keeps its limits: red what it does not, amber what it hardly does."""
+    limits, fits = overview.limits, _fit_text(overview)
+    colour = {True: _BARELY if overview.tight else _WELL, False: _BADLY, None: ""}[overview.fits]
+    rows = [
+        (fits, colour),
+        *((text, _BADLY) for text in limits.broken),
+        *((text, _BARELY) for text in limits.doubtful),
+        *((text, "$text-muted") for text in limits.kept),
+    ]
+    return Content("\n").join(Content.styled(text, style) for text, style in rows if text)
 
 
 def _fit_text(overview: Overview) -> str:
@@ -366,7 +407,7 @@ def _fit_text(overview: Overview) -> str:
     memory = overview.memory
     if memory is None:
         return ""
-    verdict = {True: "FITS", False: "DOES NOT FIT", None: "MEMORY"}[overview.fits]
+    verdict = {True: "FITS" + " TIGHTLY" * overview.tight, False: "DOES NOT FIT", None: "MEMORY"}[overview.fits]
     peak = f"{gib(memory.per_device_bytes)} of {gib(memory.capacity_bytes)}"
     if isinstance(memory, MemoryEstimate):
         return f"{verdict}  {peak}\n80 % interval {gib_range(memory.low_bytes, memory.high_bytes)}"
