@@ -204,7 +204,8 @@ class Layouts:
         row = self.row(index)
         parts = [f"{name.upper()} {row[name]}" for name in ("tp", "pp", "vpp", "cp", "ep") if row[name] > 1]
         parts.append(f"DP {row['dp']}")
-        parts.append(f"ZeRO-{row['zero_stage']}")
+        if row["zero_stage"]:
+            parts.append(f"ZeRO-{row['zero_stage']}")
         if row["shard_group"] not in (None, row["dp"] * row["cp"]):
             parts.append(f"sharded over {row['shard_group']}")
         parts.append(recompute_words(row["recompute"]))

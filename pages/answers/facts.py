@@ -80,16 +80,18 @@ def _rated(facts: HardwareDescription, memory_first: bool) -> str:
 def against(first: HardwareDescription, other: HardwareDescription) -> list[Block]:
     """Two devices side by side in a line: how much the first has of what the other has, and what it costs."""
     dtype = next((name for name in ("bf16", "fp16") if {name} <= {*first.peak_tflops} & {*other.peak_tflops}), "")
-    pairs = [(first.peak_tflops[dtype], other.peak_tflops[dtype], f"TFLOP/s in {dtype}")] if dtype else []
+    pairs = [(first.peak_tflops[dtype], other.peak_tflops[dtype], f"{dtype} TFLOP/s")] if dtype else []
     pairs += [
         (first.memory_bandwidth_bytes_per_s, other.memory_bandwidth_bytes_per_s, "memory bandwidth"),
         (first.memory_bytes, other.memory_bytes, "memory"),
     ]
     told = [f"{figures.ratio(mine / its)} the {what}" for mine, its, what in pairs if its]
     known = [[row.usd_per_hour for row in each.prices if row.usd_per_hour is not None] for each in (first, other)]
+    price = ""
     if all(known):
-        told.append(f"from {figures.usd(min(known[0]))} against {figures.usd(min(known[1]))} an hour")
-    return [Prose(f"**{first.id} against {other.id}**: {', '.join(told)}.")]
+        price = f"; it rents from {figures.usd(min(known[0]))} an hour, {other.id} from {figures.usd(min(known[1]))}"
+    parts = " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+    return [Prose(f"**{first.id}** has {parts} of **{other.id}**{price}.")]
 
 
 def _from(offers: Sequence[ProviderCost]) -> str:

@@ -91,8 +91,8 @@ def _with_host(limit: Limit) -> str:
     first, *rest = (f"{figures.gib(taken)} of {figures.gib(has)} per {of}" for taken, has, _, of in (fullest, *others))
     beside = "".join(f"; {name} {told}" for (_, _, name, _), told in zip(others, rest, strict=True))
     largest = max(need.components, key=need.components.__getitem__)
-    most = f"most of the devices' {component(largest)} ({figures.gib(need.components[largest])})"
-    return f"Bottleneck: **{fullest[2]}**, {first}{beside}; {most}."
+    most = f"The most of a device goes to {component(largest)}: {figures.gib(need.components[largest])}."
+    return f"Bottleneck: **{fullest[2]}**, {first}{beside}. {most}"
 
 
 def _verdict(limit: Limit) -> str:
@@ -159,10 +159,12 @@ def _takes(limit: Limit) -> str:
 
 def _largest(limit: Limit) -> str:
     """The one that the devices hold first: with parts of it in host memory few run one."""
-    does = "is trained in time" if limit.limited_by == "deadline" else "fits"
+    does = "trains in time" if limit.limited_by == "deadline" else "fits"
     value, hosted = f"**{limit.value}** ({figures.count(limit.parameters)} parameters)", _hosted(limit)
     if hosted and limit.on_devices not in (None, limit.value):
-        return f"**{limit.on_devices}** is the largest model that {does} on the devices, {value} with {hosted}"
+        return (
+            f"**{limit.on_devices}** is the largest model that {does} on the devices alone; {value} does with {hosted}"
+        )
     return f"{value} is the largest model that {does}{_tightly(limit)}{_in_host(limit)}"
 
 

@@ -19,6 +19,7 @@ HELD = (*LIMITED.items(), ("capex_usd", "budget_usd"), ("elapsed_hours", "deadli
 _WORDS = {"hours": ("Late", "In time", "deadline"), "usd": ("Over budget", "Within budget", "budget"),
           "device_hours": ("Over the device-hours", "Within the device-hours", "limit")}  # fmt: skip
 
+_HOURS = ("hours", "elapsed_hours")
 CENT = 0.01
 _MOST_WARNINGS = 2
 _DAYS_OF_A_WEEK = 7
@@ -79,7 +80,8 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
         if figure == "usd" and isinstance(row, ClusterOption) and row.capex_usd is not None:
             value, high = row.capex_usd, None
         by = figures.shown(figure, abs(value - most))
-        limit = figures.shown(figure, most)
+        # In the unit of what is set against it.
+        limit = figures.hours_beside(most, value) if figure in _HOURS else figures.shown(figure, most)
         if value > most:
             broken.append(f"{over} by {by}: {figures.shown(figure, value)}, {name} {limit}.")
         elif high is not None and high > most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import xml.etree.ElementTree as ET
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from estimator.errors import PlanError
 from knowledge import figures
 from pages.rendering.drawing import svg
 from pages.rendering.palette import PALETTE
+from pages.results.fields import field_name
 from planner.plots import Plot, Series, grouped, stacked
 from tools.registry import find
 
@@ -107,7 +109,7 @@ def test_training_page_says_what_the_tools_say() -> None:
         assert section in found["sections"]
         assert f">{section}</h2>" in page
     for assumption in estimate["assumptions"]:
-        assert assumption["field"] in page
+        assert escape(field_name(assumption["field"])) in page
 
 
 @pytest.mark.parametrize("file", ["a/out.html", "out.md"])
