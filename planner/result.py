@@ -105,7 +105,10 @@ class ProviderCost(Result):
     provider: str
     instance: str
     instances: int
+    devices_per_instance: int = 1
     usd_per_hour: float | None
+    usd_per_device_hour: float | None = Field(default=None, description="Each of those in the instances.")
+    spot_usd_per_device_hour: float | None = None
     usd: float | None
     spot_usd: float | None = Field(description="At the spot price, were the run never interrupted.")
     price_date: str | None

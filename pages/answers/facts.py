@@ -67,6 +67,7 @@ def _rated(facts: HardwareDescription, memory_first: bool) -> str:
     """'989 TFLOP/s in bf16, 80.0 GiB at 3,352 GB/s, 700 W'."""
     dtype = next((name for name in ("bf16", "fp16") if name in facts.peak_tflops), "")
     rate = [f"{figures.whole(facts.peak_tflops[dtype])} TFLOP/s dense in {dtype}"] if dtype else []
+    rate += ["no bf16"] if dtype == "fp16" else []
     memory = figures.gib(facts.memory_bytes)
     memory += f" at {figures.shown('memory_bandwidth_bytes_per_s', facts.memory_bandwidth_bytes_per_s)}"
     link = []
@@ -86,7 +87,7 @@ def against(first: HardwareDescription, other: HardwareDescription) -> list[Bloc
         (first.memory_bytes, other.memory_bytes, "memory"),
     ]
     told = [f"{figures.ratio(mine / its)} the {what}" for mine, its, what in pairs if its]
-    known = [[row.usd_per_hour for row in each.prices if row.usd_per_hour is not None] for each in (first, other)]
+    known = [[row.usd_per_device_hour for row in each.prices if row.usd_per_device_hour] for each in (first, other)]
     price = ""
     if all(known):
         price = f"; it rents from {figures.usd(min(known[0]))} an hour, {other.id} from {figures.usd(min(known[1]))}"
@@ -96,16 +97,24 @@ def against(first: HardwareDescription, other: HardwareDescription) -> list[Bloc
 
 def _from(offers: Sequence[ProviderCost]) -> str:
     """The cheapest offers of a device, on demand and on spot."""
-    known = [(offer.usd_per_hour, offer) for offer in offers if offer.usd_per_hour is not None]
+    known = [(offer.usd_per_device_hour, offer) for offer in offers if offer.usd_per_device_hour is not None]
     if not known:
         return ""
     usd, offer = min(known, key=lambda pair: pair[0])
-    text = f"from **{figures.usd(usd)} an hour** at {offer.provider} ({offer.instance}, {_day(offer)})"
-    spot = [(offer.spot_usd_per_hour, offer) for offer in offers if offer.spot_usd_per_hour is not None]
+    text = f"from **{figures.usd(usd)} an hour** at {offer.provider} ({_machine(offer)}, {_day(offer)})"
+    spot = [(usd, offer) for offer in offers if (usd := offer.spot_usd_per_device_hour) is not None]
     if spot:
         usd, offer = min(spot, key=lambda pair: pair[0])
-        text += f", on spot {figures.usd(usd)} at {offer.provider} ({offer.instance})"
+        text += f", on spot {figures.usd(usd)} at {offer.provider} ({_machine(offer)})"
     return text
+
+
+def _machine(offer: ProviderCost) -> str:
+    return (
+        offer.instance
+        if offer.devices_per_instance == 1
+        else f"each of {offer.devices_per_instance} in {offer.instance}"
+    )
 
 
 def _day(offer: ProviderCost) -> str:

@@ -16,7 +16,7 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Inference, Plan, merge
 from knowledge import figures
 from planner.asked.scenarios import CompareRequest, Scenario, changes_of
-from planner.compare.alike import as_the_first
+from planner.compare.alike import are_adapters, as_the_first
 from planner.compare.differences import Setting, conclusions, leader, plots_of, relate, settings, winners
 from planner.compare.rows import ComparedServing, ComparedTraining, old_of, serving_figures, training_figures
 from planner.compare.sweep.grid import FOLLOWS
@@ -92,18 +92,20 @@ def compare(request: CompareRequest) -> Comparison:
     serving = _serves(plans)
     platforms: dict[str, Platform] = {}
     entries: list[ScenarioOutcome] = []
-    rows: list[ComparedTraining | ComparedServing] = []
     first: tuple[Planned, Plan] | None = None
     for named in plans:
         entry = _alike(first, named) or _estimated(named, request.usd_per_device_hour, platforms)
         if first is None and named.plan and not named.strategy and isinstance(entry.estimate, Planned):
             first = entry.estimate, named.plan
+        entries.append(entry)
+    rows: list[ComparedTraining | ComparedServing] = []
+    for place, entry in enumerate(_with_room_for_all(plans, entries)):
         try:
             row = _row(entry, serving, request.usd_per_device_hour)
         except PlanError as error:
-            entry = ScenarioOutcome(named.name, None, " ".join(str(error).split()), named.notes)
+            entry = ScenarioOutcome(entry.name, None, " ".join(str(error).split()), entry.notes)
             row = _row(entry, serving, request.usd_per_device_hour)
-        entries.append(entry)
+        entries[place] = entry
         rows.append(row)
     base = _baseline(request, plans, rows)
     estimates = [entry.estimate for entry in entries]
@@ -177,6 +179,8 @@ def _in_words(path: str, value: Any) -> str:
         return str(value.get("_name_or_path") or value.get("name") or f"{words} of its own")
     if isinstance(value, bool):
         return f"{'with' if value else 'without'} {words}"
+    if path == "cluster.count" and isinstance(value, int):
+        return f"{value:,} device{'s' * (value != 1)}"
     if name == "zero_stage" and value is not None:
         return f"ZeRO-{value}"
     if isinstance(value, int | float):
@@ -311,6 +315,27 @@ def _alike(first: tuple[Planned, Plan] | None, named: _NamedPlan) -> ScenarioOut
         if estimate.fits:
             return ScenarioOutcome(named.name, estimate, None, named.notes)
     return None
+
+
+def _with_room_for_all(plans: Sequence[_NamedPlan], entries: Sequence[ScenarioOutcome]) -> Sequence[ScenarioOutcome]:
+    """The scenarios; of ways of training adapters as one of them runs that has room for all, where they run otherwise:
+    QLoRA, too, with the chunked loss that LoRA needs."""
+    runs = [entry.estimate for entry in entries if isinstance(entry.estimate, Planned)]
+    if len(runs) < len(plans) or not are_adapters([named.plan for named in plans]) or _are_alike(runs):
+        return entries
+    for named, run in zip(plans, runs, strict=True):
+        own = ScenarioOutcome(named.name, run, None, named.notes)
+        alike = [own if other is named else _alike((run, named.plan), other) for other in plans] if named.plan else []
+        planned = [entry.estimate for entry in alike if entry and isinstance(entry.estimate, Planned)]
+        if len(planned) == len(plans) and _are_alike(planned):
+            return [entry for entry in alike if entry]
+    return entries
+
+
+def _are_alike(runs: Sequence[Planned]) -> bool:
+    """Whether runs are split alike, with the same micro-batch and loss."""
+    first, *others = ((run.plan.layout, run.plan.training.micro_batch, run.job.fused_loss) for run in runs)
+    return all(other == first for other in others)
 
 
 def _row(entry: ScenarioOutcome, serving: bool, own_usd: float | None) -> ComparedTraining | ComparedServing:

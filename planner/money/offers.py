@@ -68,6 +68,7 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         provider=price.provider,
         instance=price.instance,
         instances=paid.instances,
+        devices_per_instance=price.count,
         usd_per_hour=paid.usd_per_hour,
         usd=paid.usd,
         spot_usd=paid.spot_usd,
@@ -84,7 +85,10 @@ def offer(price: Price, devices: int, hours: float, terms: OfferTerms = _PLAIN) 
         price_age_days=None if paid.usd is None else age_days(price.price_date, day),
         stale=None if paid.usd is None else is_stale(price.price_date, day),
     )
+    if paid.usd_per_hour is not None:
+        row.usd_per_device_hour = paid.usd_per_hour / (paid.instances * price.count)
     if price.spot_usd_per_hour is not None:
+        row.spot_usd_per_device_hour = price.spot_usd_per_hour / price.count
         row.spot_usd_per_hour = price.spot_usd_per_hour * paid.instances
         row.spot_price_date = price.price_date if price.spot_price_date is None else price.spot_price_date or None
         row.spot_stale = is_stale(row.spot_price_date, day)

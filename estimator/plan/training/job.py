@@ -34,7 +34,7 @@ _FUSED_VENDORS = ("NVIDIA", "AMD")
 _GRAPH_COMPILED = ("Gaudi", "TPU", "Trainium", "Inferentia")
 # Elements from which on a tensor's states are pages (bitsandbytes, optim/optimizer.py get_state_buffer).
 _LEAST_PAGED = 100_000
-_ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
+ADAPTER_METHODS = ("lora", "qlora", "dora", "pissa")
 # Whose rates a precision of four bits runs at: matrix units with a scale per 16 elements take one per 32 too.
 FOUR_BIT_RATES = {"nvfp4": ("nvfp4", "fp4"), "mxfp4": ("mxfp4", "nvfp4", "fp4")}
 # Bytes of one element as the matmul reads it.
@@ -83,7 +83,7 @@ class Job:
 
     @cached_property
     def uses_adapters(self) -> bool:
-        return self.training.method in _ADAPTER_METHODS
+        return self.training.method in ADAPTER_METHODS
 
     @cached_property
     def trains_blocks(self) -> bool:

@@ -49,6 +49,21 @@ def test_states_of_fewer_bytes_take_less_memory() -> None:
     assert adafactor < adamw
 
 
+@pytest.mark.parametrize("methods", [["lora", "qlora"], ["qlora", "dora", "lora"]])
+@pytest.mark.parametrize(
+    ("model", "accelerator", "count"),
+    [("llama-3.1-8b", "rtx-4090", 1), ("qwen3-14b", "a100-sxm-40gb", 1), ("llama-3.1-70b", "h100-sxm", 8),
+     ("qwen2.5-7b", "l40s", 2)],
+)  # fmt: skip
+def test_weights_in_4_bits_take_less_memory(model: str, accelerator: str, count: int, methods: list[str]) -> None:
+    """Ways of training adapters run alike, whatever one of them needs to fit."""
+    base = {"model": model, "accelerator": accelerator, "count": count, "over": {"method": methods}}
+    rows = compare(CompareRequest.model_validate(base)).rows
+    needed = {row.name: row.per_device_bytes or 0.0 for row in rows}
+    assert all(row.fits for row in rows)
+    assert needed["qlora"] == min(needed.values())
+
+
 @pytest.mark.parametrize("over", [{"count": [8, 16, 32]}, {"method": ["full", "lora"]}, {"recompute": ["none", "full"]},
                                   {"framework": ["deepspeed", "torchtitan"]}])  # fmt: skip
 def test_the_batch_is_that_of_the_first(over: dict[str, list[Any]]) -> None:

@@ -75,10 +75,10 @@ def test_patches_may_be_flat_dotted_or_nested() -> None:
 def test_over_is_every_combination_with_the_last_field_innermost() -> None:
     found = call("compare", EIGHT | {"over": {"accelerator": ["h100-sxm", "b200"], "count": "8..16"}})
     assert [row["name"] for row in found["rows"]] == [
-        "h100-sxm, count 8", "h100-sxm, count 16", "b200, count 8", "b200, count 16",
+        "h100-sxm, 8 devices", "h100-sxm, 16 devices", "b200, 8 devices", "b200, 16 devices",
     ]  # fmt: skip
     fields = {item["field"]: item for item in found["differences"]}
-    assert fields["cluster.count"]["values"]["b200, count 16"] == 16
+    assert fields["cluster.count"]["values"]["b200, 16 devices"] == 16
     assert not fields["cluster.accelerator"]["chosen"]
     assert fields["layout.dp"]["chosen"]
 
@@ -167,7 +167,7 @@ def test_overlapping_intervals_of_other_programs_are_not_told_apart() -> None:
     assert row["speedup_low"] < 1.0 < row["speedup_high"]
     assert not row["apart"]
     assert any("cannot tell" in text for text in near["conclusions"])
-    assert not any("cannot tell which" in text for text in found["conclusions"] if text.startswith("count 64 has"))
+    assert not any("cannot tell which" in text for text in found["conclusions"] if text.startswith("64 devices has"))
 
 
 def test_one_switch_is_told_though_each_interval_holds_the_other() -> None:
@@ -182,7 +182,7 @@ def test_one_switch_is_told_though_each_interval_holds_the_other() -> None:
 
 def test_the_base_is_a_row_where_scenarios_vary_it() -> None:
     varied = call("compare", EIGHT | {"scenarios": [{"count": 16}]})
-    assert [row["name"] for row in varied["rows"]] == ["base", "count 16"]
+    assert [row["name"] for row in varied["rows"]] == ["base", "16 devices"]
     open_base = call("compare", {"model": "gpt2", "scenarios": [{"accelerator": "h100"}, {"accelerator": "b200"}]})
     assert [row["name"] for row in open_base["rows"]] == ["h100", "b200"]
     same = call("compare", EIGHT | {"scenarios": [{"name": "h", "accelerator": "h100-sxm"}, {"accelerator": "b200"}]})
